@@ -1,0 +1,112 @@
+// The only file that knows Python: checks shapes, releases the GIL, calls the core.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace nb = nanobind;
+using namespace linrank;
+
+namespace {
+
+// Arrays are taken as they are (.noconvert()): a copy is a decision made in Python.
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+/// A NumPy array that owns `data`.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> &&data) {
+    auto *owned = new std::vector<T>(std::move(data));
+    nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    return {owned->data(), {owned->size()}, owner};
+}
+
+/// Rows and the arrays that they look at.
+struct BoundRows {
+    Rows rows;
+    nb::object keep_alive;
+};
+
+template <class Value>
+BoundRows dense_rows(Matrix<Value> x) {
+    if (x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    const auto n_rows = static_cast<std::int64_t>(x.shape(0));
+    const auto n_columns = static_cast<std::int64_t>(x.shape(1));
+    const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
+    return {DenseRows<Value>{x.data(), stride, n_rows, n_columns}, nb::cast(x)};
+}
+
+template <class Value, class Index>
+BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int64_t> offsets,
+                   std::int64_t n_columns) {
+    const auto n_entries = static_cast<std::int64_t>(values.shape(0));
+    const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
+    if (static_cast<std::int64_t>(columns.shape(0)) != n_entries)
+        throw std::invalid_argument("values and columns differ in length");
+    if (n_rows < 0 || offsets(0) != 0 || offsets(n_rows) > n_entries)
+        throw std::invalid_argument("row offsets do not match the values");
+    for (std::int64_t i = 0; i < n_rows; ++i)
+        if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
+    for (std::int64_t k = 0; k < offsets(n_rows); ++k)
+        if (columns(k) < 0 || columns(k) >= n_columns)
+            throw std::invalid_argument("a column index is out of range");
+    return {CsrRows<Value, Index>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
+            nb::make_tuple(values, columns, offsets)};
+}
+
+void bind_rows(nb::module_ &m) {
+    nb::class_<BoundRows>(m, "Rows", "A view of a row-major matrix, dense or CSR.")
+        .def_prop_ro("shape", [](const BoundRows &r) {
+            return nb::make_tuple(n_rows(r.rows), n_columns(r.rows));
+        });
+    m.def("dense_rows", &dense_rows<float>, nb::arg("x").noconvert());
+    m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
+    const auto csr = [&](auto function) {
+        m.def("csr_rows", function, nb::arg("values").noconvert(), nb::arg("columns").noconvert(),
+              nb::arg("offsets").noconvert(), nb::arg("n_columns"));
+    };
+    csr(&csr_rows<float, std::int32_t>);
+    csr(&csr_rows<double, std::int32_t>);
+    csr(&csr_rows<float, std::int64_t>);
+    csr(&csr_rows<double, std::int64_t>);
+}
+
+// ---- queries: ids to offsets, labels to levels ------------------------------------------------
+
+void bind_queries(nb::module_ &) {}
+
+// ---- reader: text to rows ---------------------------------------------------------------------
+
+void bind_reader(nb::module_ &) {}
+
+// ---- pairs: sweeps, products, Hessians --------------------------------------------------------
+
+void bind_pairs(nb::module_ &) {}
+
+// ---- metrics ----------------------------------------------------------------------------------
+
+void bind_metrics(nb::module_ &) {}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    m.doc() = "The C++ core of linrank.";
+    bind_rows(m);
+    bind_queries(m);
+    bind_reader(m);
+    bind_pairs(m);
+    bind_metrics(m);
+}

@@ -1,0 +1,21 @@
+"""The errors and warnings that linrank raises on its own account."""
+
+from __future__ import annotations
+
+__all__ = ["ConvergenceWarning", "DataFormatError", "ModelFormatError", "NoPairsError"]
+
+
+class DataFormatError(ValueError):
+    """A data file does not follow its format; the message names file, line and column."""
+
+
+class ModelFormatError(ValueError):
+    """A model file is damaged, foreign, or from a newer version."""
+
+
+class NoPairsError(ValueError):
+    """No query holds two different labels, so there is nothing to learn from."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The solver stopped before its tolerance was reached."""
