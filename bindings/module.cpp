@@ -21,6 +21,7 @@
 #include "pair_sweep.hpp"
 #include "products.hpp"
 #include "queries.hpp"
+#include "row_checks.hpp"
 #include "rows.hpp"
 #include "selection_tree.hpp"
 #include "simd.hpp"
