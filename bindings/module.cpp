@@ -53,7 +53,9 @@ struct BoundRows {
 
 template <class Value>
 BoundRows dense_rows(Matrix<Value> x) {
-    if (x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    // NumPy gives arrays without elements strides of 0.
+    if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1)
+        throw std::invalid_argument("rows must be contiguous");
     const auto n_rows = static_cast<std::int64_t>(x.shape(0));
     const auto n_columns = static_cast<std::int64_t>(x.shape(1));
     const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
