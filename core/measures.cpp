@@ -112,7 +112,7 @@ double precision(const Measure &m, const RankedQuery &query) {
     const Relevance rel(m, query);
     if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
     const std::int64_t depth = depth_of(m, query);
-    const std::int64_t divisor = m.k > 0 && !m.cut_normaliser ? m.k : depth;
+    const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : depth;
     return expected_hits(query, rel, depth) / static_cast<double>(divisor);
 }
 
@@ -145,7 +145,7 @@ double average_precision(const Measure &m, const RankedQuery &query) {
         }
         above += hits;
     });
-    const std::int64_t divisor = m.cut_normaliser ? std::min(rel.n, depth) : rel.n;
+    const std::int64_t divisor = m.reachable ? std::min(rel.n, depth) : rel.n;
     return sum / static_cast<double>(divisor);
 }
 
@@ -263,6 +263,7 @@ double scaled_gain(double y, double y_max) {
 
 double measure_query(const Measure &m, const RankedQuery &query,
                      std::span<const double> discount) {
+    if (query.n_rows() == 0) return skipped;
     switch (m.kind) {
         case Kind::ndcg:
         case Kind::mean_ndcg: return ndcg(m, query, discount);
@@ -276,7 +277,7 @@ double measure_query(const Measure &m, const RankedQuery &query,
     return skipped;
 }
 
-PairCounts count_pairs(const RankedQuery &query, std::vector<std::int64_t> &tree) {
+PairCounts pair_counts(const RankedQuery &query, std::vector<std::int64_t> &tree) {
     const auto k = static_cast<std::size_t>(query.n_levels());
     PairCounts counts;
     std::int64_t n = query.n_rows(), n_pairs = n * n;

@@ -22,7 +22,7 @@ struct Measure {
     double y_max = 0.0;                  // of ERR: the highest grade there is
     double empty = 0.0;                  // value of 0/0: no relevant row; NaN: the query is left out
     bool short_is_zero = false;          // NDCG@k of a query with fewer than k rows is 0 (LETOR)
-    bool cut_normaliser = false;         // AP@k divides by min(k, #relevant), P@k by min(k, rows)
+    bool reachable = false;         // AP@k divides by min(k, #relevant), P@k by min(k, rows)
     bool step_precision = false;         // AP of tied rows from the precision after all of them
 };
 
@@ -40,6 +40,6 @@ double measure_query(const Measure &measure, const RankedQuery &query,
 struct PairCounts {
     std::int64_t concordant = 0, discordant = 0, tied = 0;
 };
-PairCounts count_pairs(const RankedQuery &query, std::vector<std::int64_t> &tree);
+PairCounts pair_counts(const RankedQuery &query, std::vector<std::int64_t> &tree);
 
 }  // namespace linrank

@@ -65,7 +65,7 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
                 out.values[m * n_queries + at] = measure_query(
                     measures[m], query, tables[static_cast<std::size_t>(measures[m].discount)]);
             if (!with_pairs) continue;
-            const PairCounts counts = count_pairs(query, tree);
+            const PairCounts counts = pair_counts(query, tree);
             out.pairs[3 * at] = counts.concordant;
             out.pairs[3 * at + 1] = counts.discordant;
             out.pairs[3 * at + 2] = counts.tied;

@@ -85,11 +85,17 @@ class Convention:
         """Return the convention in one line, for the foot of a table."""
         gain = {"exponential": "2^y - 1", "linear": "y"}[self.gain]
         discount = {"standard": "1/log2(i+1)", "letor": "1/log2(max(2, i))"}[self.discount]
-        ties = {"stable": "in input order", "average": "averaged", "pessimistic": "worst first",
-                "docid": "by descending document id"}[self.ties]
+        ties = {
+            "stable": "in input order",
+            "average": "averaged",
+            "pessimistic": "worst first",
+            "docid": "by descending document id",
+        }[self.ties]
         empty = "skipped" if self.empty == "skip" else f"{self.empty:g}"
-        return (f"{self.name}: gain {gain}, discount {discount}, ties {ties}, "
-                f"relevant from {self.relevant_from:g}, queries without relevant rows {empty}")
+        return (
+            f"{self.name}: gain {gain}, discount {discount}, ties {ties}, "
+            f"relevant from {self.relevant_from:g}, queries without relevant rows {empty}"
+        )
 
 
 _LETOR = Convention("letor", discount="letor", short_is_zero=True)
@@ -99,10 +105,10 @@ CONVENTIONS: dict[str, Convention] = {
         Convention("linrank"),
         _LETOR,
         dataclasses.replace(_LETOR, name="mslr", relevant_from=2.0),
-        Convention("trec_eval", gain="linear", ties="docid", negative_is_zero=True,
-                   single_precision=True),
-        Convention("sklearn", gain="linear", ties="average", pair_ties="half",
-                   step_precision=True),
+        Convention(
+            "trec_eval", gain="linear", ties="docid", negative_is_zero=True, single_precision=True
+        ),
+        Convention("sklearn", gain="linear", ties="average", pair_ties="half", step_precision=True),
         Convention("lightgbm", empty=1.0, reachable=True),
         Convention("xgboost", empty=1.0, reachable=True, single_precision=True),
     )

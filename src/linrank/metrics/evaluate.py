@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import Queries
-from linrank.metrics.conventions import Convention, convention
+from linrank.metrics.conventions import Convention
+from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluation import Evaluation, PairCounts
-from linrank.metrics.measures import ERR, MeanNDCG, Measure, NDCG, PairwiseAccuracy
+from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure, PairwiseAccuracy
 from linrank.metrics.parsing import parse
 from linrank.threads import resolve
 
@@ -75,7 +76,7 @@ def evaluate(
     >>> result = evaluate([2, 0, 1, 0, 1], [3, 2, 1, 5, 4], qid=["a", "a", "a", "b", "b"],
     ...                   metrics=["ndcg@2", "mrr"])
     >>> {name: round(mean, 4) for name, mean in result.items()}
-    {'ndcg@2': 0.7283, 'mrr': 0.75}
+    {'ndcg@2': 0.7286, 'mrr': 0.75}
     >>> result.per_query["mrr"]
     array([1. , 0.5])
     """
@@ -106,7 +107,7 @@ def evaluate_queries(
     n_jobs: int | None = None,
 ) -> Evaluation:
     """`evaluate` for rows that are grouped already; ``labels`` are float64, finite, by row."""
-    chosen = _convention(convention)
+    chosen = named_convention(convention)
     measures = _measures(metrics)
     scores = _scores(scores, len(labels), chosen)
     _check_gains(measures, labels, chosen)
@@ -149,18 +150,14 @@ def rank_within_queries(
 
     Examples
     --------
-    >>> rank_within_queries([0.1, 0.5, 0.3, 0.3], qid=[7, 7, 9, 9])
-    array([2, 1, 1, 2])
+    >>> rank_within_queries([0.1, 0.5, 0.3, 0.3], qid=[7, 7, 9, 9]).tolist()
+    [2, 1, 1, 2]
     """
-    values = _scores(scores, None, convention("linrank"))
+    values = _scores(scores, None, named_convention("linrank"))
     queries = Queries.of(np.zeros(len(values)), qid=qid, group=group)
     threads = resolve(n_jobs) if len(values) >= _PARALLEL_ROWS else 1
     ranks: Array = _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
     return ranks
-
-
-def _convention(choice: str | Convention) -> Convention:
-    return convention(choice)
 
 
 def _measures(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
