@@ -17,6 +17,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,17 +69,14 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
     bounds = np.searchsorted(qid, np.arange(arguments.queries + 1))
     chosen = np.random.default_rng(1).choice(arguments.queries, arguments.sample, replace=False)
 
-    ours = {}
-    for n_jobs in (1, len(os.sched_getaffinity(0))):
-        call = lambda n=n_jobs: evaluate(  # noqa: E731
-            y, s, qid=qid, metrics=list(MEASURES), convention="sklearn", n_jobs=n
-        )
-        ours[n_jobs] = seconds(call, arguments.repeat)
+    run = partial(evaluate, y, s, qid=qid, metrics=list(MEASURES), convention="sklearn")
+    threads = (1, len(os.sched_getaffinity(0)))
+    ours = {n: seconds(partial(run, n_jobs=n), arguments.repeat) for n in threads}
     start = time.perf_counter()
     theirs = loop(y, s, bounds, chosen)
     sampled = time.perf_counter() - start
 
-    result = evaluate(y, s, qid=qid, metrics=list(MEASURES), convention="sklearn")
+    result = run()
     difference = max(
         float(np.nanmax(np.abs(result.per_query[name][chosen] - np.array(values))))
         for name, values in theirs.items()

@@ -460,8 +460,8 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
                               span_or_empty(docid)};
         result = evaluate_queries(input, measures, ties, with_pairs, n_threads);
     }
-    return nb::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
-                          to_numpy(std::move(result.pairs)));
+    return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
+                           to_numpy(std::move(result.pairs)));
 }
 
 auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,

@@ -88,6 +88,7 @@ def test_other_spellings(spelling, name):
         ("ndcg@0", "cutoff must be an integer >= 1, got '0'"),
         ("ndcg@-3", "cutoff must be an integer >= 1, got '-3'"),
         ("ndcg@ten", "cutoff must be an integer >= 1, got 'ten'"),
+        ("ndcg@3000000000", "must be an integer from 1 to 2147483647, got 3000000000"),
         ("p", "p needs a cutoff: write p@10"),
         ("auc@5", "takes no @k"),
         ("ndcg(rel=2)", "ndcg has no option 'rel'; it has gain, discount, empty"),

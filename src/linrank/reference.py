@@ -87,13 +87,14 @@ def recall(ranked: Sequence[float], k: int, rel: float = 1.0) -> float:
 
 def reciprocal_rank(ranked: Sequence[float], k: int | None = None, rel: float = 1.0) -> float:
     """Return ``1 / rank of the first relevant row``, 0 if none is among the first k."""
-    return next((1.0 / i for i, y in enumerate(ranked[:k], start=1) if y >= rel), 0.0)
+    return float(next((1.0 / i for i, y in enumerate(ranked[:k], start=1) if y >= rel), 0.0))
 
 
 def err(ranked: Sequence[float], y_max: float, k: int | None = None) -> float:
     """Return ``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1)/2^y_max``."""
     stop = [(2.0**y - 1.0) / 2.0**y_max for y in ranked[:k]]
-    return sum(r * math.prod(1.0 - t for t in stop[:i]) / (i + 1) for i, r in enumerate(stop))
+    terms = (r * math.prod(1.0 - t for t in stop[:i]) / (i + 1) for i, r in enumerate(stop))
+    return float(sum(terms))
 
 
 def pair_counts(y: Array, s: Array) -> tuple[int, int, int]:
