@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linrank.data.dataset import Dataset
 from scipy.sparse import csr_array
 
-from linrank.data.dataset import Dataset
 from linrank.data.findings import findings
 from linrank.data.profile import Profile
 
@@ -31,7 +31,7 @@ def test_columns_equal_their_definition(table, sparse):
     np.testing.assert_array_equal(columns.minimum, X.min(axis=0))
     np.testing.assert_array_equal(columns.maximum, X.max(axis=0))
     np.testing.assert_array_equal(columns.n_nonzero, (X != 0).sum(axis=0))
-    np.testing.assert_array_equal(columns.constant, (X == X[0]).all(axis=0))
+    np.testing.assert_array_equal(columns.constant, (X[:1] == X).all(axis=0))
     for j, varies in enumerate(columns.varies_in_query):
         assert varies == any(len(set(X[qid == q, j])) > 1 for q in set(qid.tolist()))
 
@@ -100,7 +100,7 @@ def test_each_fault_is_found_and_nothing_else():
     assert _codes(X, y) == {"no-qid"}
     assert _codes(np.column_stack([X, y]), y, qid) == {"label-like-feature"}
     assert _codes(X * [1, 1, 1, 1e5], y, qid) == {"scales-differ"}
-    assert _codes(X + [0, 0, 0, 1e9], y, qid) == {"huge-values"}
+    assert _codes(X + np.array([0, 0, 0, 1e9]), y, qid) == {"huge-values"}
     assert _codes(np.column_stack([X, qid]), y, qid) == {"constant-in-query"}
     assert _codes(X, y - 1, qid) == {"negative-label"}
     assert _codes(X, y + 30, qid) == {"large-label"}

@@ -1,0 +1,554 @@
+"""The command line: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from linrank.datasets import make_ranking
+from linrank.model import load_model
+
+from linrank.cli.main import COMMANDS, main
+from linrank.metrics import evaluate
+
+COMMAND = [sys.executable, "-m", "linrank"]
+
+
+def write_svmlight(path, data, *, docid=True):
+    """A dataset as LETOR text, with repr so that float32 values survive."""
+    lines = []
+    for i, (row, label, qid) in enumerate(zip(data.X, data.y, data.qid, strict=True)):
+        pairs = " ".join(f"{j}:{value!r}" for j, value in enumerate(map(float, row), 1))
+        comment = f" # d{i}" if docid else ""
+        lines.append(f"{label:g} qid:{qid} {pairs}{comment}\n")
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    train, valid = (
+        make_ranking(n_queries=n, n_features=6, random_state=seed) for n, seed in ((40, 1), (20, 2))
+    )
+    paths = {
+        "train": write_svmlight(folder / "train.txt", train),
+        "valid": write_svmlight(folder / "valid.txt", valid),
+        "model": str(folder / "model.json"),
+        "scores": str(folder / "scores.txt"),
+    }
+    assert main(["train", paths["train"], paths["model"], "-q"]) == 0
+    assert main(["predict", paths["valid"], paths["model"], "-o", paths["scores"], "-q"]) == 0
+    return {**paths, "valid_data": valid, "train_data": train, "folder": folder}
+
+
+def run(arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+# ---- help and usage -----------------------------------------------------------------------------
+
+
+def test_alone_it_prints_help(capsys):
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    for command in COMMANDS:
+        assert command in out
+    assert "exit status" in out
+
+
+def test_version(capsys):
+    from linrank import __version__
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"linrank {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"usage: linrank {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bogus"], "invalid choice: 'bogus'"),
+        (["train", "data"], "required: MODEL"),
+        (["train", "d", "m", "-c", "-1"], "must be finite and > 0, got -1"),
+        (["train", "d", "m", "-c", "nan"], "must be finite and > 0, got nan"),
+        (["train", "d", "m", "-c", "x"], "must be a number > 0, got 'x'"),
+        (["train", "d", "m", "-e", "0"], "must be finite and > 0, got 0"),
+        (["train", "d", "m", "--jobs", "0"], "must be ≥ 1, or -1 for all cores, got 0"),
+        (["train", "d", "m", "--max-iter", "0"], "must be ≥ 1, got 0"),
+        (["train", "d", "m", "--max-iter", "2.5"], "must be an integer, got '2.5'"),
+        (["train", "d", "m", "--solver", "sgd"], "invalid choice: 'sgd'"),
+        (["train", "d", "m", "--scal", "none"], "unrecognized arguments"),
+        (["train", "d", "m", "-q", "-v"], "not allowed with"),
+        (["train", "d", "-", "--json"], "exclude each other"),
+        (["train", "-", "m", "--valid", "-"], "cannot both be standard input"),
+        (["predict", "-", "-"], "cannot both be standard input"),
+        (["predict", "d", "m", "--topk", "3"], "--topk needs --trec"),
+        (["predict", "d", "m", "--trec", "--tag", "a b"], "--tag must be one word, got 'a b'"),
+        (["evaluate", "d"], "give either SCORES or --model"),
+        (["evaluate", "d", "s", "--model", "m"], "give either SCORES or --model"),
+        (["evaluate", "-", "-"], "only one of the files"),
+        (["evaluate", "d", "s", "--json", "--per-query", "-"], "both write to standard output"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+# ---- train --------------------------------------------------------------------------------------
+
+
+def test_train_summary_on_stderr(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    assert main(["train", files["train"], model, "--valid", files["valid"]]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    data = files["train_data"]
+    assert f"{data.n_rows:,} rows, 40 queries, {data.queries.n_pairs:,} pairs" in captured.err
+    for word in ("trained", "objective", "above the minimum", "converged", "ndcg@10", "saved"):
+        assert word in captured.err
+
+
+def test_quiet_is_silent(files, tmp_path, capsys):
+    assert main(["train", files["train"], str(tmp_path / "m.json"), "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_lists_the_iterations(files, tmp_path, capsys):
+    assert main(["train", files["train"], str(tmp_path / "m.json"), "-v"]) == 0
+    assert "iteration   1  objective" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize("scale", ["none", "standard", "minmax", "query"])
+def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, solver, scale):
+    model = str(tmp_path / "m.json")
+    options = ["-c", "0.1", "-e", "1e-6", "--solver", solver, "--scale", scale, "--json"]
+    scoring = ["--valid", files["valid"], "--scoring", "ndcg@5", "--scoring", "map"]
+    assert main(["train", files["train"], model, *options, *scoring]) == 0
+    report = json.loads(capsys.readouterr().out)
+    training = report["training"]
+    assert training["converged"] is True
+    assert (training["C"], training["solver"], training["scale"]) == (0.1, solver, scale)
+    assert 0 <= training["duality_gap"] == training["relative_gap"] * training["objective"]
+    assert report["data"]["pairs"] == files["train_data"].queries.n_pairs
+    assert set(report["seconds"]) == {"read", "train", "total"}
+
+    valid = files["valid_data"]
+    scores = load_model(model).predict(valid)
+    expected = evaluate(valid.y, scores, qid=valid.qid, metrics=["ndcg@5", "map"])
+    assert report["valid"]["metrics"] == dict(expected)
+
+    again = ["evaluate", files["valid"], "--model", model, "-m", "ndcg@5", "-m", "map", "--json"]
+    assert main(again) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == dict(expected)
+
+
+def test_solvers_agree(files, tmp_path, capsys):
+    objectives = []
+    for solver in ("newton", "tron"):
+        options = ["-e", "1e-9", "--solver", solver, "--max-iter", "1000", "--json"]
+        assert main(["train", files["train"], str(tmp_path / "m"), *options]) == 0
+        objectives.append(json.loads(capsys.readouterr().out)["training"]["objective"])
+    assert objectives[0] == pytest.approx(objectives[1], rel=1e-8)
+
+
+def test_query_normalization_is_another_problem(files, tmp_path, capsys):
+    values = []
+    for options in ([], ["--query-normalization", "pairs"]):
+        assert main(["train", files["train"], str(tmp_path / "m"), "--json", *options]) == 0
+        values.append(json.loads(capsys.readouterr().out)["training"]["objective"])
+    assert values[0] > 5 * values[1]
+
+
+def test_not_converged_ends_with_3_and_keeps_the_model(files, tmp_path, capsys):
+    model = tmp_path / "m.json"
+    options = ["-e", "1e-12", "--solver", "tron", "--max-iter", "1", "-q"]
+    assert main(["train", files["train"], str(model), *options]) == 3
+    assert "linrank: warning: not converged" in capsys.readouterr().err
+    assert load_model(model).training["converged"] is False
+
+
+def test_model_to_standard_output(files, capsys):
+    assert main(["train", files["train"], "-", "-q"]) == 0
+    out = capsys.readouterr().out
+    with open(files["model"]) as file:
+        assert json.loads(out)["coef"] == json.load(file)["coef"]
+
+
+# ---- predict ------------------------------------------------------------------------------------
+
+
+def test_scores_read_back_bit_for_bit(files):
+    model, valid = load_model(files["model"]), files["valid_data"]
+    with open(files["scores"]) as file:
+        scores = [float(line) for line in file]
+    np.testing.assert_array_equal(scores, model.predict(valid))
+
+
+def test_trec_run_ranks_within_each_query(files, capsys):
+    arguments = ["predict", files["valid"], files["model"], "--trec", "--tag", "mine"]
+    assert main(arguments) == 0
+    lines = [line.split(" ") for line in capsys.readouterr().out.splitlines()]
+    valid = files["valid_data"]
+    scores = load_model(files["model"]).predict(valid)
+    assert len(lines) == valid.n_rows
+    for qid in np.unique(valid.qid):
+        rows = np.flatnonzero(valid.qid == qid)
+        best = rows[np.argsort(-scores[rows], kind="stable")]
+        mine = [line for line in lines if line[0] == str(qid)]
+        assert mine == [
+            [str(qid), "Q0", f"d{row}", str(rank), repr(float(scores[row])), "mine"]
+            for rank, row in enumerate(best, 1)
+        ]
+
+
+def test_topk_keeps_the_best(files, capsys):
+    whole = ["predict", files["valid"], files["model"], "--trec"]
+    assert main(whole) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main([*whole, "--topk", "2"]) == 0
+    best = capsys.readouterr().out.splitlines()
+    assert best == [line for line in lines if int(line.split()[3]) <= 2]
+
+
+def test_rows_without_docid_are_numbered(files, tmp_path, capsys):
+    path = write_svmlight(tmp_path / "bare.txt", files["valid_data"], docid=False)
+    assert main(["predict", path, files["model"], "--trec"]) == 0
+    names = [int(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(names) == list(range(1, files["valid_data"].n_rows + 1))
+
+
+def test_data_may_lack_the_last_features(files, tmp_path, capsys):
+    short = tmp_path / "short.txt"
+    short.write_text("1 qid:1 1:2\n0 qid:1 2:1\n")
+    assert main(["predict", str(short), files["model"]]) == 0
+    coef = load_model(files["model"]).coef
+    assert [float(x) for x in capsys.readouterr().out.split()] == [2 * coef[0], coef[1]]
+
+
+# ---- evaluate -----------------------------------------------------------------------------------
+
+
+def test_predict_then_evaluate_gives_the_numbers_of_train(files, tmp_path, capsys):
+    arguments = ["train", files["train"], str(tmp_path / "m"), "--valid", files["valid"], "--json"]
+    assert main(arguments) == 0
+    trained = json.loads(capsys.readouterr().out)["valid"]["metrics"]
+    metrics = [option for name in trained for option in ("-m", name)]
+    assert main(["evaluate", files["valid"], files["scores"], *metrics, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == trained
+
+
+def test_evaluate_prints_a_table(files, capsys):
+    assert main(["evaluate", files["valid"], files["scores"], "-m", "ndcg@10", "-m", "map"]) == 0
+    out = capsys.readouterr().out
+    valid = files["valid_data"]
+    expected = evaluate(valid.y, np.loadtxt(files["scores"]), qid=valid.qid, metrics=["map"])
+    assert f"{expected['map']:.4f}" in out
+    assert "ndcg@10" in out
+
+
+def test_convention_changes_the_numbers(files, capsys):
+    values = {}
+    for convention in ("linrank", "letor"):
+        options = ["-m", "ndcg@10", "--convention", convention, "--json"]
+        assert main(["evaluate", files["valid"], files["scores"], *options]) == 0
+        values[convention] = json.loads(capsys.readouterr().out)["metrics"]["ndcg@10"]
+    assert values["linrank"] != values["letor"]
+
+
+def test_per_query_file(files, tmp_path, capsys):
+    import csv
+
+    path = tmp_path / "values.csv"
+    options = ["-m", "ndcg@10", "-m", "pairwise_accuracy", "--per-query", str(path)]
+    assert main(["evaluate", files["valid"], files["scores"], *options, "--json"]) == 0
+    means = json.loads(capsys.readouterr().out)["metrics"]
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["qid"]) for row in rows] == list(dict.fromkeys(files["valid_data"].qid))
+    assert np.mean([float(row["ndcg@10"]) for row in rows]) == pytest.approx(means["ndcg@10"])
+
+
+# ---- inspect ------------------------------------------------------------------------------------
+
+
+def test_inspect_data(files, capsys):
+    assert main(["inspect", files["train"], "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    data = files["train_data"]
+    assert report["kind"] == "data"
+    assert (report["rows"], report["queries"], report["features"]) == (data.n_rows, 40, 6)
+    assert report["pairs"] == data.queries.n_pairs
+    assert sum(report["labels"].values()) == data.n_rows
+    assert main(["inspect", files["train"]]) == 0
+    assert f"{data.queries.n_pairs:,}" in capsys.readouterr().out
+
+
+def test_inspect_points_out_a_row_id(tmp_path, capsys):
+    path = tmp_path / "ids.txt"
+    path.write_text("".join(f"{i % 3} qid:{i} 1:{i} 2:1\n" for i in range(30)))
+    assert main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "[qid-like-row-id] 30 of 30 queries have a single row" in out
+    assert "[no-pairs]" in out
+
+
+def test_inspect_model(files, capsys):
+    assert main(["inspect", files["model"], "--top", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    coef = load_model(files["model"]).coef
+    assert report["kind"] == "model"
+    assert [abs(item["weight"]) for item in report["weights"]] == sorted(abs(coef))[:-3:-1]
+    assert report["weights"][0]["feature"] == str(1 + np.argmax(abs(coef)))
+    assert report["training"]["n_queries"] == 40
+    assert main(["inspect", files["model"]]) == 0
+    assert "objective" in capsys.readouterr().out
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nowhere.txt", "m"], "nowhere.txt: No such file or directory"),
+        (["train", "{train}", "nowhere/m"], "there is no folder"),
+        (["train", "{train}", "{folder}"], "is a folder"),
+        (["train", "{bad}", "{out}"], "bad.txt:2"),
+        (["train", "{flat}", "{out}"], "no two different labels|different labels"),
+        (["train", "{train}", "{out}", "--valid", "nowhere"], "nowhere: No such file"),
+        (
+            ["train", "{train}", "{out}", "--valid", "{valid}", "--scoring", "ndgc"],
+            "unknown metric",
+        ),
+        (["predict", "{valid}", "nowhere"], "nowhere: No such file or directory"),
+        (["predict", "{valid}", "{train}"], "train.txt"),
+        (["evaluate", "{valid}", "{short}"], "has 2 scores, .* rows"),
+        (["evaluate", "{valid}", "{words}"], "words.txt:2: expected one score, got 'two'"),
+        (["evaluate", "{valid}", "{nan}"], "nan.txt:2: the score is nan; scores must be finite"),
+        (["evaluate", "{valid}", "{empty}"], "empty.txt: no scores"),
+        (["evaluate", "{valid}", "{scores}", "--convention", "mine"], "mine"),
+        (["inspect", "{empty}"], "empty.txt"),
+        (["inspect", "nowhere"], "nowhere: No such file or directory"),
+    ],
+)
+def test_user_errors_are_one_line_and_1(files, tmp_path, capsys, arguments, message):
+    texts = {
+        "bad": "1 qid:1 1:1\n0 qid:1 1:x\n",
+        "flat": "1 qid:1 1:1\n1 qid:1 1:2\n",
+        "short": "1\n2\n",
+        "words": "1\ntwo\n",
+        "nan": "1\nnan\n",
+        "empty": "",
+    }
+    names = {"out": str(tmp_path / "out.json"), **files}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+        names[name] = str(tmp_path / f"{name}.txt")
+    assert main([argument.format(**names) for argument in arguments]) == 1
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert lines[-1].startswith("linrank: error: ")
+    import re
+
+    assert re.search(message, lines[-1])
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_verbose_shows_where_an_error_came_from(capsys):
+    assert main(["train", "nowhere.txt", "m", "-v"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.splitlines()[-1] == "linrank: error: nowhere.txt: No such file or directory"
+
+
+def test_a_fault_of_ours_keeps_its_traceback(files, monkeypatch):
+    monkeypatch.setattr("linrank.cli.inspect.run", lambda args, parser: {}["missing"])
+    with pytest.raises(KeyError):
+        main(["inspect", files["train"]])
+
+
+# ---- streams and signals ------------------------------------------------------------------------
+
+
+def test_everything_through_pipes(files):
+    with open(files["train"]) as data:
+        trained = run(["train", "-", "-", "-q"], stdin=data)
+    assert (trained.returncode, trained.stderr) == (0, "")
+    predicted = run(["predict", files["valid"], "-"], input=trained.stdout)
+    with open(files["scores"]) as file:
+        assert predicted.stdout == file.read()
+    measured = run(["evaluate", files["valid"], "-", "-m", "map"], input=predicted.stdout)
+    assert measured.returncode == 0
+    assert "map" in measured.stdout
+
+
+def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
+    done = run(["train", files["train"], str(tmp_path / "m")])
+    assert "\r" not in done.stderr
+
+
+def test_broken_pipe_is_quiet(files, tmp_path):
+    many = tmp_path / "many.txt"
+    with open(files["valid"]) as file:
+        many.write_text(file.read() * 40)
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(many), files["model"]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    float(process.stdout.readline())
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=60), error) == (141, b"")
+
+
+def test_interrupt_leaves_the_old_model_and_nothing_else(tmp_path):
+    data = make_ranking(n_queries=300, n_features=60, random_state=3)
+    train, model = write_svmlight(tmp_path / "train.txt", data), tmp_path / "m.json"
+    model.write_text("old")
+    slow = ["-c", "1e6", "-e", "1e-15", "--solver", "tron", "--max-iter", "1000000", "-v"]
+    process = subprocess.Popen(
+        [*COMMAND, "train", train, str(model), *slow], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if line.startswith("iteration"):
+            process.send_signal(signal.SIGINT)
+            break
+    seen += process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 130
+    assert seen.endswith("linrank: interrupted\n")
+    assert "Traceback" not in seen
+    assert model.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "train.txt"]
+
+
+def test_interrupt_while_reading_a_pipe(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "train", "-", str(tmp_path / "m.json")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write("1 qid:1 1:1\n" * 20_000)  # more than a pipe holds: it is being read
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
+    from linrank.cli import streams
+
+    def explode():
+        yield "1\n"
+        raise KeyboardInterrupt
+
+    target = tmp_path / "scores.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        streams.write_lines(str(target), explode())
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["scores.txt"]
+
+
+def test_writing_follows_links_and_accepts_devices(tmp_path):
+    from linrank.cli import streams
+
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    streams.write_lines(str(link), ["new\n"])
+    assert link.is_symlink()
+    assert target.read_text() == "new\n"
+    streams.write_lines("/dev/null", ["gone\n"])
+    assert not os.path.isfile("/dev/null")
+
+
+def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
+    from linrank.cli.console import Console
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(Console, "PATIENCE", 0)
+    monkeypatch.setattr(Console, "INTERVAL", 0)
+    console = Console()
+    show = console.reading("data.txt")
+    assert show is not None
+    show(1_500_000, 3_000_000)
+    show(2_000, None)
+    console.say("read", "done")
+    drawn = terminal.getvalue()
+    assert "reading data.txt: 1.5 MB of 3 MB (50 %)" in drawn
+    assert drawn.endswith("\rread      done\n")
+    assert Console(quiet=True).reading("data.txt") is None
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert Console().reading("data.txt") is None
+
+
+# ---- start-up -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "x"]])
+def test_help_and_usage_do_not_import_numpy(arguments):
+    code = (
+        "import sys; from linrank.cli.main import main; main(sys.argv[1:]); "
+        "sys.exit(10 * ('numpy' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True)
+    assert done.returncode == 0
+
+
+def test_no_command_imports_what_it_does_not_need(files, tmp_path):
+    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+    code = (
+        "import sys; from linrank.cli.main import main\n"
+        "for line in sys.argv[1].split(';'):\n"
+        "    assert main(line.split()) == 0, line\n"
+        "heavy = {'scipy', 'sklearn', 'matplotlib', 'logging', 'pandas', 'concurrent.futures'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)))"
+    )
+    model = tmp_path / "m.json"
+    lines = [
+        f"train {files['train']} {model} --valid {files['valid']} --json",
+        f"predict {files['valid']} {model}",
+        f"evaluate {files['valid']} --model {model}",
+        f"inspect {files['valid']}",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"saved     {model}")
