@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from linrank.data.dataset import Dataset
 from scipy.sparse import csr_array
 
+from linrank.data.dataset import Dataset
 from linrank.data.findings import findings
 from linrank.data.profile import Profile
 
