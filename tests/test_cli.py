@@ -98,6 +98,7 @@ def test_every_command_has_help(command, capsys):
         (["predict", "-", "-"], "cannot both be standard input"),
         (["predict", "d", "m", "--topk", "3"], "--topk needs --trec"),
         (["predict", "d", "m", "--trec", "--tag", "a b"], "--tag must be one word, got 'a b'"),
+        (["predict", "d", "m", "s", "-o", "t"], "give one of them"),
         (["evaluate", "d"], "give either SCORES or --model"),
         (["evaluate", "d", "s", "--model", "m"], "give either SCORES or --model"),
         (["evaluate", "-", "-"], "only one of the files"),
@@ -200,6 +201,14 @@ def test_scores_read_back_bit_for_bit(files):
     with open(files["scores"]) as file:
         scores = [float(line) for line in file]
     np.testing.assert_array_equal(scores, model.predict(valid))
+
+
+def test_the_output_may_be_an_argument(files, tmp_path):
+    """As in liblinear: predict DATA MODEL SCORES."""
+    out = tmp_path / "scores.txt"
+    assert main(["predict", files["valid"], files["model"], str(out), "-q"]) == 0
+    with open(files["scores"]) as file:
+        assert out.read_text() == file.read()
 
 
 def test_trec_run_ranks_within_each_query(files, capsys):

@@ -102,7 +102,7 @@ def _split(data: Dataset, rng: np.random.Generator) -> dict[str, Dataset]:
 
 
 def _fit(train: Dataset, valid: Dataset, C: float) -> tuple[RankSVM, float]:
-    ranker = RankSVM(C=C).fit(train.X, train.y, qid=train.qid)
+    ranker = RankSVM(C=C, scale="standard").fit(train.X, train.y, qid=train.qid)
     return ranker, _measure(valid, ranker.decision_function(valid.X))[CHOSEN_BY]
 
 
@@ -151,9 +151,10 @@ def _path_text(demo: Demo) -> str:
 
 def _test_text(demo: Demo) -> str:
     width = 2 + max(map(len, demo.test))
-    lines = [f"{'test queries':<{width}}" + "".join(f"{name:>19}" for name in METRICS)]
+    lines = [f"{'test queries':<{width}}" + "".join(f"  {name:>7}" for name in METRICS)]
     for name, result in demo.test.items():
-        lines.append(f"{name:<{width}}" + "".join(f"{result[m]:>19.4f}" for m in METRICS))
+        values = (f"  {result[metric]:>{max(7, len(metric))}.4f}" for metric in METRICS)
+        lines.append(f"{name:<{width}}" + "".join(values))
     return "\n".join(lines)
 
 

@@ -37,8 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="rows to score, or - for standard input")
     parser.add_argument("model", metavar="MODEL", help="model file written by linrank train")
     parser.add_argument(
-        "-o", "--output", default=STANDARD, metavar="FILE", help="default: -, standard output"
+        "scores", metavar="SCORES", nargs="?", help="file to write (default: -, standard output)"
     )
+    parser.add_argument("-o", "--output", metavar="SCORES", help="the same as an option")
     trec = parser.add_argument_group("TREC run")
     trec.add_argument("--trec", action="store_true", help="write a run instead of bare scores")
     trec.add_argument("--tag", default="linrank", help="name of the run (default: linrank)")
@@ -57,16 +58,19 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error(f"--tag must be one word, got {args.tag!r}")
     if args.data == args.model == STANDARD:
         parser.error("DATA and MODEL cannot both be standard input")
-    check_writable(args.output)
+    if args.scores is not None and args.output is not None:
+        parser.error("SCORES and -o name the same file; give one of them")
+    output = args.scores or args.output or STANDARD
+    check_writable(output)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)
     data = read_data_for(model, args.data, args, console)
     scores = model.predict(data, n_jobs=args.jobs)
     blocks = _run_lines(data, scores, args.tag, args.topk) if args.trec else _score_lines(scores)
-    write_lines(args.output, blocks)
-    if args.output != STANDARD:
-        console.say("scored", f"{count(data.n_rows, 'row')} of {data.source} in {args.output}")
+    write_lines(output, blocks)
+    if output != STANDARD:
+        console.say("scored", f"{count(data.n_rows, 'row')} of {data.source}; written to {output}")
     return OK
 
 
