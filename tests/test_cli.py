@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -161,10 +162,12 @@ def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, s
     assert json.loads(capsys.readouterr().out)["metrics"] == dict(expected)
 
 
-def test_solvers_agree(files, tmp_path, capsys):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_solvers_agree(files, tmp_path, capsys, dtype):
+    """Two certified optima of one problem are the same number, whatever the rows are stored in."""
     objectives = []
     for solver in ("newton", "tron"):
-        options = ["-e", "1e-9", "--solver", solver, "--max-iter", "1000", "--json"]
+        options = ["-e", "1e-9", "--solver", solver, "--dtype", dtype, "--json"]
         assert main(["train", files["train"], str(tmp_path / "m"), *options]) == 0
         objectives.append(json.loads(capsys.readouterr().out)["training"]["objective"])
     assert objectives[0] == pytest.approx(objectives[1], rel=1e-8)
@@ -341,7 +344,7 @@ def test_inspect_model(files, capsys):
         (["train", "{train}", "nowhere/m"], "there is no folder"),
         (["train", "{train}", "{folder}"], "is a folder"),
         (["train", "{bad}", "{out}"], "bad.txt:2"),
-        (["train", "{flat}", "{out}"], "no two different labels|different labels"),
+        (["train", "{flat}", "{out}"], "have the same label"),
         (["train", "{train}", "{out}", "--valid", "nowhere"], "nowhere: No such file"),
         (
             ["train", "{train}", "{out}", "--valid", "{valid}", "--scoring", "ndgc"],
@@ -375,8 +378,6 @@ def test_user_errors_are_one_line_and_1(files, tmp_path, capsys, arguments, mess
     captured = capsys.readouterr()
     lines = captured.err.splitlines()
     assert lines[-1].startswith("linrank: error: ")
-    import re
-
     assert re.search(message, lines[-1])
     assert "Traceback" not in captured.err
     assert captured.out == ""
@@ -416,7 +417,9 @@ def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
     assert "\r" not in done.stderr
 
 
-def test_broken_pipe_is_quiet(files, tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
+    """Also when a write is cut short, which unbuffered text streams of Python overlook."""
     many = tmp_path / "many.txt"
     with open(files["valid"]) as file:
         many.write_text(file.read() * 40)
@@ -424,6 +427,7 @@ def test_broken_pipe_is_quiet(files, tmp_path):
         [*COMMAND, "predict", str(many), files["model"]],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -548,7 +552,7 @@ def test_no_command_imports_what_it_does_not_need(files, tmp_path):
         "for line in sys.argv[1].split(';'):\n"
         "    assert main(line.split()) == 0, line\n"
         "heavy = {'scipy', 'sklearn', 'matplotlib', 'logging', 'pandas', 'concurrent.futures'}\n"
-        "sys.exit(', '.join(heavy & set(sys.modules)))"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     model = tmp_path / "m.json"
     lines = [
@@ -560,4 +564,4 @@ def test_no_command_imports_what_it_does_not_need(files, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"saved     {model}")
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_data, read_data_for, read_scores
-from linrank.cli.streams import STANDARD, check_writable, write_lines
+from linrank.cli.streams import STANDARD, check_writable, write_lines, write_standard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.json:
         _print_json(args, data, result)
     elif args.per_query != STANDARD:
-        print(result.to_text())
+        write_standard(result.to_text() + "\n")
     return OK
 
 
@@ -128,4 +128,4 @@ def _print_json(args: argparse.Namespace, data: Dataset, result: Evaluation) -> 
         "rules": result.convention.describe(),
         "metrics": result.to_dict()["means"],
     }
-    print(json.dumps(report, ensure_ascii=False))
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

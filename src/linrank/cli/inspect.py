@@ -10,6 +10,7 @@ from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import OK
 from linrank.cli.models import is_model, read_model
 from linrank.cli.reading import read_data
+from linrank.cli.streams import write_standard
 
 if TYPE_CHECKING:
     from linrank.data.findings import Finding
@@ -54,9 +55,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.json:
         import json
 
-        print(json.dumps(report, ensure_ascii=False))
+        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
     else:
-        print("\n".join(lines))
+        write_standard("\n".join(lines) + "\n")
     return OK
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from linrank.cli.streams import STANDARD
+from linrank.cli.streams import STANDARD, write_standard
 
 if TYPE_CHECKING:
     from linrank.model import LinearModel
@@ -53,4 +53,4 @@ def write_model(model: LinearModel, path: str) -> None:
                 "standard output; name a file"
             )
         with open(copy, encoding="utf-8") as file:
-            sys.stdout.write(file.read())
+            write_standard(file.read())

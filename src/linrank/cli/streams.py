@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
-__all__ = ["STANDARD", "check_writable", "read_text", "replacing", "write_lines"]
+__all__ = ["STANDARD", "check_writable", "read_text", "replacing", "write_lines", "write_standard"]
 
 STANDARD = "-"
 
@@ -56,11 +56,27 @@ def replacing(path: str) -> Iterator[str]:
 def write_lines(path: str, blocks: Iterable[str]) -> None:
     """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output."""
     if path == STANDARD:
-        _write(sys.stdout, blocks)
+        for block in blocks:
+            write_standard(block)
         sys.stdout.flush()
         return
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        _write(file, blocks)
+        file.writelines(blocks)
+
+
+def write_standard(text: str) -> None:
+    """Write all of `text` to standard output.
+
+    With PYTHONUNBUFFERED the text stream sits on the bare descriptor and drops what a short write
+    to a pipe leaves over: 64 kB arrive, the rest is lost without an error.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        sys.stdout.write(text)
+        return
+    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+    while rest:
+        rest = rest[raw.write(rest) or 0 :]
 
 
 def read_text(path: str) -> str:
@@ -69,8 +85,3 @@ def read_text(path: str) -> str:
         return sys.stdin.read()
     with open(path, encoding="utf-8") as file:
         return file.read()
-
-
-def _write(file: TextIO, blocks: Iterable[str]) -> None:
-    for block in blocks:
-        file.write(block)

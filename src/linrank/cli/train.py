@@ -17,7 +17,7 @@ from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data, read_data_for
-from linrank.cli.streams import STANDARD, check_writable
+from linrank.cli.streams import STANDARD, check_writable, write_standard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,4 +250,4 @@ def _print_json(
         },
         "model": args.model,
     }
-    print(json.dumps(report, ensure_ascii=False))
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -160,9 +160,11 @@ def _csr_columns(data: Dataset, rows: CsrRows) -> Columns:
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Scramble the bits of each number; 0 (and -0) to 0, so that dense and CSR rows agree."""
     bits: NDArray[np.uint64] = (values.astype(np.float64) + 0.0).view(np.uint64)
-    bits = bits * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return bits ^ (bits >> np.uint64(32))
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(29)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(32)
+    return bits
 
 
 def _row_hashes(data: Dataset) -> NDArray[np.uint64]:
