@@ -255,6 +255,21 @@ def test_data_may_lack_the_last_features(files, tmp_path, capsys):
     assert [float(x) for x in capsys.readouterr().out.split()] == [2 * coef[0], coef[1]]
 
 
+def test_the_first_index_is_remembered_from_training(tmp_path, capsys):
+    """A file that lacks feature 0 of a model trained on 0-based data is not shifted by one."""
+    train, model, test = tmp_path / "train.txt", str(tmp_path / "m.json"), tmp_path / "test.txt"
+    train.write_text("1 qid:1 0:1 1:5 2:1\n0 qid:1 0:0 1:1 2:2\n")
+    test.write_text("1 qid:1 1:1\n0 qid:1 2:1\n")
+    assert main(["train", str(train), model, "-q"]) == 0
+    coef = load_model(model).coef
+    assert len(set(coef)) == 3
+    assert main(["predict", str(test), model]) == 0
+    assert [float(x) for x in capsys.readouterr().out.split()] == [coef[1], coef[2]]
+    assert main(["inspect", model, "--json"]) == 0
+    named = {w["feature"]: w["weight"] for w in json.loads(capsys.readouterr().out)["weights"]}
+    assert named == {str(j): coef[j] for j in range(3)}
+
+
 # ---- evaluate -----------------------------------------------------------------------------------
 
 

@@ -156,7 +156,7 @@ def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
 
     from linrank import __version__
 
-    names = model.feature_names
+    names, base = model.feature_names, model.training.get("index_base") or 0
     largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
     return {
         "command": "inspect",
@@ -168,7 +168,7 @@ def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
         "features": model.n_features,
         "nonzero_weights": int(np.count_nonzero(model.coef)),
         "weights": [
-            {"feature": names[j] if names else str(j + 1), "weight": float(model.coef[j])}
+            {"feature": names[j] if names else str(j + base), "weight": float(model.coef[j])}
             for j in largest
         ],
     }

@@ -33,8 +33,14 @@ def read_data(path: str, args: argparse.Namespace, console: Console, **options: 
 def read_data_for(
     model: LinearModel, path: str, args: argparse.Namespace, console: Console
 ) -> Dataset:
-    """The dataset of a file, with as many features as the model knows."""
-    return read_data(path, args, console, n_features=model.n_features)
+    """The dataset of a file, with the features of the model.
+
+    Their first number is the one of the training data: a file that happens to lack feature 0
+    would otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
+    """
+    base = model.training.get("index_base")
+    options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
+    return read_data(path, args, console, n_features=model.n_features, **options)
 
 
 def read_scores(path: str) -> NDArray[np.float64]:

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
     read = time.perf_counter()
-    console.say("read", f"{_describe(data)} in {read - start:.2f} s")
+    console.say("read", f"{_describe(data)} in {seconds(read - start)}")
     model, result = _fit(data, args, console)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
@@ -131,7 +131,11 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         n_jobs=args.jobs,
         callback=_progress(console),
     )
-    settings = {**options, "query_normalization": args.query_normalization}
+    settings = {
+        **options,
+        "query_normalization": args.query_normalization,
+        "index_base": data.index_base,
+    }
     return LinearModel.of(result, data, scaling, **settings), result
 
 

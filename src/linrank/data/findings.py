@@ -135,19 +135,24 @@ def _repeats(profile: Profile) -> Iterator[Finding]:
     if repeats.n_conflicts:
         yield Finding(
             "conflicting-rows",
-            f"{repeats.n_conflicts:,} rows repeat another row of their query with another label: "
-            "no model can order those pairs",
+            f"{_rows(repeats.n_conflicts)} the features of another row of the query with another "
+            "label: no model can order those pairs",
         )
     if repeats.n_docids:
         yield Finding(
             "repeated-docid",
-            f"{repeats.n_docids:,} rows repeat a document id of their query",
+            f"{_rows(repeats.n_docids)} a document id of the query",
         )
+
+
+def _rows(number: int) -> str:
+    return "1 row repeats" if number == 1 else f"{number:,} rows repeat"
 
 
 def _named(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
     """``feature 3``, ``features 3, 7, 9`` or ``features 3, 7, 9, 12, 20 and 41 more``."""
-    names = profile.data.feature_names
-    shown = [names[j] if names else str(j + 1) for j in columns[:limit]]
+    names, base = profile.data.feature_names, profile.data.index_base
+    # Without names the number in the file, or of the column.
+    shown = [names[j] if names else str(j + (base or 0)) for j in columns[:limit]]
     more = f" and {len(columns) - limit:,} more" if len(columns) > limit else ""
     return f"feature{'s' if len(columns) > 1 else ''} {', '.join(shown)}{more}"
