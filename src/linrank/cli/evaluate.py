@@ -9,7 +9,7 @@ from linrank.cli.arguments import add_metrics, add_reading, add_reporting
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
-from linrank.cli.reading import read_data, read_data_for, read_scores
+from linrank.cli.reading import read_and_score, read_data, read_scores
 from linrank.cli.streams import STANDARD, check_writable, write_lines, write_standard
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
     if args.model is not None:
-        model = read_model(args.model)
-        data = read_data_for(model, args.data, args, console)
-        return data, model.predict(data, n_jobs=args.jobs)
+        return read_and_score(read_model(args.model), args.data, args, console)
     scores = read_scores(args.scores)
     data = read_data(args.data, args, console)
     if len(scores) != data.n_rows:

@@ -9,7 +9,7 @@ from linrank.cli.arguments import add_reading, add_volume, positive_int
 from linrank.cli.console import Console, count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
-from linrank.cli.reading import read_data_for
+from linrank.cli.reading import read_and_score
 from linrank.cli.streams import STANDARD, check_writable, write_lines
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)
-    data = read_data_for(model, args.data, args, console)
-    scores = model.predict(data, n_jobs=args.jobs)
+    data, scores = read_and_score(model, args.data, args, console)
     blocks = _run_lines(data, scores, args.tag, args.topk) if args.trec else _score_lines(scores)
     write_lines(output, blocks)
     if output != STANDARD:

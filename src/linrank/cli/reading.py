@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.model import LinearModel
 
-__all__ = ["read_data", "read_data_for", "read_scores"]
+__all__ = ["read_and_score", "read_data", "read_scores"]
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -30,17 +30,40 @@ def read_data(path: str, args: argparse.Namespace, console: Console, **options: 
     return data
 
 
-def read_data_for(
+def read_and_score(
     model: LinearModel, path: str, args: argparse.Namespace, console: Console
-) -> Dataset:
-    """The dataset of a file, with the features of the model.
+) -> tuple[Dataset, NDArray[np.float64]]:
+    """The dataset of a file, and the scores that the model gives its rows.
 
-    Their first number is the one of the training data: a file that happens to lack feature 0
-    would otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
+    Features are counted as in the training data: a file that happens to lack feature 0 would
+    otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
     """
     base = model.training.get("index_base")
     options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
-    return read_data(path, args, console, n_features=model.n_features, **options)
+    data = read_data(path, args, console, **options)
+    if data.n_features > model.n_features:
+        console.warn(
+            f"{data.source} has features that the model has not seen: it knows "
+            f"{model.n_features:,}, the file {data.n_features:,}; they count nothing"
+        )
+    return data, _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+
+
+def _resized(model: LinearModel, n_features: int) -> LinearModel:
+    """The model for rows of `n_features`: weights without a feature cut off, new features get 0.
+
+    The rows, which may be large, stay as they were read.
+    """
+    if n_features == model.n_features:
+        return model
+    import numpy as np
+
+    from linrank.model import LinearModel
+    from linrank.scaling import Scaling
+
+    coef, n_known = np.zeros(n_features), min(n_features, model.n_features)
+    coef[:n_known] = model.coef[:n_known]
+    return LinearModel(coef, scaling=Scaling("query" if model.scaling.needs_queries else "none"))
 
 
 def read_scores(path: str) -> NDArray[np.float64]:

@@ -8,9 +8,22 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["STANDARD", "check_writable", "read_text", "replacing", "write_lines", "write_standard"]
+__all__ = [
+    "STANDARD",
+    "check_readable",
+    "check_writable",
+    "read_text",
+    "replacing",
+    "write_lines",
+    "write_standard",
+]
 
 STANDARD = "-"
+
+
+def check_readable(path: str) -> None:
+    """Raise OSError now if the file at `path` could not be opened later."""
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # does not wait for a writer of a pipe
 
 
 def check_writable(path: str) -> None:
