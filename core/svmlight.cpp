@@ -89,7 +89,8 @@ PageArray<T> first(const PageArray<T> &from, std::size_t n) {
 template <class Value>
 class Reader {
 public:
-    Reader(Piece &piece, Scratch<Value> &scratch) : piece(piece), scratch(scratch) {}
+    Reader(Piece &piece, Range range, Scratch<Value> &scratch)
+        : piece(piece), range(range), scratch(scratch) {}
 
     /// Reads [p, end), whole lines, with look_ahead readable bytes behind.
     void lines(const char *p, const char *end) {
@@ -107,6 +108,7 @@ public:
 
 private:
     Piece &piece;
+    Range range;
     Scratch<Value> &scratch;
     QueryNumbers queries;
     const char *line_start = nullptr, *limit = nullptr;
@@ -134,7 +136,6 @@ template <class Value>
 const char *Reader<Value>::line(const char *p) {
     p = skip_blanks(p);
     if (ends_data(*p)) return line_end(p) + 1;
-    if (piece.n_rows == 0) piece.first_row = place(p);
     const char *const data = query(label(p));
     const std::size_t first_entry = n_entries;
     p = features(data);
@@ -172,8 +173,11 @@ template <class Value>
 const char *Reader<Value>::query(const char *p) {
     const char *q = skip_blanks(p);
     const bool found = std::memcmp(q, "qid:", 4) == 0;
-    if (piece.n_rows == 0) piece.has_query = found;
-    if (found != piece.has_query) fail_mixed_queries(q, found);
+    if (piece.n_rows == 0) {
+        piece.has_query = found;
+        piece.query_place = place(q);
+    }
+    if (found != piece.has_query) fail(q, mixed_queries(found));
     if (!found) return p;
     const char *const token = q += 4;
     while (!is_blank(*q) && !ends_data(*q)) {
@@ -282,27 +286,27 @@ const char *Reader<Value>::comment(const char *p) {
 /// Takes stock of a row whose entries are the text [from, to).
 template <class Value>
 void Reader<Value>::end_row(std::size_t first_entry, const char *from, const char *to) {
-    scratch.ends[static_cast<std::size_t>(piece.n_rows++)] = static_cast<std::int64_t>(n_entries);
     const std::size_t count = n_entries - first_entry;
+    scratch.ends[static_cast<std::size_t>(piece.n_rows)] = static_cast<std::int64_t>(n_entries);
     if (count == 0) {
         uniform = false;
+        ++piece.n_rows;
         return;
     }
     const std::int32_t low = scratch.features[first_entry], high = scratch.features[n_entries - 1];
     first_feature = std::min(low, n_expected);
     // Indices increase, so the row has all from low to high exactly when it has that many.
-    const bool same = piece.n_rows == 1 || (low == piece.lowest && high == piece.highest);
+    const bool same = piece.n_rows == 0 || (low == piece.lowest && high == piece.highest);
     uniform = uniform && same && count == static_cast<std::size_t>(high - low) + 1;
-    if (piece.lowest < 0 || low < piece.lowest) {
-        piece.lowest = low;
-        piece.lowest_place = place(from);
-    }
+    if (low < range.lowest || high > range.highest) fail_range(from, range);
+    if (piece.lowest < 0 || low < piece.lowest) piece.lowest = low;
     if (high > piece.highest) {
         piece.highest = high;
         while (is_blank(to[-1])) --to;
         while (!is_blank(to[-1])) --to;
         piece.highest_place = place(to);
     }
+    ++piece.n_rows;
 }
 
 template <class Value>
@@ -360,6 +364,8 @@ Entries<Value> Reader<Value>::spread() const {
 
 }  // namespace
 
+Fault Piece::query_fault() const { return {query_place, mixed_queries(has_query)}; }
+
 template <class Value>
 void Scratch<Value>::reserve(std::size_t n) {
     if (n <= n_bytes) return;
@@ -378,7 +384,7 @@ void Scratch<Value>::reserve(std::size_t n) {
 }
 
 template <class Value>
-Piece parse(std::string_view text, Scratch<Value> &scratch) {
+Piece parse(std::string_view text, Range range, Scratch<Value> &scratch) {
     Piece piece;
     // The last lines are read from a copy with room behind it, and with a line end if it lacks one.
     const std::size_t before = text.size() > look_ahead ? text.size() - look_ahead : 0;
@@ -388,7 +394,7 @@ Piece parse(std::string_view text, Scratch<Value> &scratch) {
     const std::size_t tail_size = tail.size();
     tail.append(look_ahead, '\0');
     scratch.reserve(cut + tail_size);
-    Reader<Value> reader(piece, scratch);
+    Reader<Value> reader(piece, range, scratch);
     try {
         reader.lines(text.data(), text.data() + cut);
         reader.lines(tail.data(), tail.data() + tail_size);
@@ -399,7 +405,7 @@ Piece parse(std::string_view text, Scratch<Value> &scratch) {
     return piece;
 }
 
-template Piece parse(std::string_view, Scratch<float> &);
-template Piece parse(std::string_view, Scratch<double> &);
+template Piece parse(std::string_view, Range, Scratch<float> &);
+template Piece parse(std::string_view, Range, Scratch<double> &);
 
 }  // namespace linrank::svmlight

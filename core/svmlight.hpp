@@ -67,10 +67,13 @@ struct Piece {
     Strings query_ids;                         // distinct, by first appearance
     Strings comments;                          // per row; empty when there is none
     bool has_query = false;
-    Place first_row;                           // its first character
+    Place query_place;                         // of the first row's query id, or where it would be
     std::int64_t lowest = -1, highest = -1;    // feature indices as written; -1 without entries
-    Place lowest_place, highest_place;         // where each was first met
+    Place highest_place;                       // where the largest was first met
     std::optional<Fault> fault;                // the first; what is behind it was not read
+
+    /// What is wrong if the rows before the piece have query ids and its first has not, or vice versa.
+    Fault query_fault() const;
 
     /// Bytes held.
     std::int64_t n_bytes() const;
@@ -92,9 +95,15 @@ struct Scratch {
     void reserve(std::size_t n);
 };
 
+/// The feature indices that are allowed.
+struct Range {
+    std::int64_t lowest = 0;
+    std::int64_t highest = max_feature;
+};
+
 /// Reads a block of whole lines (the last may lack its line end). A fault is returned in the piece.
 template <class Value>
-Piece parse(std::string_view text, Scratch<Value> &scratch);
+Piece parse(std::string_view text, Range range, Scratch<Value> &scratch);
 
 // ---- laying out: column = feature index - base; each frees what it has copied ----------------
 

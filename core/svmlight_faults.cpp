@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "svmlight.hpp"
-
 namespace linrank::svmlight {
 
 namespace {
@@ -81,9 +79,21 @@ void fail_after_value(const char *p, std::int64_t last) {
                 "; expected a blank or the end of the line");
 }
 
-void fail_mixed_queries(const char *p, bool has_query) {
-    fail(p, has_query ? "a query id where the lines before have none; give every line one, or none"
-                      : "no query id where the lines before have one; give every line one, or none");
+void fail_range(const char *p, Range range) {
+    for (;;) {
+        while (*p == ' ' || *p == '\t' || *p == '\r') ++p;
+        std::int64_t index = 0;
+        for (const char *q = p; *q != ':'; ++q) index = index * 10 + (*q - '0');
+        if (index < range.lowest || index > range.highest)
+            fail(p, "feature index " + std::to_string(index) + " is out of range; expected " +
+                        std::to_string(range.lowest) + " to " + std::to_string(range.highest));
+        while (!ends_token(*p)) ++p;
+    }
+}
+
+std::string mixed_queries(bool has_query) {
+    return has_query ? "a query id where the lines before have none; give every line one, or none"
+                     : "no query id where the lines before have one; give every line one, or none";
 }
 
 }  // namespace linrank::svmlight

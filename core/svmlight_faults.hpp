@@ -4,6 +4,7 @@
 #include <string>
 
 #include "decimal.hpp"
+#include "svmlight.hpp"
 
 namespace linrank::svmlight {
 
@@ -28,7 +29,10 @@ std::string quote_token(const char *p);
 /// Something right behind the value of feature `last` at p, or behind the query id (`last` < 0).
 [[noreturn]] void fail_after_value(const char *p, std::int64_t last);
 
+/// An index out of `range` among the features that start at p.
+[[noreturn]] void fail_range(const char *p, Range range);
+
 /// Only some lines have a query id, and this one has (or has not).
-[[noreturn]] void fail_mixed_queries(const char *p, bool has_query);
+std::string mixed_queries(bool has_query);
 
 }  // namespace linrank::svmlight
