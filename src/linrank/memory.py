@@ -15,7 +15,7 @@ def available() -> int | None:
 
 
 def check_fits(n_bytes: int, what: str, remedy: str) -> None:
-    """Raise MemoryError if ``n_bytes`` more do not fit; ``what`` and ``remedy`` go in the message."""
+    """Raise MemoryError, with ``what`` and ``remedy``, if ``n_bytes`` more do not fit."""
     limit = available()
     if limit is not None and n_bytes > limit:
         raise MemoryError(

@@ -52,7 +52,9 @@ def open_blocks(source: Any, block_size: int = BLOCK_SIZE) -> TextBlocks:
     """
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
-        return _stream_blocks(source, name if isinstance(name, str) else "<stream>", None, block_size)
+        return _stream_blocks(
+            source, name if isinstance(name, str) else "<stream>", None, block_size
+        )
     path = os.fspath(source)
     if path == "-":
         return _stream_blocks(sys.stdin.buffer, "<stdin>", None, block_size)
@@ -99,15 +101,16 @@ def _cut(
         except DataFormatError as error:
             yield error, stream.n_read
             return
-        if first and chunk.startswith(_UTF8_MARK):
-            chunk = chunk[len(_UTF8_MARK) :]
-        first = False
         end = chunk.rfind(b"\n") + 1 if chunk else 0
         if end > 0 or not chunk:
             block = b"".join([*kept, chunk[:end]])
             kept = []
-            if block:
-                yield memoryview(block), stream.n_read
+            text = memoryview(block)
+            if first and block.startswith(_UTF8_MARK):
+                text = text[len(_UTF8_MARK) :]
+            first = False
+            if text:
+                yield text, stream.n_read
         if not chunk:
             return
         kept.append(chunk[end:])

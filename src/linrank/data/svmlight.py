@@ -39,15 +39,15 @@ def load(
 ) -> Dataset:
     """Read a data set from SVMlight/LETOR text.
 
-    Each line is ``label qid:id index:value ... # comment``. Labels are real numbers; ``label:weight``
-    gives a row a weight (1 where it is missing); ids are any tokens, in any order of rows; without
-    ids all rows are one query. Indices increase within a line; what is not given is 0. Numbers are
-    rounded as by Python's ``float``, then to ``dtype``.
+    Each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
+    ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
+    of rows; without ids all rows are one query. Indices increase within a line; what is not given
+    is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
 
     Parameters
     ----------
     source : path, "-" or binary file object
-        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are recognised by their first bytes.
+        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are told by their first bytes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the feature values; labels and weights are float64.
     storage : {"auto", "dense", "csr"}, default="auto"
@@ -57,7 +57,7 @@ def load(
         Number of columns; by default as many as the largest index asks for. An index beyond it is
         an error. Give it for test data that may lack the last features.
     zero_based : {"auto", True, False}, default="auto"
-        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has an index 0.
+        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
