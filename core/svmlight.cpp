@@ -364,7 +364,10 @@ Entries<Value> Reader<Value>::spread() const {
 
 }  // namespace
 
-Fault Piece::query_fault() const { return {query_place, mixed_queries(has_query)}; }
+std::optional<Fault> Piece::query_fault(bool before) const {
+    if (query_place.line == 0 || has_query == before) return std::nullopt;
+    return Fault{query_place, mixed_queries(has_query)};
+}
 
 template <class Value>
 void Scratch<Value>::reserve(std::size_t n) {

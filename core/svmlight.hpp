@@ -67,13 +67,14 @@ struct Piece {
     Strings query_ids;                         // distinct, by first appearance
     Strings comments;                          // per row; empty when there is none
     bool has_query = false;
-    Place query_place;                         // of the first row's query id, or where it would be
+    Place query_place;                         // of the first row's query id, or where it would be;
+                                               // set as soon as that is known, n_rows may be 0 then
     std::int64_t lowest = -1, highest = -1;    // feature indices as written; -1 without entries
     Place highest_place;                       // where the largest was first met
     std::optional<Fault> fault;                // the first; what is behind it was not read
 
     /// What is wrong if the rows before the piece have query ids and its first has not, or vice versa.
-    Fault query_fault() const;
+    std::optional<Fault> query_fault(bool before) const;
 
     /// Bytes held.
     std::int64_t n_bytes() const;

@@ -25,7 +25,8 @@ void fail(const char *at, std::string message) { throw FaultAt{at, std::move(mes
 
 std::string quote_token(const char *p) {
     constexpr int longest = 24;
-    if (*p == '\n' || *p == '\r') return "the end of the line";
+    if (*p == '\n' || (*p == '\r' && p[1] == '\n')) return "the end of the line";
+    if (*p == ' ' || *p == '\t' || *p == '\r') return "a blank";
     std::string text = "'";
     const char *const start = p;
     do {

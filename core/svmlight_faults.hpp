@@ -16,7 +16,8 @@ struct FaultAt {
 
 [[noreturn]] void fail(const char *at, std::string message);
 
-/// The token at p in quotes, cut when long, unprintable bytes as \xNN; "the end of the line".
+/// The token at p in quotes, cut when long, unprintable bytes as \xNN; or "a blank" or "the end of
+/// the line".
 std::string quote_token(const char *p);
 
 /// No number, a number that is not finite, or one out of range at p. `what`: "the label".

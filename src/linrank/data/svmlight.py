@@ -177,10 +177,10 @@ class _Survey:
 
     def add(self, piece: Any) -> None:
         """Add the next piece; raise the first fault of the file."""
-        if piece.n_rows > 0 and self.n_rows > 0 and piece.has_query != self.pieces[0].has_query:
-            raise self._error(*piece.query_fault)
-        if piece.fault is not None:
-            raise self._error(*piece.fault)
+        mixed = piece.query_fault(self.pieces[0].has_query) if self.pieces else None
+        fault = mixed or piece.fault
+        if fault is not None:
+            raise self._error(*fault)
         if piece.n_entries > 0 and (self.lowest < 0 or piece.lowest < self.lowest):
             self.lowest = piece.lowest
         if piece.highest > self.highest:

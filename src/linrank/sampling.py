@@ -1,0 +1,90 @@
+"""A sample of queries that stands for the whole in a preconditioner or a first guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.queries import Queries
+
+__all__ = ["pair_weights", "sample_queries"]
+
+Array = NDArray[Any]
+_ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
+
+
+def pair_weights(queries: Queries, row_weight: Array | None) -> Array:
+    """``Σ u_i u_j`` over the pairs of each query: ``½[(Σu)² - Σ_r (Σ_{level r} u)²]``."""
+    if row_weight is None:
+        return queries.pairs_per_query.astype(np.float64)
+    sizes = np.diff(queries.offsets)
+    query_of = np.repeat(np.arange(queries.n_queries), sizes)
+    first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
+    cell = first_cell[query_of] + queries.levels
+    per_cell = np.bincount(cell, weights=row_weight, minlength=int(first_cell[-1]))
+    cell_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
+    total = np.bincount(cell_query, weights=per_cell, minlength=queries.n_queries)
+    squares = np.bincount(cell_query, weights=per_cell**2, minlength=queries.n_queries)
+    return np.maximum(0.5 * (total**2 - squares), 0.0)
+
+
+def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, Array, Array]:
+    """About ``n_rows`` rows of randomly chosen queries that have pairs.
+
+    Of a long query the same number of rows is drawn from each level, so that the few relevant rows
+    among many others are all kept; without levels to speak of, any rows. The weights make up for the
+    rows left out: with the product rule the weight of the pairs of two levels stays what it was.
+
+    Returns
+    -------
+    sample : Queries
+        The chosen queries, over the same matrix.
+    positions : int64 array
+        Position in ``queries`` of each position of the sample.
+    weight : float64 array
+        Rows that each row of the sample stands for.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = np.diff(queries.offsets)
+    useful = np.flatnonzero(queries.n_levels > 1)
+    limit = max(_ROWS_OF_A_QUERY, n_rows // max(1, len(useful)))
+    chosen = rng.permutation(useful)
+    n_chosen = int(np.searchsorted(np.cumsum(np.minimum(lengths[chosen], limit)), n_rows)) + 1
+    chosen = np.sort(chosen[:n_chosen])
+    parts, weights = [], []
+    for q in chosen.tolist():
+        begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
+        if end - begin <= limit:
+            kept, weight = np.arange(end - begin), np.ones(end - begin)
+        else:
+            kept, weight = _draw(queries.levels[begin:end], int(queries.n_levels[q]), limit, rng)
+        parts.append(begin + kept)
+        weights.append(weight)
+    positions = np.concatenate(parts)
+    sample = Queries(
+        offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
+        order=positions if queries.order is None else queries.order[positions],
+        levels=queries.levels[positions],
+        n_levels=queries.n_levels[chosen],
+    )
+    return sample, positions, np.concatenate(weights)
+
+
+def _draw(
+    levels: Array, n_levels: int, limit: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Rows of one query to keep, ascending, and how many rows each stands for."""
+    n = len(levels)
+    if 8 * n_levels > limit:
+        return np.sort(rng.choice(n, limit, replace=False)), np.full(limit, n / limit)
+    shuffled = rng.permutation(n)
+    by_level = shuffled[np.argsort(levels[shuffled], kind="stable")]
+    sizes = np.bincount(levels, minlength=n_levels)
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within its level
+    quota = limit // n_levels
+    kept = by_level[place < quota]
+    weight = np.maximum(sizes / quota, 1.0)[levels[kept]]
+    ascending = np.argsort(kept)
+    return kept[ascending], weight[ascending]
