@@ -17,14 +17,13 @@ from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
+    from linrank.model_file.contents import Contents, Scalar
     from linrank.solvers.result import Result
-
-    Scalar = str | int | float | bool | None
 
 __all__ = ["LinearModel", "load_model"]
 
@@ -56,7 +55,7 @@ class LinearModel:
     """
 
     coef: NDArray[np.float64]
-    feature_names: tuple[str, ...] | None = None
+    feature_names: Sequence[str] | None = None
     scaling: Scaling = field(default_factory=Scaling)
     training: Mapping[str, Scalar] = field(default_factory=dict)
     linrank_version: str = __version__
@@ -156,9 +155,18 @@ class LinearModel:
         The file is written whole or not at all. Beyond a million features the arrays go to a
         safetensors file of the same name beside it (``pip install linrank[safetensors]``).
         """
-        from linrank.model_file import write_model
+        from linrank import model_file
 
-        write_model(self, path)
+        scaling = self.scaling
+        contents = model_file.Contents(
+            self.coef,
+            self.feature_names,
+            scaling.kind,
+            scaling.factors,
+            self.training,
+            self.linrank_version,
+        )
+        model_file.write(contents, path)
 
     def _scaled_rows(self, X: Any, qid: Any, n_jobs: int | None) -> Rows:
         rows = self._checked_rows(X)
@@ -179,7 +187,7 @@ class LinearModel:
             self._check_names(X.feature_names)
             rows = X.rows
         else:
-            rows = X if isinstance(X, DenseRows | CsrRows) else as_rows(X)
+            rows = as_rows(X)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the rows have {rows.shape[1]} features, the model {self.n_features}; when "
@@ -187,7 +195,7 @@ class LinearModel:
             )
         return rows
 
-    def _check_names(self, names: tuple[str, ...] | None) -> None:
+    def _check_names(self, names: Sequence[str] | None) -> None:
         if names is None or self.feature_names is None or names == self.feature_names:
             return
         for j, (got, expected) in enumerate(zip(names, self.feature_names, strict=False)):
@@ -217,9 +225,19 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         When the file is damaged, not a linrank model, or of a newer version. Nothing in a model
         file is ever executed.
     """
-    from linrank.model_file import read_model
+    from linrank import model_file
 
-    return read_model(path)
+    return model_file.read(path, _from_contents)
+
+
+def _from_contents(contents: Contents) -> LinearModel:
+    return LinearModel(
+        contents.coef,
+        contents.feature_names,
+        Scaling(contents.scaling, contents.factors),
+        contents.training,
+        contents.linrank_version,
+    )
 
 
 def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:

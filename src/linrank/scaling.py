@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Scaling"]
 
-KINDS = ("none", "standard", "minmax", "query")
+_BY_COLUMN = ("standard", "minmax")
+KINDS = ("none", *_BY_COLUMN, "query")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,18 @@ class Scaling:
 
     kind: str = "none"
     factors: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            expected = ", ".join(map(repr, KINDS))
+            raise ValueError(f"scale must be one of {expected}, got {self.kind!r}")
+        if (self.factors is not None) != (self.kind in _BY_COLUMN):
+            verb = "needs" if self.factors is None else "takes no"
+            raise ValueError(f"scale={self.kind!r} {verb} factors")
+        if self.factors is not None and not (
+            np.isfinite(self.factors).all() and (self.factors >= 0.0).all()
+        ):
+            raise ValueError("scaling factors must be finite and >= 0")
 
     @classmethod
     def fit(
@@ -65,9 +78,7 @@ class Scaling:
         n_jobs : int or None
             Threads; see :func:`linrank.threads.resolve`.
         """
-        if kind not in KINDS:
-            raise ValueError(f"scale must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
-        if kind in ("none", "query"):
+        if kind not in _BY_COLUMN:
             return cls(kind)
         _, variance, low, high = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
         with np.errstate(over="ignore", divide="ignore"):
