@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "concordance.hpp"
 #include "metrics.hpp"
 #include "queries.hpp"
 #include "rows.hpp"
@@ -258,7 +259,30 @@ nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
         x.rows);
 }
 
+nb::tuple concordance(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
+                      Vector<double> scores, Vector<double> weight) {
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
+    check_queries(static_cast<std::int64_t>(levels.size()), bounds, {});
+    if (scores.size() != levels.size() || weight.size() != levels.size())
+        throw std::invalid_argument("levels, scores and weight differ in length");
+    for (std::size_t i = 0; i < levels.size(); ++i)
+        if (levels(i) < 0 || static_cast<std::size_t>(levels(i)) >= levels.size())
+            throw std::invalid_argument("a level is out of range");
+    Concordance result;
+    {
+        const nb::gil_scoped_release unlocked;
+        result = weighted_concordance(bounds, {levels.data(), levels.size()},
+                                      {scores.data(), scores.size()},
+                                      {weight.data(), weight.size()});
+    }
+    return nb::make_tuple(result.right, result.wrong, result.tied);
+}
+
 void bind_scaling(nb::module_ &m) {
+    m.def("weighted_concordance", &concordance, nb::arg("offsets").noconvert(),
+          nb::arg("levels").noconvert(), nb::arg("scores").noconvert(),
+          nb::arg("weight").noconvert(),
+          "Total weight of the pairs in the right order, in the wrong one, and tied.");
     m.def("summarise_columns", &summarise, nb::arg("rows"), nb::arg("weight").noconvert().none(),
           nb::arg("n_threads"),
           "(mean, variance, minimum, maximum) of every column, absent entries being 0.");

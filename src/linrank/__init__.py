@@ -15,10 +15,11 @@ if TYPE_CHECKING:
         ModelFormatError,
         NoPairsError,
     )
-    from linrank.estimators import RankerMixin, RankSVM
+    from linrank.estimators import RankSVM
     from linrank.metrics import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
+    from linrank.ranker import RankerMixin
 
 __version__ = "0.1.0"
 
@@ -50,7 +51,7 @@ _HOME = {
     "NoPairsError": "linrank.errors",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
-    "RankerMixin": "linrank.estimators",
+    "RankerMixin": "linrank.ranker",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

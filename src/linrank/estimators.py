@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.errors import ConvergenceWarning, NoPairsError
-from linrank.metrics import evaluate
+from linrank.metrics import rank_within_queries
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
+from linrank.ranker import RankerMixin
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
 from linrank.weights import query_weights
@@ -32,62 +31,6 @@ if TYPE_CHECKING:
     from linrank.solvers.result import Result
 
 __all__ = ["RankSVM", "RankerMixin"]
-
-
-class RankerMixin:
-    """Mixin for estimators that learn to rank rows within queries.
-
-    It gives them scikit-learn's tags, a ``score`` and a request for ``qid``, so that one
-    ``qid=`` reaches ``fit`` and ``score`` through metadata routing. The estimator provides
-    ``decision_function(X, qid=None)`` and sets ``needs_qid_`` in ``fit``: whether it was fitted
-    with query ids.
-    """
-
-    _estimator_type = "ranker"
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.estimator_type = "ranker"
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
-
-    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:
-        """Share of the pairs that the scores put in the right order.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        y : array of shape (n_rows,)
-            Labels; a pair is two rows of one query with different labels.
-        qid : array of shape (n_rows,)
-            Query of each row. Required when the ranker was fitted with ``qid``.
-        sample_weight : array of shape (n_rows,)
-            Row weights ``u``; the pair (i, j) counts ``u_i·u_j``.
-
-        Returns
-        -------
-        float
-            Pooled over all pairs; a pair of equal scores is an error.
-        """
-        self._check_qid("score", qid)
-        scores = self.decision_function(X, qid=qid)  # type: ignore[attr-defined]
-        measure = "pairwise_accuracy"
-        values = evaluate(y, scores, qid=qid, metrics=(measure,), sample_weight=sample_weight)
-        return float(values[measure])
-
-    def _check_qid(self, method: str, qid: Any) -> None:
-        """Refuse to compare rows across queries: that would give a wrong number, silently."""
-        check_is_fitted(self)
-        if qid is None and self.needs_qid_:  # type: ignore[attr-defined]
-            raise ValueError(
-                f"{method}() needs qid, because this {type(self).__name__} was fitted with qid. In "
-                "cross-validation, call sklearn.set_config(enable_metadata_routing=True) and pass "
-                "qid= to fit (or params={'qid': qid}), so that qid reaches score too"
-            )
 
 
 class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -250,19 +193,18 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         data = self._training_data(X, y, qid, group, sample_weight)
-        sets = validation_sets(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        self._check_validation(sets, data)
+        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = self._monitor(sets, scaling)
-        start = self._start(scaling, data.n_features)
-        monitor.start(start)
+        w0 = self._start(scaling, data.n_features)
+        monitor.start(np.zeros(data.n_features) if w0 is None else w0)
         rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
         result = train(
             data if rows is data.rows else replace(data, rows=rows),
             **self._settings(),
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
-            w0=start,
+            w0=w0,
             n_jobs=self.n_jobs,
             callback=monitor,
         )
@@ -306,14 +248,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         if k is not None and k < 1:
             raise ValueError(f"k must be >= 1, got {k}")
         scores = self.decision_function(X, qid=qid)
-        queries = Queries.of(np.zeros(len(scores)), qid=qid)
-        query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        ranks = np.empty(len(scores), dtype=np.int64)
-        best_first = np.lexsort((-queries.gather(scores), query))
-        ranks[best_first] = np.arange(len(scores)) - queries.offsets[query] + 1
-        if k is not None:
-            ranks[ranks > k] = 0
-        return queries.scatter(ranks)
+        ranks = rank_within_queries(scores, qid, n_jobs=self.n_jobs)
+        return ranks if k is None else np.where(ranks > k, 0, ranks)
 
     def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
         """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
@@ -343,9 +279,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- the parts of fit -----------------------------------------------------------------------
 
-    def _training_data(
-        self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any
-    ) -> Dataset:
+    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         labels = None if y is None else column_or_1d(y, warn=True)
         data = Dataset.of(
             X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
@@ -356,22 +290,11 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
-    def _check_validation(self, sets: list[Dataset], data: Dataset) -> None:
+    def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
         if self.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
         if self.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {self.n_iter_no_change}")
-        for held_out in sets:
-            if (held_out.qid is None) != (data.qid is None):
-                lacking = "validation" if held_out.qid is None else "training"
-                raise ValueError(f"the {lacking} data has no query ids, the other has; pass both")
-            if held_out.n_features != data.n_features:
-                raise ValueError(
-                    f"the validation rows have {held_out.n_features} features, "
-                    f"the training rows {data.n_features}"
-                )
-
-    def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
         return Monitor(
             sets,
             self.scoring,
@@ -382,9 +305,9 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
         )
 
-    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64]:
+    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
         if not (self.warm_start and hasattr(self, "coef_")):
-            return np.zeros(n_features)
+            return None
         if self.coef_.size != n_features:
             raise ValueError(
                 f"warm_start=True, but X has {n_features} features and the previous fit had "
@@ -396,11 +319,11 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         names = ("C", "solver", "tol", "max_iter", "query_normalization")
         return {name: getattr(self, name) for name in names}
 
-    def _adopt(
-        self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor
-    ) -> RankSVM:
+    def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:
         if not result.converged and result.stopped != "callback":
-            warnings.warn(_advice(result, self.max_iter, self.scale), ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                _advice(result, self.max_iter, self.scale), ConvergenceWarning, stacklevel=3
+            )
         if self.early_stopping:
             result = monitor.best(result)
         if monitor.keys:

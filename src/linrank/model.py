@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank import __version__, threads
+from linrank import __version__, _core, threads
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.rows import DenseRows, as_rows
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class LinearModel:
             raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
 
     @classmethod
-    def of(
-        cls, result: Result, data: Dataset, scaling: Scaling, **settings: Scalar
-    ) -> LinearModel:
+    def of(cls, result: Result, data: Dataset, scaling: Scaling, **settings: Scalar) -> LinearModel:
         """The model of a training run: ``coef = d ∘ w`` and what there is to say about the run."""
         training: dict[str, Scalar] = {
             **settings,
@@ -101,9 +99,7 @@ class LinearModel:
         """Number of features of a row."""
         return int(self.coef.size)
 
-    def predict(
-        self, X: Any, *, qid: Any = None, n_jobs: int | None = None
-    ) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
 
         Parameters
@@ -116,15 +112,13 @@ class LinearModel:
         n_jobs : int or None
             Threads; None means all cores.
         """
-        # Imported late: the kernel is only known once the extension is loaded.
-        from linrank import _core
-
         rows = self._scaled_rows(X, qid, n_jobs)
-        return _core.scores(rows.core, self.coef, None, threads.resolve(n_jobs))
+        scores: NDArray[np.float64] = _core.scores(
+            rows.core, self.coef, None, threads.resolve(n_jobs)
+        )
+        return scores
 
-    def explain(
-        self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None
-    ) -> Any:
+    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
         """What every feature contributes to a score, or to the difference of two.
 
         Parameters
@@ -243,17 +237,17 @@ def _from_contents(contents: Contents) -> LinearModel:
 def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     if names is None:
         return None
-    names = tuple(names)
-    for name in names:
+    checked = tuple(names)
+    for name in checked:
         if not isinstance(name, str):
             raise TypeError(f"feature names must be strings, got {name!r}")
         try:
             name.encode()
         except UnicodeEncodeError:
             raise ValueError(f"feature name {name!r} is not valid Unicode") from None
-    if len(names) != n_features:
-        raise ValueError(f"{len(names)} feature names for {n_features} coefficients")
-    return names
+    if len(checked) != n_features:
+        raise ValueError(f"{len(checked)} feature names for {n_features} coefficients")
+    return checked
 
 
 def _scalar(key: Any, value: Any) -> Scalar:
@@ -286,7 +280,7 @@ def _contributions(rows: Rows, coef: NDArray[np.float64]) -> Any:
 
 def _dense_row(rows: Rows, i: int) -> NDArray[np.float64]:
     if isinstance(rows, DenseRows):
-        return rows.values[i].astype(np.float64)
+        return np.asarray(rows.values[i], dtype=np.float64)
     entries = slice(rows.offsets[i], rows.offsets[i + 1])
     row = np.zeros(rows.shape[1])
     row[rows.columns[entries]] = rows.values[entries]

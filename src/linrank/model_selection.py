@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from linrank.data.queries import Queries
-from linrank.estimators import RankerMixin
-from linrank.metrics import evaluate
+from linrank.metrics import convention as named_convention
+from linrank.metrics import evaluate, parse
+from linrank.ranker import RankerMixin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,7 +173,7 @@ def ranking_scorer(metric: str = "ndcg@10", *, convention: str = "linrank") -> R
     ranking_scorer('map')
     """
     # A misspelt name is to fail here, not once per fold of a grid search.
-    evaluate([1, 0], [1.0, 0.0], metrics=(metric,), convention=convention)
+    parse(metric), named_convention(convention)
     return RankingScorer(metric, convention)
 
 

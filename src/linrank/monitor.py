@@ -30,6 +30,7 @@ logger = logging.getLogger("linrank")
 
 
 def validation_sets(
+    data: Dataset,
     X_val: Any,
     y_val: Any,
     qid_val: Any,
@@ -40,21 +41,45 @@ def validation_sets(
     """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
 
     ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
-    ``eval_group`` (sizes) has one entry for each.
+    ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
     """
-    if X_val is not None or y_val is not None:
-        if eval_set is not None:
-            raise ValueError("give X_val and y_val, or eval_set, not both")
-        if X_val is None or y_val is None:
-            raise ValueError("X_val and y_val belong together; one of them is None")
-        return [Dataset.of(X_val, y_val, qid=qid_val)]
-    if eval_set is None:
-        for name, value in (("qid_val", qid_val), ("eval_qid", eval_qid), ("eval_group", eval_group)):
-            if value is not None:
-                raise ValueError(f"{name} is given, but there are no validation rows")
-        return []
+    if eval_set is not None:
+        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+    else:
+        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
+    for held_out in sets:
+        if (held_out.qid is None) != (data.qid is None):
+            lacking = "validation" if held_out.qid is None else "training"
+            raise ValueError(f"the {lacking} data has no query ids, the other has; pass both")
+        if held_out.n_features != data.n_features:
+            raise ValueError(
+                f"the validation rows have {held_out.n_features} features, "
+                f"the training rows {data.n_features}"
+            )
+    return sets
+
+
+def _from_arrays(
+    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any
+) -> list[Dataset]:
+    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+        if value is not None:
+            raise ValueError(f"{name} is given without eval_set")
+    if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+        raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
+    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val)]
+
+
+def _from_eval_set(
+    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
+) -> list[Dataset]:
+    if any(part is not None for part in (X_val, y_val, qid_val)):
+        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
     pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
-    qids, groups = _one_each("eval_qid", eval_qid, pairs), _one_each("eval_group", eval_group, pairs)
+    qids, groups = (
+        _one_each("eval_qid", eval_qid, pairs),
+        _one_each("eval_group", eval_group, pairs),
+    )
     return [
         Dataset.of(X, y, qid=qid, group=group)
         for (X, y), qid, group in zip(pairs, qids, groups, strict=True)
@@ -64,13 +89,13 @@ def validation_sets(
 def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
     if values is None:
         return [None] * len(pairs)
-    values = list(values)
+    each = list(values)
     # A single validation set may come without the list around it.
-    if len(pairs) == 1 and (len(values) != 1 or np.ndim(values[0]) == 0):
-        values = [values]
-    if len(values) != len(pairs):
-        raise ValueError(f"{name} has {len(values)} entries for {len(pairs)} pairs in eval_set")
-    return values
+    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
+        return [values]
+    if len(each) != len(pairs):
+        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
+    return each
 
 
 class Monitor:
@@ -167,7 +192,8 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration: to the logger when somebody listens, else to standard error."""
-    shown = {**{key: state[key] for key in ("objective", "gap") if key in state}, **latest}
+    shown = {key: state[key] for key in ("objective", "gap") if key in state}
+    shown.update(latest)
     line = "linrank: " + ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.info(line)
