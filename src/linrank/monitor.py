@@ -143,10 +143,6 @@ class Monitor:
         self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
         self._patience, self._verbose, self._callback = patience, verbose, callback
 
-    def start(self, w: NDArray[np.float64]) -> None:
-        """Take note of the starting point."""
-        self._score(w)
-
     def __call__(self, state: State) -> bool:
         if self._sets:
             self._score(state["w"])
@@ -192,9 +188,9 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration: to the logger when somebody listens, else to standard error."""
-    shown = {key: state[key] for key in ("objective", "gap") if key in state}
-    shown.update(latest)
-    line = "linrank: " + ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
+    shown = {"objective": state["objective"], "gap": state["gap"], **latest}
+    values = ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
+    line = f"linrank: iteration {state['n_iter']}, {values}"
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.info(line)
     else:
