@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSVM"]
 
-# Bytes of rows below which a Newton step takes microseconds, so that precision is free. F is strongly
-# convex, ‖w - w*‖² <= 2(F - F*): with tol = 1e-12, and the last step still to gain, coefficients agree
-# to seven digits whichever way the same problem is written (a weight of 2, or the row twice). At 1e-4
-# they need not: the solver's preconditioner is in float32, and its rounding shows in the fifth digit.
+# Bytes of rows below which a Newton step takes microseconds, so that precision is free. F is
+# strongly convex, ‖w - w*‖² <= 2(F - F*): with tol = 1e-12, and the last step still to gain,
+# coefficients agree to seven digits whichever way the same problem is written (a weight of 2, or
+# the row twice). At 1e-4 the rounding of the float32 preconditioner shows in the fifth digit.
 _SMALL = 1 << 16
 _TOL_IF_SMALL = 1e-12
 
