@@ -14,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -120,7 +121,7 @@ auto factorise_ids(Vector<std::int64_t> ids) {
         nb::gil_scoped_release release;
         result = factorise(as_span(ids));
     }
-    return nb::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
+    return std::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
 }
 
 auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
@@ -130,7 +131,7 @@ auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
         nb::gil_scoped_release release;
         result = group_rows(as_span(codes), n_queries);
     }
-    return nb::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
+    return std::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
                           result.is_identity);
 }
 
@@ -150,7 +151,7 @@ auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets,
         result = rank_levels(as_span(labels), as_span(offsets),
                              order ? as_span(*order) : std::span<const std::int64_t>(), n_threads);
     }
-    return nb::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
+    return std::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
 }
 
 auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
@@ -162,8 +163,12 @@ auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
         for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
             if (levels(t) < 0 || levels(t) >= n_levels(q))
                 throw std::invalid_argument("a level is out of range");
-    nb::gil_scoped_release release;
-    return count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
+    std::vector<std::int64_t> pairs;
+    {
+        nb::gil_scoped_release release;
+        pairs = count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
+    }
+    return to_numpy(std::move(pairs));
 }
 
 void bind_queries(nb::module_ &m) {
@@ -174,13 +179,9 @@ void bind_queries(nb::module_ &m) {
     m.def("rank_levels", &rank_levels_of, nb::arg("labels").noconvert(),
           nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
           nb::arg("n_threads") = 1, "(levels, n_levels): dense ranks of the labels of each query.");
-    m.def("count_pairs",
-          [](Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
-             Vector<std::int32_t> n_levels) {
-              return to_numpy(count_pairs_of(levels, offsets, n_levels));
-          },
-          nb::arg("levels").noconvert(), nb::arg("offsets").noconvert(),
-          nb::arg("n_levels").noconvert(), "Pairs (i above j) of each query.");
+    m.def("count_pairs", &count_pairs_of, nb::arg("levels").noconvert(),
+          nb::arg("offsets").noconvert(), nb::arg("n_levels").noconvert(),
+          "Pairs (i above j) of each query.");
     m.def("first_non_finite",
           [](const BoundRows &rows, int n_threads) {
               nb::gil_scoped_release release;
