@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from strategies import datasets
 
 from linrank import LinearModel, load_model, make_ranking
 from linrank.model_file.contents import MAX_INLINE_FEATURES
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
+from strategies import datasets
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | numbers | st.text()
@@ -104,7 +104,10 @@ def test_a_missing_safetensors_names_the_extra(tmp_path, monkeypatch):
     model.save(tmp_path / "m.json")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    for action in (lambda: load_model(tmp_path / "m.json"), lambda: model.save(tmp_path / "n.json")):
+    for action in (
+        lambda: load_model(tmp_path / "m.json"),
+        lambda: model.save(tmp_path / "n.json"),
+    ):
         with pytest.raises(ImportError, match=r"pip install linrank\[safetensors\]"):
             action()
 

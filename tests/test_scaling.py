@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from strategies import datasets
 
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
+from strategies import datasets
 
 
 def dense(X):
@@ -141,7 +141,11 @@ def test_a_range_beyond_double_is_an_error(kind, column):
 @pytest.mark.parametrize(
     ("kind", "factors", "message"),
     [
-        ("robust", None, "scale must be one of 'none', 'standard', 'minmax', 'query', got 'robust'"),
+        (
+            "robust",
+            None,
+            "scale must be one of 'none', 'standard', 'minmax', 'query', got 'robust'",
+        ),
         ("standard", None, "needs factors"),
         ("query", np.ones(2), "takes no factors"),
         ("minmax", np.array([1.0, -1.0]), "finite and >= 0"),

@@ -64,18 +64,16 @@ def _read_bytes(name: str) -> bytes:
     status = os.stat(name)
     if not stat.S_ISREG(status.st_mode):
         raise Invalid("not a regular file", FOREIGN)
-    _check_size(status.st_size)
-    with open(name, "rb") as file:
-        content = file.read(MAX_JSON_BYTES + 1)
-    _check_size(len(content))  # it may have changed since
-    return content
-
-
-def _check_size(size: int) -> None:
+    size = status.st_size
     if size == 0:
         raise Invalid("the file is empty")
     if size > MAX_JSON_BYTES:
         raise Invalid(f"{size} bytes is more than a model can take ({MAX_JSON_BYTES})", FOREIGN)
+    with open(name, "rb") as file:
+        content = file.read(size + 1)  # the buffer is taken in advance: no more than needed
+    if len(content) != size:
+        raise Invalid("the file changed while it was read", "load it again")
+    return content
 
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -94,11 +92,11 @@ def _check_bulk(content: bytes) -> None:
 
 
 def _parse(content: bytes) -> dict[str, Any]:
+    _check_bulk(content)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise Invalid(f"not a text file (byte {error.start} is not UTF-8)", FOREIGN) from None
-    _check_bulk(content)
     try:
         document = json.loads(
             text, object_pairs_hook=_without_duplicates, parse_constant=_reject_constant
@@ -177,7 +175,7 @@ def _training(document: dict[str, Any]) -> dict[str, Any]:
     training: dict[str, Any] = _field(document, "training", dict)
     for key in training:
         scalars = (str, int, float, bool, type(None))
-        _field(training, key, *scalars, name=f"'training.{key[:80]}'")
+        _field(training, key, *scalars, name=f"training.{key[:80]}")
     return training
 
 
@@ -205,12 +203,12 @@ def _arrays_beside(
 ) -> _Arrays:
     for key in ("feature_names", "factors", "coef"):
         _field(document, key, type(None))  # they are given in one place only
-    name = _field(reference, "file", str, name="'arrays.file'")
+    name = _field(reference, "file", str, name="arrays.file")
     if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
         raise Invalid(f"arrays.file is {name[:80]!r}, expected a file name without a folder")
     path = os.path.join(folder, name)
     try:
-        expected = _field(reference, "sha256", str, name="'arrays.sha256'")
+        expected = _field(reference, "sha256", str, name="arrays.sha256")
         tensors = arrays.read_tensors(path, n_features, expected)
         names = tensors.get("feature_names")
         named = None if names is None else arrays.decode_names(names)
