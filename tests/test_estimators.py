@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,13 +29,18 @@ from strategies import datasets, scored_queries
 
 
 @pytest.fixture(scope="module")
-def data():
-    return make_ranking(n_queries=30, n_features=8, n_levels=4, dtype="float64", random_state=3)
+def problem():
+    return make_ranking(n_queries=42, n_features=8, n_levels=4, dtype="float64", random_state=3)
 
 
 @pytest.fixture(scope="module")
-def held_out():
-    return make_ranking(n_queries=10, n_features=8, n_levels=4, dtype="float64", random_state=4)
+def data(problem):
+    return problem.select(problem.qid < 30)
+
+
+@pytest.fixture(scope="module")
+def held_out(problem):
+    return replace(problem.select(problem.qid >= 30), qid=problem.qid[problem.qid >= 30] - 30)
 
 
 def pairs_of(data, weight=None, query_weight=None):

@@ -118,8 +118,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     >>> from linrank import RankSVM
     >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [5.0, 1.0], [4.0, 0.0]]
     >>> ranker = RankSVM().fit(X, [0, 1, 2, 1, 0], qid=["a", "a", "a", "b", "b"])
-    >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"])
-    array([3, 2, 1, 1, 2])
+    >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
+    [3, 2, 1, 1, 2]
     """
 
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
