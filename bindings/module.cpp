@@ -25,6 +25,7 @@
 #include "pair_sweep.hpp"
 #include "products.hpp"
 #include "queries.hpp"
+#include "row_checks.hpp"
 #include "rows.hpp"
 #include "scaling.hpp"
 #include "selection_tree.hpp"
@@ -57,7 +58,9 @@ struct BoundRows {
 
 template <class Value>
 BoundRows dense_rows(Matrix<Value> x) {
-    if (x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    // NumPy gives arrays without elements strides of 0.
+    if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1)
+        throw std::invalid_argument("rows must be contiguous");
     const auto n_rows = static_cast<std::int64_t>(x.shape(0));
     const auto n_columns = static_cast<std::int64_t>(x.shape(1));
     const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
@@ -567,8 +570,8 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
                               span_or_empty(docid)};
         result = evaluate_queries(input, measures, ties, with_pairs, n_threads);
     }
-    return nb::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
-                          to_numpy(std::move(result.pairs)));
+    return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
+                           to_numpy(std::move(result.pairs)));
 }
 
 auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,

@@ -47,8 +47,8 @@ class DenseRows:
         return self.values
 
     def take(self, index: Array | slice) -> DenseRows:
-        """Return the rows of ``index``: a view for a slice, else a copy."""
-        return DenseRows(self.values[index])
+        """Return the rows of ``index``: a view for a slice forwards, else a copy."""
+        return DenseRows(_by_rows(self.values[index]))
 
     def describe(self) -> str:
         """Storage and size in words, as in ``dense float32, 9630 × 46``."""

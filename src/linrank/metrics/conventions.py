@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -136,6 +135,8 @@ def convention(name: str | Convention, **changes: Any) -> Convention:
 def _named(name: str) -> Convention:
     if name in CONVENTIONS:
         return CONVENTIONS[name]
+    import difflib  # needed only to say what is wrong
+
     near = difflib.get_close_matches(str(name), list(CONVENTIONS), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"unknown convention {name!r}{hint} (known: {', '.join(CONVENTIONS)})")

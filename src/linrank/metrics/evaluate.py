@@ -14,7 +14,7 @@ from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluation import Evaluation, PairCounts
 from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure, PairwiseAccuracy
-from linrank.metrics.parsing import parse
+from linrank.metrics.parsing import parse, valid_forms
 from linrank.threads import resolve
 
 __all__ = ["DEFAULT_METRICS", "evaluate", "evaluate_queries", "rank_within_queries"]
@@ -63,11 +63,11 @@ def evaluate(
         ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``mrr[@k]``, ``err[@k]``,
         ``pairwise_accuracy``, ``auc``, with options as in ``p(rel=2)@5``.
     convention : str or Convention
-        ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``: who
-        comes first among equal scores, what a query without relevant rows counts, and so on.
+        ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``:
+        who comes first among equal scores, what a query without relevant rows counts, and so on.
     docid : array (n_rows,), optional
-        Document ids, which break ties under ``trec_eval``. Without them the row number is the id, so
-        that the later row comes first.
+        Document ids, which break ties under ``trec_eval``. Without them the row number is the id,
+        so that the later row comes first.
     n_jobs : int, optional
         Threads; None uses all cores. Results do not depend on it.
 
@@ -84,7 +84,7 @@ def evaluate(
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
     _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
-    queries = Queries.of(labels, qid=qid, group=group)
+    queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
     return evaluate_queries(
         queries,
         labels,
@@ -126,7 +126,7 @@ def evaluate_queries(
         [_kernel(m, chosen, y_max) for m in kernels],
         _core.Ties[chosen.ties],
         with_pairs,
-        resolve(n_jobs) if len(labels) >= _PARALLEL_ROWS else 1,
+        _threads(n_jobs, len(labels)),
     )
     by_query = values.reshape(len(kernels), queries.n_queries)
     result = {m: (float(means[i]), by_query[i]) for i, m in enumerate(kernels)}
@@ -154,17 +154,25 @@ def rank_within_queries(
     [2, 1, 1, 2]
     """
     values = _scores(scores, None, named_convention("linrank"))
-    queries = Queries.of(np.zeros(len(values)), qid=qid, group=group)
-    threads = resolve(n_jobs) if len(values) >= _PARALLEL_ROWS else 1
+    queries = Queries.of(np.zeros(len(values)), qid=qid, group=group, n_jobs=n_jobs)
+    threads = _threads(n_jobs, len(values))
     ranks: Array = _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
     return ranks
+
+
+def _threads(n_jobs: int | None, n_rows: int) -> int:
+    n_threads = resolve(n_jobs)
+    return n_threads if n_rows >= _PARALLEL_ROWS else 1
 
 
 def _measures(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """The measures in the order given, each once."""
     if isinstance(metrics, (str, Measure)):
         metrics = [metrics]
-    return list(dict.fromkeys(parse(m) for m in metrics))
+    measures = list(dict.fromkeys(parse(m) for m in metrics))
+    if not measures:
+        raise ValueError(f"metrics is empty; name at least one of {', '.join(valid_forms())}")
+    return measures
 
 
 def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure:
@@ -246,8 +254,8 @@ def _check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> 
     if gainful and not chosen.negative_is_zero and labels.min() < 0:
         row = int(np.argmax(labels < 0))
         raise ValueError(
-            f"y has the negative label {labels[row]:g} at row {row}, whose gain in {gainful[0]} would "
-            "be negative; shift the labels so that the lowest is 0, or leave that metric out"
+            f"y has the negative label {labels[row]:g} at row {row}, whose gain in {gainful[0]} "
+            "would be negative; shift the labels so that the lowest is 0, or leave that metric out"
         )
     for m in gainful:
         if isinstance(m, ERR) and m.y_max is not None and labels.max() > m.y_max:

@@ -81,10 +81,10 @@ class Evaluation(Mapping[str, float]):
     @property
     def n_queries(self) -> int:
         """Number of queries, those left out of a mean included."""
-        return len(next(iter(self.per_query.values()))) if self.per_query else 0
+        return len(next(iter(self.per_query.values())))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, ready for JSON: means and per-query lists (None: left out)."""
+        """Return plain Python values, ready for JSON; None where a query is left out."""
         ids = None if self.query_ids is None else self.query_ids.tolist()
         return {
             "convention": self.convention.describe(),

@@ -27,6 +27,7 @@ Discount = Literal["standard", "letor"]
 Empty = Literal["skip"] | float
 PairTies = Literal["error", "half", "skip"]
 
+LARGEST_CUTOFF = 2**31 - 1  # no query has more rows
 CHOICES: dict[str, tuple[str, ...]] = {
     "gain": ("exponential", "linear"),
     "discount": ("standard", "letor"),
@@ -49,8 +50,11 @@ class Measure:
         if k is None:
             if self.cutoff == "required":
                 raise ValueError(f"{self.name} needs a cutoff: write {self.name}@10")
-        elif isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ValueError(f"the cutoff of {self.name}@k must be an integer >= 1, got {k!r}")
+        elif isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= LARGEST_CUTOFF:
+            raise ValueError(
+                f"the cutoff of {self.name}@k must be an integer from 1 to {LARGEST_CUTOFF}, "
+                f"got {k!r}"
+            )
 
     def options(self) -> dict[str, Any]:
         """Options that were given, by name, without the cutoff."""

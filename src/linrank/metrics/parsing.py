@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from typing import Any
 
@@ -101,6 +100,8 @@ def _number(value: str, text: str) -> float:
 
 
 def _unknown(text: str, name: str) -> ValueError:
+    import difflib  # needed only to say what is wrong
+
     near = difflib.get_close_matches(name, [*MEASURES, *_ALIASES], n=1, cutoff=0.5)
     hint = f" Did you mean {_ALIASES.get(near[0], near[0])!r}?" if near else ""
     return ValueError(f"unknown metric {text!r}.{hint} Valid forms: {', '.join(valid_forms())}")
