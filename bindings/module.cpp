@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,9 +16,11 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "cholesky.hpp"
+#include "concordance.hpp"
 #include "hessian.hpp"
 #include "metrics.hpp"
 #include "pair_sweep.hpp"
@@ -25,6 +28,7 @@
 #include "queries.hpp"
 #include "row_checks.hpp"
 #include "rows.hpp"
+#include "scaling.hpp"
 #include "selection_tree.hpp"
 #include "simd.hpp"
 #include "svmlight.hpp"
@@ -585,6 +589,98 @@ void bind_hessian(nb::module_ &m) {
     m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
 }
 
+// ---- scaling: what the columns range over -----------------------------------------------------
+
+template <class T>
+std::span<const T> as_span(const std::optional<Vector<T>> &values) {
+    return values ? std::span<const T>(values->data(), values->size()) : std::span<const T>();
+}
+
+nb::tuple summarise(const BoundRows &x, std::optional<Vector<double>> weight, int n_threads) {
+    if (weight && static_cast<std::int64_t>(weight->size()) != n_rows(x.rows))
+        throw std::invalid_argument("there must be one weight per row");
+    ColumnSummary summary;
+    {
+        const nb::gil_scoped_release unlocked;
+        summary = summarise_columns(x.rows, as_span(weight), n_threads);
+    }
+    return nb::make_tuple(to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
+                          to_numpy(std::move(summary.minimum)),
+                          to_numpy(std::move(summary.maximum)));
+}
+
+/// The queries must partition the rows: then every entry of the output is written once.
+void check_queries(std::int64_t n_rows, std::span<const std::int64_t> offsets,
+                   std::span<const std::int64_t> order) {
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() != n_rows ||
+        !std::is_sorted(offsets.begin(), offsets.end()))
+        throw std::invalid_argument("query offsets do not cover the rows");
+    if (!order.empty() && static_cast<std::int64_t>(order.size()) != n_rows)
+        throw std::invalid_argument("there must be one position per row");
+    for (const std::int64_t row : order)
+        if (row < 0 || row >= n_rows) throw std::invalid_argument("a position is out of range");
+}
+
+template <class Value>
+nb::ndarray<nb::numpy, Value, nb::ndim<1>> query_scaled(const BoundRows &x, std::int64_t n_entries,
+                                                        std::span<const std::int64_t> offsets,
+                                                        std::span<const std::int64_t> order,
+                                                        int n_threads) {
+    std::vector<Value> out(n_entries);
+    {
+        const nb::gil_scoped_release unlocked;
+        divide_by_query_range<Value>(x.rows, offsets, order, out.data(), n_threads);
+    }
+    return to_numpy(std::move(out));
+}
+
+nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
+                         std::optional<Vector<std::int64_t>> order, int n_threads) {
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
+    check_queries(n_rows(x.rows), bounds, as_span(order));
+    return std::visit(
+        [&](const auto &view) {
+            using View = std::decay_t<decltype(view)>;
+            std::int64_t n_entries = view.n_rows * view.n_columns;
+            if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
+            return nb::cast(query_scaled<typename View::value_type>(x, n_entries, bounds,
+                                                                    as_span(order), n_threads));
+        },
+        x.rows);
+}
+
+nb::tuple concordance(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
+                      Vector<double> scores, Vector<double> weight) {
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
+    check_queries(static_cast<std::int64_t>(levels.size()), bounds, {});
+    if (scores.size() != levels.size() || weight.size() != levels.size())
+        throw std::invalid_argument("levels, scores and weight differ in length");
+    for (std::size_t i = 0; i < levels.size(); ++i)
+        if (levels(i) < 0 || static_cast<std::size_t>(levels(i)) >= levels.size())
+            throw std::invalid_argument("a level is out of range");
+    Concordance result;
+    {
+        const nb::gil_scoped_release unlocked;
+        result = weighted_concordance(bounds, {levels.data(), levels.size()},
+                                      {scores.data(), scores.size()},
+                                      {weight.data(), weight.size()});
+    }
+    return nb::make_tuple(result.right, result.wrong, result.tied);
+}
+
+void bind_scaling(nb::module_ &m) {
+    m.def("weighted_concordance", &concordance, nb::arg("offsets").noconvert(),
+          nb::arg("levels").noconvert(), nb::arg("scores").noconvert(),
+          nb::arg("weight").noconvert(),
+          "Total weight of the pairs in the right order, in the wrong one, and tied.");
+    m.def("summarise_columns", &summarise, nb::arg("rows"), nb::arg("weight").noconvert().none(),
+          nb::arg("n_threads"),
+          "(mean, variance, minimum, maximum) of every column, absent entries being 0.");
+    m.def("scale_queries", &scale_queries, nb::arg("rows"), nb::arg("offsets").noconvert(),
+          nb::arg("order").noconvert().none(), nb::arg("n_threads"),
+          "The stored entries, each divided by the range of its column within its query.");
+}
+
 // ---- metrics ----------------------------------------------------------------------------------
 
 using OptionalRows = std::optional<Vector<std::int64_t>>;
@@ -705,5 +801,6 @@ NB_MODULE(_core, m) {
     bind_pairs(m);
     bind_products(m);
     bind_hessian(m);
+    bind_scaling(m);
     bind_metrics(m);
 }
