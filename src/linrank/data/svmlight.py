@@ -209,7 +209,7 @@ class _Survey:
             weight = np.empty(self.n_rows)
             _core.fill_weights(self.pieces, weight)
         rows = self._rows(base, n_columns, n_threads)
-        return Dataset(rows, labels, qid, weight, None, comments, self.name)
+        return Dataset(rows, labels, qid, weight, None, comments, self.name, base)
 
     def _columns(self) -> tuple[int, int]:
         """(the index of the first column, number of columns)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -48,6 +47,8 @@ def encode(contents: Contents) -> bytes:
 
 def digest(content: bytes) -> str:
     """Ties the two files together: an interrupted save over an older model is noticed."""
+    import hashlib  # loads OpenSSL, 3 ms that no ordinary model needs
+
     return hashlib.sha256(content).hexdigest()
 
 
@@ -102,6 +103,8 @@ def _check_tensors(slices: dict[str, Any], n_features: int) -> None:
 
 
 def _digest_of_file(path: str) -> str:
+    import hashlib
+
     total = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
