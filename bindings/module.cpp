@@ -7,16 +7,20 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "cholesky.hpp"
+#include "concordance.hpp"
 #include "hessian.hpp"
 #include "metrics.hpp"
 #include "pair_sweep.hpp"
@@ -24,8 +28,10 @@
 #include "queries.hpp"
 #include "row_checks.hpp"
 #include "rows.hpp"
+#include "scaling.hpp"
 #include "selection_tree.hpp"
 #include "simd.hpp"
+#include "svmlight.hpp"
 
 namespace nb = nanobind;
 using namespace linrank;
@@ -199,7 +205,164 @@ void bind_queries(nb::module_ &m) {
 
 // ---- reader: text to rows ---------------------------------------------------------------------
 
-void bind_reader(nb::module_ &) {}
+using Text = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using PieceList = std::vector<svmlight::Piece *>;
+
+/// Parses blocks, from several threads at once; keeps one scratch for each of them.
+template <class Value>
+class TextParser {
+public:
+    TextParser(std::int64_t lowest, std::int64_t highest) : range{lowest, highest} {}
+
+    svmlight::Piece parse(Text text) {
+        nb::gil_scoped_release release;
+        std::unique_ptr<svmlight::Scratch<Value>> scratch = take();
+        auto piece = svmlight::parse<Value>(
+            {reinterpret_cast<const char *>(text.data()), text.shape(0)}, range, *scratch);
+        const std::lock_guard lock(access);
+        idle.push_back(std::move(scratch));
+        return piece;
+    }
+
+private:
+    const svmlight::Range range;
+    std::mutex access;
+    std::vector<std::unique_ptr<svmlight::Scratch<Value>>> idle;
+
+    std::unique_ptr<svmlight::Scratch<Value>> take() {
+        const std::lock_guard lock(access);
+        if (idle.empty()) return std::make_unique<svmlight::Scratch<Value>>();
+        auto scratch = std::move(idle.back());
+        idle.pop_back();
+        return scratch;
+    }
+};
+
+template <class Array>
+void check_length(const Array &array, std::int64_t length, const char *name) {
+    if (static_cast<std::int64_t>(array.shape(0)) != length)
+        throw std::invalid_argument(std::string(name) + " has another length than the pieces need");
+}
+
+std::int64_t rows_of(const PieceList &pieces) {
+    std::int64_t n = 0;
+    for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
+    return n;
+}
+
+void check_columns(const PieceList &pieces, std::int64_t n_columns, std::int64_t base) {
+    for (const svmlight::Piece *piece : pieces)
+        if (piece->n_entries > 0 && (piece->lowest < base || piece->highest - base >= n_columns))
+            throw std::invalid_argument("a feature index is out of range");
+}
+
+template <class Value>
+void fill_dense_of(const PieceList &pieces,
+                   nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu> x,
+                   std::int64_t base, int n_threads) {
+    const auto n_columns = static_cast<std::int64_t>(x.shape(1));
+    check_length(x, rows_of(pieces), "x");
+    check_columns(pieces, n_columns, base);
+    nb::gil_scoped_release release;
+    svmlight::fill_dense<Value>(pieces, x.data(), n_columns, base, n_threads);
+}
+
+template <class Value>
+void fill_csr_of(const PieceList &pieces, Output<Value> values, Output<std::int32_t> columns,
+                 Output<std::int64_t> offsets, std::int64_t n_columns, std::int64_t base,
+                 int n_threads) {
+    std::int64_t n_entries = 0;
+    for (const svmlight::Piece *piece : pieces) n_entries += piece->n_entries;
+    check_length(values, n_entries, "values");
+    check_length(columns, n_entries, "columns");
+    check_length(offsets, rows_of(pieces) + 1, "offsets");
+    check_columns(pieces, n_columns, base);
+    nb::gil_scoped_release release;
+    svmlight::fill_csr<Value>(pieces, values.data(), columns.data(), offsets.data(), base, n_threads);
+}
+
+/// The distinct ids as bytes: they may be in any encoding.
+nb::list fill_query_codes_of(const PieceList &pieces, Output<std::int64_t> codes) {
+    check_length(codes, rows_of(pieces), "codes");
+    nb::list ids;
+    for (const std::string &id : svmlight::fill_query_codes(pieces, codes.data()))
+        ids.append(nb::bytes(id.data(), id.size()));
+    return ids;
+}
+
+void fill_comments_of(const PieceList &pieces, Output<std::uint8_t> text,
+                      Output<std::int64_t> offsets) {
+    check_length(text, svmlight::comment_bytes(pieces), "text");
+    check_length(offsets, rows_of(pieces) + 1, "offsets");
+    svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
+}
+
+std::tuple<std::int64_t, std::int64_t, std::string> as_tuple(const svmlight::Fault &fault) {
+    return {fault.place.line, fault.place.column, fault.message};
+}
+
+void bind_piece(nb::module_ &m) {
+    using svmlight::Piece;
+    nb::class_<Piece>(m, "Piece", "What was read from one block of lines.")
+        .def_ro("n_rows", &Piece::n_rows)
+        .def_ro("n_entries", &Piece::n_entries)
+        .def_ro("n_lines", &Piece::n_lines)
+        .def_ro("lowest", &Piece::lowest, "Smallest feature index, -1 without entries.")
+        .def_ro("highest", &Piece::highest, "Largest feature index, -1 without entries.")
+        .def_ro("has_query", &Piece::has_query)
+        .def_prop_ro("has_weight", [](const Piece &p) { return p.weights.size() > 0; })
+        .def_prop_ro("n_comment_bytes", [](const Piece &p) { return p.comments.text.size(); })
+        .def_prop_ro("n_bytes", &Piece::n_bytes)
+        .def_prop_ro("highest_place", [](const Piece &p) {
+            return std::make_tuple(p.highest_place.line, p.highest_place.column);
+        })
+        .def_prop_ro("fault", [](const Piece &p) {
+            return p.fault ? std::optional(as_tuple(*p.fault)) : std::nullopt;
+        }, "(line, column, message) of the first fault.")
+        .def("query_fault", [](const Piece &p, bool before) {
+            const auto fault = p.query_fault(before);
+            return fault ? std::optional(as_tuple(*fault)) : std::nullopt;
+        }, nb::arg("before"), "The fault if rows before have (or lack) query ids and these do not.");
+}
+
+template <class Value>
+void bind_reader_of(nb::module_ &m, const char *parser) {
+    nb::class_<TextParser<Value>>(m, parser)
+        .def(nb::init<std::int64_t, std::int64_t>(), nb::arg("lowest"), nb::arg("highest"))
+        .def("parse", &TextParser<Value>::parse, nb::arg("text").noconvert(),
+             "Read a block of whole lines; may be called from several threads.");
+    m.def("fill_dense", &fill_dense_of<Value>, nb::arg("pieces"), nb::arg("x").noconvert(),
+          nb::arg("base"), nb::arg("n_threads"));
+    m.def("fill_csr", &fill_csr_of<Value>, nb::arg("pieces"), nb::arg("values").noconvert(),
+          nb::arg("columns").noconvert(), nb::arg("offsets").noconvert(), nb::arg("n_columns"),
+          nb::arg("base"), nb::arg("n_threads"));
+}
+
+void bind_reader(nb::module_ &m) {
+    bind_piece(m);
+    m.attr("MAX_FEATURE") = svmlight::max_feature;
+    bind_reader_of<float>(m, "TextParser32");
+    bind_reader_of<double>(m, "TextParser64");
+    m.def("fill_labels", [](const PieceList &pieces, Output<double> labels) {
+        check_length(labels, rows_of(pieces), "labels");
+        svmlight::fill_labels(pieces, labels.data());
+    }, nb::arg("pieces"), nb::arg("labels").noconvert());
+    m.def("fill_weights", [](const PieceList &pieces, Output<double> weights) {
+        check_length(weights, rows_of(pieces), "weights");
+        svmlight::fill_weights(pieces, weights.data());
+    }, nb::arg("pieces"), nb::arg("weights").noconvert());
+    m.def("fill_integer_queries", [](const PieceList &pieces, Output<std::int64_t> ids) {
+        check_length(ids, rows_of(pieces), "ids");
+        return svmlight::fill_integer_queries(pieces, ids.data());
+    }, nb::arg("pieces"), nb::arg("ids").noconvert());
+    m.def("fill_query_codes", &fill_query_codes_of, nb::arg("pieces"), nb::arg("codes").noconvert(),
+          nb::sig("def fill_query_codes(pieces: Sequence[Piece], "
+                  "codes: NDArray[numpy.int64]) -> list[bytes]"));
+    m.def("fill_comments", &fill_comments_of, nb::arg("pieces"), nb::arg("text").noconvert(),
+          nb::arg("offsets").noconvert());
+}
 
 // ---- pairs: sweeps, products, Hessians --------------------------------------------------------
 
@@ -431,6 +594,98 @@ void bind_hessian(nb::module_ &m) {
     m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
 }
 
+// ---- scaling: what the columns range over -----------------------------------------------------
+
+template <class T>
+std::span<const T> as_span(const std::optional<Vector<T>> &values) {
+    return values ? std::span<const T>(values->data(), values->size()) : std::span<const T>();
+}
+
+nb::tuple summarise(const BoundRows &x, std::optional<Vector<double>> weight, int n_threads) {
+    if (weight && static_cast<std::int64_t>(weight->size()) != n_rows(x.rows))
+        throw std::invalid_argument("there must be one weight per row");
+    ColumnSummary summary;
+    {
+        const nb::gil_scoped_release unlocked;
+        summary = summarise_columns(x.rows, as_span(weight), n_threads);
+    }
+    return nb::make_tuple(to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
+                          to_numpy(std::move(summary.minimum)),
+                          to_numpy(std::move(summary.maximum)));
+}
+
+/// The queries must partition the rows: then every entry of the output is written once.
+void check_queries(std::int64_t n_rows, std::span<const std::int64_t> offsets,
+                   std::span<const std::int64_t> order) {
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() != n_rows ||
+        !std::is_sorted(offsets.begin(), offsets.end()))
+        throw std::invalid_argument("query offsets do not cover the rows");
+    if (!order.empty() && static_cast<std::int64_t>(order.size()) != n_rows)
+        throw std::invalid_argument("there must be one position per row");
+    for (const std::int64_t row : order)
+        if (row < 0 || row >= n_rows) throw std::invalid_argument("a position is out of range");
+}
+
+template <class Value>
+nb::ndarray<nb::numpy, Value, nb::ndim<1>> query_scaled(const BoundRows &x, std::int64_t n_entries,
+                                                        std::span<const std::int64_t> offsets,
+                                                        std::span<const std::int64_t> order,
+                                                        int n_threads) {
+    std::vector<Value> out(n_entries);
+    {
+        const nb::gil_scoped_release unlocked;
+        divide_by_query_range<Value>(x.rows, offsets, order, out.data(), n_threads);
+    }
+    return to_numpy(std::move(out));
+}
+
+nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
+                         std::optional<Vector<std::int64_t>> order, int n_threads) {
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
+    check_queries(n_rows(x.rows), bounds, as_span(order));
+    return std::visit(
+        [&](const auto &view) {
+            using View = std::decay_t<decltype(view)>;
+            std::int64_t n_entries = view.n_rows * view.n_columns;
+            if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
+            return nb::cast(query_scaled<typename View::value_type>(x, n_entries, bounds,
+                                                                    as_span(order), n_threads));
+        },
+        x.rows);
+}
+
+nb::tuple concordance(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
+                      Vector<double> scores, Vector<double> weight) {
+    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
+    check_queries(static_cast<std::int64_t>(levels.size()), bounds, {});
+    if (scores.size() != levels.size() || weight.size() != levels.size())
+        throw std::invalid_argument("levels, scores and weight differ in length");
+    for (std::size_t i = 0; i < levels.size(); ++i)
+        if (levels(i) < 0 || static_cast<std::size_t>(levels(i)) >= levels.size())
+            throw std::invalid_argument("a level is out of range");
+    Concordance result;
+    {
+        const nb::gil_scoped_release unlocked;
+        result = weighted_concordance(bounds, {levels.data(), levels.size()},
+                                      {scores.data(), scores.size()},
+                                      {weight.data(), weight.size()});
+    }
+    return nb::make_tuple(result.right, result.wrong, result.tied);
+}
+
+void bind_scaling(nb::module_ &m) {
+    m.def("weighted_concordance", &concordance, nb::arg("offsets").noconvert(),
+          nb::arg("levels").noconvert(), nb::arg("scores").noconvert(),
+          nb::arg("weight").noconvert(),
+          "Total weight of the pairs in the right order, in the wrong one, and tied.");
+    m.def("summarise_columns", &summarise, nb::arg("rows"), nb::arg("weight").noconvert().none(),
+          nb::arg("n_threads"),
+          "(mean, variance, minimum, maximum) of every column, absent entries being 0.");
+    m.def("scale_queries", &scale_queries, nb::arg("rows"), nb::arg("offsets").noconvert(),
+          nb::arg("order").noconvert().none(), nb::arg("n_threads"),
+          "The stored entries, each divided by the range of its column within its query.");
+}
+
 // ---- metrics ----------------------------------------------------------------------------------
 
 using OptionalRows = std::optional<Vector<std::int64_t>>;
@@ -553,5 +808,6 @@ NB_MODULE(_core, m) {
     bind_pairs(m);
     bind_products(m);
     bind_hessian(m);
+    bind_scaling(m);
     bind_metrics(m);
 }

@@ -1,3 +1,72 @@
 """linrank: learning to rank from preferences, at any scale."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.data.svmlight import load
+    from linrank.datasets import make_ranking
+    from linrank.errors import (
+        ConvergenceWarning,
+        DataFormatError,
+        ModelFormatError,
+        NoPairsError,
+    )
+    from linrank.estimators import RankSVM
+    from linrank.metrics import evaluate
+    from linrank.model import LinearModel, load_model
+    from linrank.model_selection import QueryKFold, ranking_scorer
+    from linrank.ranker import RankerMixin
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataFormatError",
+    "Dataset",
+    "LinearModel",
+    "ModelFormatError",
+    "NoPairsError",
+    "QueryKFold",
+    "RankSVM",
+    "RankerMixin",
+    "evaluate",
+    "load",
+    "load_model",
+    "make_ranking",
+    "ranking_scorer",
+]
+
+# Where each public name lives. They are imported on first use (PEP 562): the command line must not
+# wait for scikit-learn and SciPy, which only the estimators need.
+_HOME = {
+    "ConvergenceWarning": "linrank.errors",
+    "DataFormatError": "linrank.errors",
+    "Dataset": "linrank.data.dataset",
+    "LinearModel": "linrank.model",
+    "ModelFormatError": "linrank.errors",
+    "NoPairsError": "linrank.errors",
+    "QueryKFold": "linrank.model_selection",
+    "RankSVM": "linrank.estimators",
+    "RankerMixin": "linrank.ranker",
+    "evaluate": "linrank.metrics",
+    "load": "linrank.data.svmlight",
+    "load_model": "linrank.model",
+    "make_ranking": "linrank.datasets",
+    "ranking_scorer": "linrank.model_selection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'linrank' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

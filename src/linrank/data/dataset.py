@@ -48,6 +48,9 @@ class Dataset:
         Comments of the file, if it had any.
     source : str
         Where the data came from, for messages.
+    index_base : int or None
+        The number that the first column has in the file, 0 or 1; None for arrays. Data for the
+        same model must be read with the same one.
     """
 
     rows: Rows
@@ -57,6 +60,7 @@ class Dataset:
     feature_names: tuple[str, ...] | None = None
     comments: Comments | None = None
     source: str = "<array>"
+    index_base: int | None = None
 
     @property
     def X(self) -> Any:
@@ -101,6 +105,7 @@ class Dataset:
             self.feature_names,
             None if self.comments is None else self.comments.select(index),
             self.source,
+            self.index_base,
         )
 
     @classmethod

@@ -1,0 +1,133 @@
+// SVMlight/LETOR text to rows: `label[:weight] [qid:token] index:value ... [# comment]`.
+//
+// A text is cut into blocks of whole lines; each becomes a Piece, independently of the others, and
+// the pieces are then laid out one after another in arrays of the caller. Which blocks were cut has
+// no influence on the result.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "pages.hpp"
+
+namespace linrank::svmlight {
+
+/// The largest feature index: columns, and their number, must fit in 32 bits.
+constexpr std::int64_t max_feature = 2147483646;
+
+/// A place in a block; line and column start at 1, the column counts bytes.
+struct Place {
+    std::int64_t line = 0;
+    std::int64_t column = 0;
+};
+
+struct Fault {
+    Place place;
+    std::string message;
+};
+
+/// Strings one after another: string i is text[ends[i-1] .. ends[i]).
+struct Strings {
+    PageArray<char> text;
+    PageArray<std::int64_t> ends;
+
+    std::string_view operator[](std::size_t i) const {
+        const auto from = static_cast<std::size_t>(i ? ends[i - 1] : 0);
+        return {text.data() + from, static_cast<std::size_t>(ends[i]) - from};
+    }
+};
+
+/// The entries of the rows of a piece, in the smaller of two forms.
+///
+/// Dense (`width` > 0): row i has the features lowest .. lowest + width - 1, `present` has one bit
+/// for each, or is empty when all were given. A zero that was written is thus told from one that was
+/// not, and the final matrix does not depend on the form that a piece chose.
+/// Sparse (`width` = 0): entries ends[i-1] .. ends[i], with their features.
+template <class Value>
+struct Entries {
+    PageArray<Value> values;
+    PageArray<std::int32_t> features;
+    PageArray<std::int64_t> ends;
+    PageArray<std::uint64_t> present;
+    std::int64_t width = 0;
+};
+
+struct Piece {
+    std::int64_t n_rows = 0;
+    std::int64_t n_entries = 0;
+    std::int64_t n_lines = 0;
+    std::variant<Entries<float>, Entries<double>> entries;
+    PageArray<double> labels;
+    PageArray<double> weights;                 // empty when no line has one
+    PageArray<std::int32_t> queries;           // per row, a number into query_ids; empty without qid
+    Strings query_ids;                         // distinct, by first appearance
+    Strings comments;                          // per row; empty when there is none
+    bool has_query = false;
+    Place query_place;                         // of the first row's query id, or where it would be;
+                                               // set as soon as that is known, n_rows may be 0 then
+    std::int64_t lowest = -1, highest = -1;    // feature indices as written; -1 without entries
+    Place highest_place;                       // where the largest was first met
+    std::optional<Fault> fault;                // the first; what is behind it was not read
+
+    /// What is wrong if the rows before the piece have query ids and its first has not, or vice versa.
+    std::optional<Fault> query_fault(bool before) const;
+
+    /// Bytes held.
+    std::int64_t n_bytes() const;
+};
+
+/// Room for the most that a block can hold. Kept from block to block, as memory that was used before
+/// is several times faster than new memory; one for each thread.
+template <class Value>
+struct Scratch {
+    std::size_t n_bytes = 0;  // of text that there is room for
+    PageArray<Value> values;
+    PageArray<std::int32_t> features;
+    PageArray<std::int64_t> ends;
+    PageArray<double> labels, weights;
+    PageArray<std::int32_t> queries;
+    PageArray<char> comments;
+    PageArray<std::int64_t> comment_ends;
+
+    void reserve(std::size_t n);
+};
+
+/// The feature indices that are allowed.
+struct Range {
+    std::int64_t lowest = 0;
+    std::int64_t highest = max_feature;
+};
+
+/// Reads a block of whole lines (the last may lack its line end). A fault is returned in the piece.
+template <class Value>
+Piece parse(std::string_view text, Range range, Scratch<Value> &scratch);
+
+// ---- laying out: column = feature index - base; each frees what it has copied ----------------
+
+using Pieces = std::span<Piece *const>;
+
+/// x: row-major, n_columns wide, as many rows as the pieces have together.
+template <class Value>
+void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads);
+
+/// offsets: one more than there are rows.
+template <class Value>
+void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t *offsets,
+              std::int64_t base, int n_threads);
+
+void fill_labels(Pieces pieces, double *labels);
+/// Rows without a weight get 1.
+void fill_weights(Pieces pieces, double *weights);
+/// Fills ids and returns true when every id is an integer in its shortest form that fits 64 bits.
+bool fill_integer_queries(Pieces pieces, std::int64_t *ids);
+/// Numbers the distinct ids over all pieces by first appearance; returns them in that order.
+std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes);
+/// text: as many bytes as comment_bytes(); offsets: one more than there are rows.
+std::int64_t comment_bytes(Pieces pieces);
+void fill_comments(Pieces pieces, char *text, std::int64_t *offsets);
+
+}  // namespace linrank::svmlight

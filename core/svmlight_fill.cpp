@@ -1,0 +1,191 @@
+// Pieces laid out one after another. The big arrays are copied by piece, in parallel, and each piece
+// gives its memory back when it is copied: pieces and result together never exceed the data by more
+// than the pieces being copied.
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "parallel.hpp"
+#include "svmlight.hpp"
+
+namespace linrank::svmlight {
+
+namespace {
+
+/// Row and entry at which each piece starts.
+struct Starts {
+    std::vector<std::int64_t> rows, entries;
+    explicit Starts(Pieces pieces) {
+        std::int64_t n_rows = 0, n_entries = 0;
+        for (const Piece *piece : pieces) {
+            rows.push_back(n_rows);
+            entries.push_back(n_entries);
+            n_rows += piece->n_rows;
+            n_entries += piece->n_entries;
+        }
+    }
+};
+
+template <class Value>
+Entries<Value> take_entries(Piece &piece) {
+    auto *entries = std::get_if<Entries<Value>>(&piece.entries);
+    if (entries == nullptr) throw std::invalid_argument("a piece has values of another type");
+    return std::move(*entries);
+}
+
+/// Calls entry(row, feature, value) for every entry of a piece, in order.
+template <class Value, class Function>
+void for_each_entry(const Piece &piece, const Entries<Value> &entries, const Function &entry) {
+    std::size_t k = 0;
+    const auto width = static_cast<std::size_t>(entries.width);
+    for (std::int64_t row = 0; row < piece.n_rows; ++row) {
+        if (width == 0) {
+            const auto end = entries.ends.size() ? entries.ends[static_cast<std::size_t>(row)] : 0;
+            for (; k < static_cast<std::size_t>(end); ++k) entry(row, entries.features[k], entries.values[k]);
+            continue;
+        }
+        for (std::size_t j = 0; j < width; ++j, ++k)
+            if (entries.present.size() == 0 || (entries.present[k / 64] >> (k % 64) & 1))
+                entry(row, piece.lowest + static_cast<std::int64_t>(j), entries.values[k]);
+    }
+}
+
+bool parse_integer(std::string_view text, std::int64_t &value) {
+    const bool negative = text.starts_with('-');
+    const std::string_view digits = text.substr(negative);
+    // Shortest form only: 007 and 7, or 0 and -0, are different tokens and stay different ids.
+    if (digits.empty() || (digits[0] == '0' && text != "0")) return false;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    return result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+}  // namespace
+
+std::int64_t Piece::n_bytes() const {
+    const auto bytes = [](const auto &array) {
+        return static_cast<std::int64_t>(array.size() * sizeof(array[0]));
+    };
+    return std::visit([&](const auto &e) {
+               return bytes(e.values) + bytes(e.features) + bytes(e.ends) + bytes(e.present);
+           }, entries) +
+           bytes(labels) + bytes(weights) + bytes(queries) + bytes(query_ids.text) +
+           bytes(query_ids.ends) + bytes(comments.text) + bytes(comments.ends);
+}
+
+template <class Value>
+void fill_dense(Pieces pieces, Value *x, std::int64_t n_columns, std::int64_t base, int n_threads) {
+    const Starts starts(pieces);
+    parallel_for(static_cast<std::int64_t>(pieces.size()), n_threads, [&](std::int64_t task) {
+        const auto b = static_cast<std::size_t>(task);
+        const Entries<Value> entries = take_entries<Value>(*pieces[b]);
+        const Piece &piece = *pieces[b];
+        Value *const first = x + starts.rows[b] * n_columns;
+        if (entries.width > 0) {  // absent entries are stored as zeros: rows can be copied whole
+            const std::int64_t left = piece.lowest - base, right = left + entries.width;
+            for (std::int64_t row = 0; row < piece.n_rows; ++row) {
+                Value *const to = first + row * n_columns;
+                std::fill(to, to + left, Value{0});
+                std::copy_n(entries.values.data() + row * entries.width, entries.width, to + left);
+                std::fill(to + right, to + n_columns, Value{0});
+            }
+            return;
+        }
+        std::fill_n(first, piece.n_rows * n_columns, Value{0});
+        for_each_entry(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+            first[row * n_columns + feature - base] = value;
+        });
+    });
+}
+
+template <class Value>
+void fill_csr(Pieces pieces, Value *values, std::int32_t *columns, std::int64_t *offsets,
+              std::int64_t base, int n_threads) {
+    const Starts starts(pieces);
+    offsets[0] = 0;
+    parallel_for(static_cast<std::int64_t>(pieces.size()), n_threads, [&](std::int64_t task) {
+        const auto b = static_cast<std::size_t>(task);
+        const Entries<Value> entries = take_entries<Value>(*pieces[b]);
+        const Piece &piece = *pieces[b];
+        std::int64_t *const ends = offsets + starts.rows[b] + 1;
+        std::int64_t k = starts.entries[b];
+        std::int64_t row_done = 0;
+        for_each_entry(piece, entries, [&](std::int64_t row, std::int64_t feature, Value value) {
+            for (; row_done < row; ++row_done) ends[row_done] = k;
+            values[k] = value;
+            columns[k++] = static_cast<std::int32_t>(feature - base);
+        });
+        for (; row_done < piece.n_rows; ++row_done) ends[row_done] = k;
+    });
+}
+
+template void fill_dense(Pieces, float *, std::int64_t, std::int64_t, int);
+template void fill_dense(Pieces, double *, std::int64_t, std::int64_t, int);
+template void fill_csr(Pieces, float *, std::int32_t *, std::int64_t *, std::int64_t, int);
+template void fill_csr(Pieces, double *, std::int32_t *, std::int64_t *, std::int64_t, int);
+
+void fill_labels(Pieces pieces, double *labels) {
+    for (Piece *piece : pieces) {
+        labels = std::copy_n(piece->labels.data(), piece->labels.size(), labels);
+        piece->labels.free();
+    }
+}
+
+void fill_weights(Pieces pieces, double *weights) {
+    for (Piece *piece : pieces) {
+        if (piece->weights.size()) std::copy_n(piece->weights.data(), piece->weights.size(), weights);
+        else std::fill_n(weights, piece->n_rows, 1.0);
+        weights += piece->n_rows;
+        piece->weights.free();
+    }
+}
+
+bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
+    std::vector<std::int64_t> numbers;
+    for (const Piece *piece : pieces) {
+        numbers.resize(piece->query_ids.ends.size());
+        for (std::size_t q = 0; q < numbers.size(); ++q)
+            if (!parse_integer(piece->query_ids[q], numbers[q])) return false;
+        for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[static_cast<std::size_t>(q)];
+    }
+    return true;
+}
+
+std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
+    std::vector<std::string> distinct;
+    std::unordered_map<std::string_view, std::int64_t> numbers;  // views of the pieces' own text
+    std::vector<std::int64_t> of_piece;
+    for (const Piece *piece : pieces) {
+        of_piece.resize(piece->query_ids.ends.size());
+        for (std::size_t q = 0; q < of_piece.size(); ++q) {
+            const std::string_view id = piece->query_ids[q];
+            const auto [place, is_new] = numbers.try_emplace(id, static_cast<std::int64_t>(distinct.size()));
+            if (is_new) distinct.emplace_back(id);
+            of_piece[q] = place->second;
+        }
+        for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[static_cast<std::size_t>(q)];
+    }
+    return distinct;
+}
+
+std::int64_t comment_bytes(Pieces pieces) {
+    std::int64_t n_bytes = 0;
+    for (const Piece *piece : pieces) n_bytes += static_cast<std::int64_t>(piece->comments.text.size());
+    return n_bytes;
+}
+
+void fill_comments(Pieces pieces, char *text, std::int64_t *offsets) {
+    std::int64_t done = 0;
+    *offsets++ = 0;
+    for (Piece *piece : pieces) {
+        const auto &comments = piece->comments;
+        for (std::int64_t row = 0; row < piece->n_rows; ++row)
+            *offsets++ = done + (comments.ends.size() ? comments.ends[static_cast<std::size_t>(row)] : 0);
+        std::copy_n(comments.text.data(), comments.text.size(), text + done);
+        done += static_cast<std::int64_t>(comments.text.size());
+        piece->comments = {};
+    }
+}
+
+}  // namespace linrank::svmlight

@@ -1,0 +1,104 @@
+"""Options that several commands share, and the types that check their values."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+__all__ = [
+    "add_metrics",
+    "add_reading",
+    "add_reporting",
+    "add_volume",
+    "n_jobs",
+    "positive_float",
+    "positive_int",
+]
+
+
+def positive_float(text: str) -> float:
+    """A finite number > 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
+    return value
+
+
+def positive_int(text: str) -> int:
+    """An integer ≥ 1."""
+    value = _integer(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be ≥ 1, got {text}")
+    return value
+
+
+def n_jobs(text: str) -> int:
+    """A number of threads: ≥ 1, or -1 for all cores of the process."""
+    value = _integer(text)
+    if value < 1 and value != -1:
+        raise argparse.ArgumentTypeError(f"must be ≥ 1, or -1 for all cores, got {text}")
+    return value
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How data files are read, and with how many threads everything runs."""
+    group = parser.add_argument_group("reading")
+    group.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        default="float32",
+        help="type of the feature values in memory (default: float32); sums are always float64",
+    )
+    group.add_argument(
+        "--index-base",
+        choices=("auto", "0", "1"),
+        default="auto",
+        help="number of the first feature in the file; auto: 0 if a feature 0 occurs, else 1",
+    )
+    group.add_argument(
+        "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
+    )
+
+
+def add_volume(parser: argparse.ArgumentParser) -> None:
+    """How much is said on standard error."""
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="only errors and warnings")
+    volume.add_argument(
+        "-v", "--verbose", action="store_true", help="every step; a traceback with an error"
+    )
+
+
+def add_reporting(parser: argparse.ArgumentParser) -> None:
+    """How much is said on standard error, and whether a program reads standard output."""
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add_volume(parser)
+
+
+def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> None:
+    """A metric, given as often as wanted, and the convention it is computed by."""
+    group = parser.add_argument_group("metrics")
+    group.add_argument(
+        *flags,
+        action="append",
+        metavar="METRIC",
+        dest="metrics",
+        help=f"e.g. ndcg@10, map, p@5, mrr, err@10; repeat for several (default: {default})",
+    )
+    group.add_argument(
+        "--convention",
+        default="linrank",
+        metavar="NAME",
+        help="whose rules for gains, ties and empty queries: linrank (default), letor, mslr, "
+        "trec_eval, sklearn, lightgbm, xgboost",
+    )
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, got {text!r}") from None

@@ -1,0 +1,93 @@
+"""What a person sees while a command runs; all of it on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+__all__ = ["Console", "bytes_text", "count", "seconds"]
+
+
+class Console:
+    """Lines for a person, and one status line that is redrawn in place on a terminal.
+
+    Parameters
+    ----------
+    quiet : bool
+        Only warnings.
+    verbose : bool
+        Also details. Progress is then kept as lines, on a terminal or not.
+    """
+
+    PATIENCE = 0.5  # seconds before the first status line: short work leaves no trace
+    INTERVAL = 0.1  # seconds between two status lines
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+        self.live = not quiet and not verbose and sys.stderr.isatty()
+        self._next_status = time.perf_counter() + self.PATIENCE
+        self._status_width = 0
+
+    def say(self, label: str, text: str) -> None:
+        """A line of the summary."""
+        if not self.quiet:
+            self._line(f"{label:<10}{text}")
+
+    def detail(self, text: str) -> None:
+        """A line that only ``-v`` shows."""
+        if self.verbose:
+            self._line(text)
+
+    def warn(self, text: str) -> None:
+        """A line that even ``-q`` shows."""
+        self._line(f"linrank: warning: {text}")
+
+    def status(self, text: str) -> None:
+        """Redraw the status line, on a terminal and not too often."""
+        now = time.perf_counter()
+        if self.live and now >= self._next_status:
+            self._next_status = now + self.INTERVAL
+            print("\r" + text.ljust(self._status_width), end="", file=sys.stderr, flush=True)
+            self._status_width = len(text)
+
+    def clear(self) -> None:
+        """Remove the status line."""
+        if self._status_width:
+            print("\r" + " " * self._status_width + "\r", end="", file=sys.stderr, flush=True)
+            self._status_width = 0
+
+    def reading(self, source: str) -> Callable[[int, int | None], None] | None:
+        """A progress callback for the reader; None where nobody would see it."""
+        if not self.live:
+            return None
+
+        def show(done: int, total: int | None) -> None:
+            share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
+            self.status(f"reading {source}: {bytes_text(done)}{share}")
+
+        return show
+
+    def _line(self, text: str) -> None:
+        self.clear()
+        print(text, file=sys.stderr, flush=True)
+
+
+def count(number: int, thing: str, plural: str | None = None) -> str:
+    """``count(1234, "row")`` is ``1,234 rows``."""
+    return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
+
+
+def bytes_text(size: int) -> str:
+    """A size in the unit that keeps it below a thousand."""
+    value, units = float(size), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.3g} {units[0]}"
+
+
+def seconds(duration: float) -> str:
+    """A duration with three digits: ``12.3 ms``, ``4.56 s``."""
+    return f"{1000 * duration:.3g} ms" if duration < 1 else f"{duration:.3g} s"

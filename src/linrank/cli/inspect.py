@@ -1,0 +1,187 @@
+"""``linrank inspect``: what is in a data file or a model, and what looks wrong."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import add_reading, add_reporting, positive_int
+from linrank.cli.console import Console, bytes_text
+from linrank.cli.main import OK
+from linrank.cli.models import is_model, read_model
+from linrank.cli.reading import read_data
+from linrank.cli.streams import write_standard
+
+if TYPE_CHECKING:
+    from linrank.data.findings import Finding
+    from linrank.data.profile import Profile
+    from linrank.model import LinearModel
+
+__all__ = ["configure", "run"]
+
+SHOWN_LABELS = 12  # more distinct labels than this are summarised
+
+DESCRIPTION = """\
+Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
+wrong in it; or describe a model: how it was trained and its largest weights.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.add_argument("file", metavar="FILE", help="data file, model file, or - for stdin data")
+    parser.add_argument(
+        "--top", type=positive_int, default=15, metavar="N", help="weights to show (default: 15)"
+    )
+    add_reading(parser)
+    add_reporting(parser)
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Tell a model from data by its first byte, and describe it."""
+    if is_model(args.file):
+        model = read_model(args.file)
+        report = _model_report(model, args.top)
+        lines = _model_lines(report)
+    else:
+        from linrank.data.findings import findings
+        from linrank.data.profile import Profile
+
+        console = Console(quiet=args.quiet, verbose=args.verbose)
+        profile = Profile(read_data(args.file, args, console))
+        report = _data_report(profile, findings(profile))
+        lines = _data_lines(report)
+    if args.json:
+        import json
+
+        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+    else:
+        write_standard("\n".join(lines) + "\n")
+    return OK
+
+
+def _data_report(profile: Profile, found: list[Finding]) -> dict[str, Any]:
+    import numpy as np
+
+    from linrank import __version__
+
+    data, queries, columns = profile.data, profile.data.queries, profile.columns
+    sizes, (labels, counts) = profile.rows_per_query, profile.labels
+    n_cells = data.n_rows * data.n_features
+    return {
+        "command": "inspect",
+        "linrank": __version__,
+        "kind": "data",
+        "source": data.source,
+        "rows": data.n_rows,
+        "features": data.n_features,
+        "storage": data.rows.describe(),
+        "bytes": int(data.rows.nbytes),
+        "density": int(columns.n_nonzero.sum()) / max(n_cells, 1),
+        "queries": queries.n_queries,
+        "has_qid": data.qid is not None,
+        "has_weights": data.weight is not None,
+        "rows_grouped_by_query": queries.order is None,
+        "pairs": queries.n_pairs,
+        "rows_per_query": {
+            "min": int(sizes.min()),
+            "median": float(np.median(sizes)),
+            "mean": float(sizes.mean()),
+            "max": int(sizes.max()),
+        },
+        "single_row_queries": int((sizes == 1).sum()),
+        "single_level_queries": int((queries.n_levels == 1).sum()),
+        "levels_per_query_max": int(queries.n_levels.max()),
+        "labels": {
+            repr(value): n for value, n in zip(labels.tolist(), counts.tolist(), strict=True)
+        },
+        "constant_features": int(columns.constant.sum()),
+        "features_constant_in_every_query": int((~columns.varies_in_query).sum()),
+        "repeated_rows": profile.repeats.n_rows,
+        "conflicting_rows": profile.repeats.n_conflicts,
+        "repeated_docids": profile.repeats.n_docids,
+        "findings": [{"code": finding.code, "message": finding.message} for finding in found],
+    }
+
+
+def _data_lines(report: dict[str, Any]) -> list[str]:
+    sizes = report["rows_per_query"]
+    n_useless = report["features_constant_in_every_query"]
+    rows = [
+        ("file", report["source"]),
+        ("rows", f"{report['rows']:,}{', weighted' if report['has_weights'] else ''}"),
+        ("features", f"{report['features']:,}, {100 * report['density']:.3g} % non-zero"),
+        ("storage", f"{report['storage']}, {bytes_text(report['bytes'])}"),
+        ("queries", f"{report['queries']:,}{'' if report['has_qid'] else ' (no qid in the file)'}"),
+        (
+            "",
+            f"rows per query: {sizes['min']:,} to {sizes['max']:,}, mean {sizes['mean']:.4g}, "
+            f"median {sizes['median']:g}",
+        ),
+        (
+            "",
+            f"without pairs: {report['single_level_queries']:,} with one level, of which "
+            f"{report['single_row_queries']:,} with one row",
+        ),
+        ("labels", _labels_text(report["labels"])),
+        ("levels", f"at most {report['levels_per_query_max']:,} in a query"),
+        ("pairs", f"{report['pairs']:,}"),
+        (
+            "no use",
+            f"{n_useless:,} features constant in every query, of which "
+            f"{report['constant_features']:,} in all rows",
+        ),
+        (
+            "repeated",
+            f"{report['repeated_rows']:,} rows ({report['conflicting_rows']:,} with another label)",
+        ),
+    ]
+    lines = [f"{label:<10}{text}" for label, text in rows]
+    if not report["rows_grouped_by_query"]:
+        lines.append("note      the rows of a query are not together; they are grouped in memory")
+    found = [f"look at   [{item['code']}] {item['message']}" for item in report["findings"]]
+    return lines + (found or ["          nothing suspicious found"])
+
+
+def _labels_text(histogram: dict[str, int]) -> str:
+    if len(histogram) <= SHOWN_LABELS:
+        return ", ".join(f"{float(value):g}: {n:,}" for value, n in histogram.items())
+    values = [float(value) for value in histogram]
+    return f"{len(values):,} distinct, from {values[0]:g} to {values[-1]:g}"
+
+
+def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    from linrank import __version__
+
+    names, base = model.feature_names, model.training.get("index_base") or 0
+    largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
+    return {
+        "command": "inspect",
+        "linrank": __version__,
+        "kind": "model",
+        "trained_with": model.linrank_version,
+        "scale": model.scaling.kind,
+        "training": dict(model.training),
+        "features": model.n_features,
+        "nonzero_weights": int(np.count_nonzero(model.coef)),
+        "weights": [
+            {"feature": names[j] if names else str(j + base), "weight": float(model.coef[j])}
+            for j in largest
+        ],
+    }
+
+
+def _model_lines(report: dict[str, Any]) -> list[str]:
+    rows = {
+        "model": f"linear, trained with linrank {report['trained_with']}",
+        "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight",
+        "scale": report["scale"],
+        **{key: value for key, value in report["training"].items() if value is not None},
+    }
+    width = 2 + max(map(len, rows))
+    lines = [f"{key:<{width}}{value}" for key, value in rows.items()]
+    lines.append(f"{'weight':>14}  feature, the {len(report['weights'])} largest")
+    return lines + [f"{item['weight']:>+14.6g}  {item['feature']}" for item in report["weights"]]

@@ -1,0 +1,56 @@
+"""Model files for the commands: a path, or ``-`` for a standard stream."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from linrank.cli.streams import STANDARD, write_standard
+
+if TYPE_CHECKING:
+    from linrank.model import LinearModel
+
+__all__ = ["is_model", "read_model", "write_model"]
+
+
+def is_model(path: str) -> bool:
+    """Whether a file starts like the JSON of a model; no line of data begins with a brace."""
+    if path == STANDARD or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(64).lstrip().startswith(b"{")
+
+
+def read_model(path: str) -> LinearModel:
+    """The model of a file or of standard input."""
+    from linrank.model import load_model
+
+    if path != STANDARD:
+        return load_model(path)
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "standard input")
+        with open(copy, "wb") as file:
+            file.write(sys.stdin.buffer.read())
+        return load_model(copy)
+
+
+def write_model(model: LinearModel, path: str) -> None:
+    """Save the model to a file or to standard output."""
+    if path != STANDARD:
+        model.save(path)
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "model.json")
+        model.save(copy)
+        if len(os.listdir(folder)) > 1:
+            raise ValueError(
+                f"a model of {model.n_features:,} features takes two files and cannot go to "
+                "standard output; name a file"
+            )
+        with open(copy, encoding="utf-8") as file:
+            write_standard(file.read())

@@ -1,0 +1,98 @@
+"""Reading data, scores and models for the commands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.streams import STANDARD, read_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from linrank.cli.console import Console
+    from linrank.data.dataset import Dataset
+    from linrank.model import LinearModel
+
+__all__ = ["read_and_score", "read_data", "read_scores"]
+
+INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
+
+
+def read_data(path: str, args: argparse.Namespace, console: Console, **options: Any) -> Dataset:
+    """The dataset of a file, with the options of ``add_reading``."""
+    from linrank.data.svmlight import load
+
+    options.setdefault("zero_based", INDEX_BASE[args.index_base])
+    data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=console.reading(path), **options)
+    console.clear()
+    return data
+
+
+def read_and_score(
+    model: LinearModel, path: str, args: argparse.Namespace, console: Console
+) -> tuple[Dataset, NDArray[np.float64]]:
+    """The dataset of a file, and the scores that the model gives its rows.
+
+    Features are counted as in the training data: a file that happens to lack feature 0 would
+    otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
+    """
+    base = model.training.get("index_base")
+    options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
+    data = read_data(path, args, console, **options)
+    if data.n_features > model.n_features:
+        console.warn(
+            f"{data.source} has features that the model has not seen: it knows "
+            f"{model.n_features:,}, the file {data.n_features:,}; they count nothing"
+        )
+    return data, _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+
+
+def _resized(model: LinearModel, n_features: int) -> LinearModel:
+    """The model for rows of `n_features`: weights without a feature cut off, new features get 0.
+
+    The rows, which may be large, stay as they were read.
+    """
+    if n_features == model.n_features:
+        return model
+    import numpy as np
+
+    from linrank.model import LinearModel
+    from linrank.scaling import Scaling
+
+    coef, n_known = np.zeros(n_features), min(n_features, model.n_features)
+    coef[:n_known] = model.coef[:n_known]
+    return LinearModel(coef, scaling=Scaling("query" if model.scaling.needs_queries else "none"))
+
+
+def read_scores(path: str) -> NDArray[np.float64]:
+    """One finite number per line; an error names the line."""
+    import numpy as np
+
+    name = "<stdin>" if path == STANDARD else path
+    lines = read_text(path).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{name}: no scores; expected one number per line")
+    try:
+        scores = np.array(list(map(float, lines)))
+    except ValueError:
+        number, text = next((i, t) for i, t in enumerate(lines, 1) if not _is_number(t))
+        raise ValueError(f"{name}:{number}: expected one score, got {text[:60]!r}") from None
+    finite = np.isfinite(scores)
+    if not finite.all():
+        number = int(np.argmin(finite))
+        raise ValueError(
+            f"{name}:{number + 1}: the score is {lines[number].strip()}; scores must be finite"
+        )
+    return scores
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

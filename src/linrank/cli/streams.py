@@ -1,0 +1,100 @@
+"""Files and pipes: ``-`` is a standard stream, a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+__all__ = [
+    "STANDARD",
+    "check_readable",
+    "check_writable",
+    "read_text",
+    "replacing",
+    "write_lines",
+    "write_standard",
+]
+
+STANDARD = "-"
+
+
+def check_readable(path: str) -> None:
+    """Raise OSError now if the file at `path` could not be opened later."""
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # does not wait for a writer of a pipe
+
+
+def check_writable(path: str) -> None:
+    """Raise OSError now if a file could not be created at `path` later.
+
+    Training may take an hour; a misspelt folder must not be found out after it.
+    """
+    if path == STANDARD:
+        return
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a folder; name a file in it", path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, f"cannot be written: there is no folder {folder}", path)
+    target = path if os.path.exists(path) and not os.path.isfile(path) else folder
+    if not os.access(target, os.W_OK):
+        raise PermissionError(13, "cannot be written: permission denied", path)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A temporary name beside `path`; renamed to it on success, removed on any failure.
+
+    A reader of `path` sees the old file or the new one, never a part. Pipes and devices such as
+    /dev/stdout cannot be renamed onto and are written directly; links are followed.
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        yield target
+        return
+    folder, name = os.path.split(target)
+    # The extension stays last: writers may choose their format by it.
+    temporary = os.path.join(folder, f".{os.getpid()}.{name}")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except BaseException:  # KeyboardInterrupt too
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def write_lines(path: str, blocks: Iterable[str]) -> None:
+    """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output."""
+    if path == STANDARD:
+        for block in blocks:
+            write_standard(block)
+        sys.stdout.flush()
+        return
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.writelines(blocks)
+
+
+def write_standard(text: str) -> None:
+    """Write all of `text` to standard output.
+
+    With PYTHONUNBUFFERED the text stream sits on the bare descriptor and drops what a short write
+    to a pipe leaves over: 64 kB arrive, the rest is lost without an error.
+    """
+    raw = getattr(sys.stdout, "buffer", None)
+    if not isinstance(raw, io.RawIOBase):
+        sys.stdout.write(text)
+        return
+    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+    while rest:
+        rest = rest[raw.write(rest) or 0 :]
+
+
+def read_text(path: str) -> str:
+    """The whole text of a small file or of standard input."""
+    if path == STANDARD:
+        return sys.stdin.read()
+    with open(path, encoding="utf-8") as file:
+        return file.read()

@@ -1,0 +1,263 @@
+"""``linrank train``: data file in, model file out, and how far from the optimum it is."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import (
+    add_metrics,
+    add_reading,
+    add_reporting,
+    positive_float,
+    positive_int,
+)
+from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.models import write_model
+from linrank.cli.reading import read_and_score, read_data
+from linrank.cli.streams import STANDARD, check_readable, check_writable, write_standard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from linrank.data.dataset import Dataset
+    from linrank.metrics import Evaluation
+    from linrank.model import LinearModel
+    from linrank.solvers.result import Result
+
+__all__ = ["configure", "run"]
+
+METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+
+DESCRIPTION = """\
+Train a linear RankSVM on all pairs of every query:
+
+  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query
+
+DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.add_argument("data", metavar="DATA", help="training data, or - for standard input")
+    parser.add_argument("model", metavar="MODEL", help="model file to write, or - for stdout")
+    solving = parser.add_argument_group("training")
+    solving.add_argument(
+        "-c", "--C", type=positive_float, default=1.0, metavar="C", help="weight of the pair losses"
+    )
+    solving.add_argument(
+        "-e",
+        "--tol",
+        type=positive_float,
+        metavar="TOL",
+        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4); "
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (default: 1e-3)",
+    )
+    solving.add_argument("--solver", choices=("newton", "tron"), default="newton")
+    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    solving.add_argument(
+        "--scale",
+        choices=("none", "standard", "minmax", "query"),
+        default="none",
+        help="scale features by their deviation, their range, or their range in each query; "
+        "part of the model, which scores raw rows",
+    )
+    solving.add_argument(
+        "--query-normalization",
+        choices=("pairs",),
+        help="divide the loss of each query by its number of pairs",
+    )
+    parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
+    add_metrics(parser, "--scoring", default=", ".join(METRICS))
+    add_reading(parser)
+    add_reporting(parser)
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read, train, measure, write."""
+    if args.json and args.model == STANDARD:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    if args.data == args.valid == STANDARD:
+        parser.error("DATA and --valid cannot both be standard input")
+    check_writable(args.model)
+    if args.valid is not None:
+        _check_validation(args)
+
+    # Loaded before the clock starts: the time of reading is not that of NumPy.
+    import linrank.data.svmlight
+    import linrank.ranksvm  # noqa: F401
+
+    start = time.perf_counter()
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    data = read_data(args.data, args, console)
+    read = time.perf_counter()
+    console.say("read", f"{_describe(data)} in {seconds(read - start)}")
+    model, result = _fit(data, args, console)
+    trained = time.perf_counter()
+    _say_result(result, args, trained - read, console)
+    write_model(model, args.model)  # first: a fault in the validation data must not cost it
+    console.say("saved", "standard output" if args.model == STANDARD else args.model)
+    evaluation = _validate(model, args, console) if args.valid is not None else None
+    if args.json:
+        _print_json(args, data, result, evaluation, (start, read, trained))
+    return OK if result.converged else NOT_CONVERGED
+
+
+def _describe(data: Dataset) -> str:
+    queries = data.queries
+    return (
+        f"{data.source}: {count(data.n_rows, 'row')}, "
+        f"{count(queries.n_queries, 'query', 'queries')}, {count(queries.n_pairs, 'pair')}; "
+        f"{data.rows.describe()}, {bytes_text(data.rows.nbytes)}"
+    )
+
+
+def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
+    from linrank.model import LinearModel
+    from linrank.ranksvm import train
+    from linrank.scaling import Scaling
+
+    scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
+    if scaling.needs_queries:
+        from dataclasses import replace
+
+        data = replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=args.jobs))
+    options = {"solver": args.solver, "C": args.C, "tol": args.tol, "max_iter": args.max_iter}
+    result = train(
+        data,
+        **options,
+        scale=scaling.factors,
+        query_normalization=args.query_normalization,
+        n_jobs=args.jobs,
+        callback=_progress(console),
+    )
+    settings = {
+        **options,
+        "query_normalization": args.query_normalization,
+        "index_base": data.index_base,
+    }
+    return LinearModel.of(result, data, scaling, **settings), result
+
+
+def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
+    """A callback for the solver: a kept line per iteration (-v), or the status line."""
+    if not (console.verbose or console.live):
+        return None
+
+    def show(state: dict[str, Any]) -> None:
+        text = (
+            f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
+            f"gap {state['gap']:.2e}  {state['seconds']:.2f} s"
+        )
+        console.detail(text)
+        console.status(text)
+
+    return show
+
+
+def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
+    console.clear()
+    console.say(
+        "trained",
+        f"{args.solver}, C = {args.C:g}: {count(result.n_iter, 'iteration')}, "
+        f"{count(result.n_hvp, 'Hessian product')} in {seconds(took)}",
+    )
+    console.say(
+        "optimum",
+        f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
+        "of it) above the minimum: certified by the dual",
+    )
+    if result.converged:
+        console.say("converged", result.message)
+    else:
+        console.warn(f"not converged: {result.message}")
+
+
+def _relative_gap(result: Result) -> float:
+    return result.gap / result.value if result.value > 0 else 0.0
+
+
+def _check_validation(args: argparse.Namespace) -> None:
+    """Fail on a misspelt file or metric now rather than after training."""
+    if args.valid != STANDARD:
+        check_readable(args.valid)
+    from linrank.metrics import evaluate
+
+    evaluate([1.0, 0.0], [1.0, 0.0], metrics=args.metrics or METRICS, convention=args.convention)
+
+
+def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
+    from linrank.metrics import evaluate
+
+    data, scores = read_and_score(model, args.valid, args, console)
+    result = evaluate(
+        data.labels,
+        scores,
+        qid=data.qid,
+        metrics=args.metrics or METRICS,
+        convention=args.convention,
+        n_jobs=args.jobs,
+    )
+    console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
+    return result
+
+
+def _print_json(
+    args: argparse.Namespace,
+    data: Dataset,
+    result: Result,
+    evaluation: Evaluation | None,
+    times: tuple[float, float, float],
+) -> None:
+    import json
+
+    from linrank import __version__
+
+    start, read, trained = times
+    queries = data.queries
+    report = {
+        "command": "train",
+        "linrank": __version__,
+        "data": {
+            "source": args.data,
+            "rows": data.n_rows,
+            "queries": queries.n_queries,
+            "features": data.n_features,
+            "pairs": queries.n_pairs,
+            "storage": data.rows.describe(),
+            "bytes": int(data.rows.nbytes),
+        },
+        "training": {
+            "solver": args.solver,
+            "C": args.C,
+            "scale": args.scale,
+            "query_normalization": args.query_normalization,
+            "objective": result.value,
+            "duality_gap": result.gap,
+            "relative_gap": _relative_gap(result),
+            "gradient_norm": result.gradient_norm,
+            "iterations": result.n_iter,
+            "hessian_products": result.n_hvp,
+            "converged": result.converged,
+            "stopped": result.stopped,
+            "message": result.message,
+        },
+        "seconds": {
+            "read": read - start,
+            "train": trained - read,
+            "total": time.perf_counter() - start,
+        },
+        "valid": None
+        if evaluation is None
+        else {
+            "source": args.valid,
+            "convention": args.convention,
+            "metrics": evaluation.to_dict()["means"],
+        },
+        "model": args.model,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -1,0 +1,250 @@
+"""Blocks of whole lines of a text file, plain or compressed, or of a stream."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from linrank.errors import DataFormatError
+
+__all__ = ["BLOCK_SIZE", "Block", "TextBlocks", "open_blocks"]
+
+Block = memoryview | DataFormatError
+
+BLOCK_SIZE = 8 << 20
+_HEAD = 8  # bytes looked at to tell formats apart
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class TextBlocks:
+    """The text of one input, cut behind line ends.
+
+    Attributes
+    ----------
+    name : str
+        The input in messages.
+    size : int or None
+        Bytes of the input as stored (compressed, if it is); None when unknown.
+    blocks : iterator of (memoryview or DataFormatError, int)
+        Each block and the bytes of the input gone through with it. An error in the compressed data
+        comes last, in place of a block, so that faults in the text before it are found first.
+    """
+
+    name: str
+    size: int | None
+    blocks: Iterator[tuple[Block, int]]
+
+
+def open_blocks(source: Any, block_size: int = BLOCK_SIZE) -> TextBlocks:
+    """Open a path, ``"-"`` (standard input) or a binary file object.
+
+    Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
+    file is mapped, not read: its pages belong to the system's cache and not to this process.
+    """
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        return _stream_blocks(
+            source, name if isinstance(name, str) else "<stream>", None, block_size
+        )
+    path = os.fspath(source)
+    if path == "-":
+        return _stream_blocks(sys.stdin.buffer, "<stdin>", None, block_size)
+    name = os.fsdecode(path)
+    file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
+    size = os.fstat(file.fileno()).st_size
+    if size > 0 and _format(head := file.read(_HEAD), name) is None and len(head) <= size:
+        with file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
+    if size > 0:
+        file.seek(0)
+    return _stream_blocks(file, name, size or None, block_size)
+
+
+def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, int]]:
+    text, size = memoryview(mapped), len(mapped)
+    start = len(_UTF8_MARK) if text[:3] == _UTF8_MARK else 0
+    while start < size:
+        # A block ends behind the first line end at or after its nominal size.
+        end = mapped.find(b"\n", start + block_size - 1) + 1 or size
+        yield text[start:end], end
+        start = end
+
+
+def _stream_blocks(raw: _Readable, name: str, size: int | None, block_size: int) -> TextBlocks:
+    stream = _Replay(raw)
+    stored_as = _format(stream.head, name)
+    if stored_as is None:
+        return TextBlocks(name, size, _cut(stream.read, stream, block_size))
+    read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
+    return TextBlocks(name, size, _cut(read, stream, block_size))
+
+
+def _cut(
+    read: Callable[[int], bytes], stream: _Replay, block_size: int
+) -> Iterator[tuple[Block, int]]:
+    """Cut what ``read`` returns behind the last line end of each chunk."""
+    kept: list[bytes] = []
+    first = True
+    while True:
+        try:
+            chunk = read(block_size)
+        except DataFormatError as error:
+            yield error, stream.n_read
+            return
+        end = chunk.rfind(b"\n") + 1 if chunk else 0
+        if end > 0 or not chunk:
+            block = b"".join([*kept, chunk[:end]])
+            kept = []
+            text = memoryview(block)
+            if first and block.startswith(_UTF8_MARK):
+                text = text[len(_UTF8_MARK) :]
+            first = False
+            if text:
+                yield text, stream.n_read
+        if not chunk:
+            return
+        kept.append(chunk[end:])
+
+
+class _Replay:
+    """A stream whose first bytes were looked at; counts what was read."""
+
+    def __init__(self, raw: _Readable) -> None:
+        self.raw, self.n_read = raw, 0
+        self.head = b""
+        while len(self.head) < _HEAD and (more := raw.read(_HEAD - len(self.head))):
+            if not isinstance(more, bytes):
+                raise TypeError(
+                    f"the file object must give bytes, got {type(more).__name__}; "
+                    "open it in binary mode, 'rb'"
+                )
+            self.head += more
+        self._ahead = self.head
+
+    def read(self, size: int = -1) -> bytes:
+        if self._ahead:
+            data = self._ahead if size < 0 else self._ahead[:size]
+            self._ahead = self._ahead[len(data) :]
+        else:
+            data = self.raw.read(size)
+        self.n_read += len(data)
+        return data
+
+
+# ---- compressed formats -------------------------------------------------------------------------
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+}
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"PAR1": "a Parquet file; read it with pandas or polars and use Dataset.of",
+    b"\xff\xfe": "UTF-16 text; convert it to UTF-8",
+    b"\xfe\xff": "UTF-16 text; convert it to UTF-8",
+}
+
+
+def _format(head: bytes, name: str) -> str | None:
+    """The compression that ``head`` is the start of, None for plain text."""
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            raise DataFormatError(f"{name}: expected SVMlight text, got {what}")
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def _open_gzip(stream: _Replay) -> _Readable:
+    import gzip
+
+    return gzip.GzipFile(fileobj=stream)  # type: ignore[arg-type]  # needs read() only
+
+
+def _open_bzip2(stream: _Replay) -> _Readable:
+    import bz2
+
+    return bz2.BZ2File(stream)  # type: ignore[call-overload, no-any-return]
+
+
+def _open_xz(stream: _Replay) -> _Readable:
+    import lzma
+
+    return lzma.LZMAFile(stream)  # type: ignore[arg-type]
+
+
+class _ZstdFile:
+    """Zstandard by decompressor objects: a stream reader of the library hides a missing end."""
+
+    def __init__(self, stream: _Replay) -> None:
+        self._stream, self._new = stream, _zstd_decompressor()
+        self._decompressor = self._new()
+        self._ready: list[bytes] = []
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        n_ready = sum(map(len, self._ready))
+        # Little compressed data at a time: it may grow several thousand times.
+        while n_ready < size and (data := self._rest or self._stream.read(1 << 13)):
+            if self._decompressor.eof:
+                self._decompressor = self._new()
+            self._ready.append(self._decompressor.decompress(data))
+            self._rest = self._decompressor.unused_data if self._decompressor.eof else b""
+            n_ready += len(self._ready[-1])
+        if n_ready == 0 and not self._decompressor.eof:
+            raise EOFError
+        text = b"".join(self._ready)
+        self._ready = [text[size:]] if len(text) > size else []
+        return text[:size]
+
+
+def _zstd_decompressor() -> Callable[[], Any]:
+    try:
+        from compression.zstd import ZstdDecompressor  # Python 3.14 and later
+    except ImportError:
+        try:
+            import zstandard
+        except ImportError:
+            raise ImportError(
+                "reading .zst needs the zstandard package: pip install linrank[zstd]"
+            ) from None
+        return lambda: zstandard.ZstdDecompressor().decompressobj()
+    return ZstdDecompressor  # type: ignore[no-any-return]
+
+
+_OPEN: dict[str, Callable[[_Replay], _Readable]] = {
+    "gzip": _open_gzip,
+    "bzip2": _open_bzip2,
+    "xz": _open_xz,
+    "Zstandard": _ZstdFile,
+}
+
+
+def _guard(read: Callable[[int], bytes], kind: str, name: str) -> Callable[[int], bytes]:
+    """``read`` with the errors of the compression libraries told in one way."""
+
+    def guarded(size: int) -> bytes:
+        try:
+            return read(size)
+        except EOFError:
+            raise DataFormatError(
+                f"{name}: the {kind} data end too early; the file is truncated"
+            ) from None
+        except Exception as error:
+            # zlib.error, LZMAError, ZstdError and OSErrors without a number: bad data. An OSError
+            # with a number is the system's.
+            if isinstance(error, (MemoryError, ImportError)) or getattr(error, "errno", None):
+                raise
+            raise DataFormatError(f"{name}: damaged {kind} data: {error}") from error
+
+    return guarded

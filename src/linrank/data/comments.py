@@ -1,0 +1,67 @@
+"""Comments: the text behind '#' of each row of a file, kept compactly."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Comments"]
+
+_DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Comments:
+    """One comment per row: comment ``i`` is ``text[offsets[i]:offsets[i+1]]``.
+
+    Attributes
+    ----------
+    text : uint8 array
+        All comments one after another, without '#' and the blanks around them.
+    offsets : int64 array (n_rows + 1,)
+        Where each begins.
+    """
+
+    text: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> str:
+        """The comment of row ``i``, "" if it has none; bytes that are no UTF-8 appear as \\xNN."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"row {i} of {len(self)} rows")
+        i %= len(self)
+        part = self.text[self.offsets[i] : self.offsets[i + 1]]
+        return part.tobytes().decode("utf-8", "backslashreplace")
+
+    def docid(self, i: int) -> str | None:
+        """The document of row ``i``: what follows ``docid =``, else the first word, else None.
+
+        Examples
+        --------
+        >>> text = b"docid = GX1-7 inc = 1" + b"7555 rambo"
+        >>> comments = Comments(np.frombuffer(text, np.uint8), np.array([0, 21, 31, 31]))
+        >>> [comments.docid(i) for i in range(3)]
+        ['GX1-7', '7555', None]
+        """
+        comment = self[i]
+        named = _DOCID.search(comment)
+        if named is not None:
+            return named[1]
+        words = comment.split(None, 1)
+        return words[0] if words else None
+
+    def select(self, index: Any) -> Comments:
+        """Return the comments of the rows of ``index`` (integers, a boolean mask or a slice)."""
+        rows = np.arange(len(self))[index]
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        # Byte k of the result is byte k - offsets[row] + self.offsets[rows[row]] of the text.
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
+        return Comments(self.text[places], offsets)

@@ -1,0 +1,229 @@
+"""What a dataset looks like: its columns, its queries, its repeated rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.data.rows import CsrRows, DenseRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+
+__all__ = ["Columns", "Profile", "Repeats"]
+
+BLOCK = 1 << 20  # values looked at in one step
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Per feature: its range, its non-zero values, and whether it can order anything."""
+
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+    n_nonzero: NDArray[np.int64]
+    varies_in_query: NDArray[np.bool_]  # False: equal on all rows of each query, no pair sees it
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """One value in all rows."""
+        same: NDArray[np.bool_] = self.minimum == self.maximum
+        return same
+
+    @cached_property
+    def span(self) -> NDArray[np.float64]:
+        """Maximum minus minimum."""
+        return self.maximum - self.minimum
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows of a query that repeat an earlier row of it, in features or in document id."""
+
+    n_rows: int  # the features are those of an earlier row of the query
+    n_conflicts: int  # ... and its label is another one
+    n_docids: int  # the docid is that of an earlier row of the query
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The measurements behind ``linrank inspect``, each computed when first asked for."""
+
+    data: Dataset
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Range and variation of every feature."""
+        rows = self.data.rows
+        return (
+            _csr_columns(self.data, rows)
+            if isinstance(rows, CsrRows)
+            else _dense_columns(self.data, rows)
+        )
+
+    @cached_property
+    def labels(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The distinct labels, ascending, and how many rows have each."""
+        values, counts = np.unique(self.data.labels, return_counts=True)
+        return values, counts.astype(np.int64)
+
+    @cached_property
+    def rows_per_query(self) -> NDArray[np.int64]:
+        """The size of every query."""
+        return np.diff(self.data.queries.offsets)
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        """Repeated rows and document ids, query by query."""
+        query = self._query_of_row
+        n_rows, n_conflicts = _repeated(query, _row_hashes(self.data), self.data.labels)
+        docids = self.data.docids
+        n_docids = 0 if docids is None else _repeated_docids(query, docids)
+        return Repeats(n_rows, n_conflicts, n_docids)
+
+    def agreement(self, n_samples: int = 20_000) -> tuple[NDArray[np.float64], int]:
+        """Per feature, the share of sampled pairs it orders as the label does; and their number.
+
+        A pair that the feature ties counts for neither side; 1 or 0 means that the feature alone
+        gives the label's order (or its reverse).
+        """
+        upper, lower = _sample_pairs(self.data, n_samples)
+        if not len(upper):
+            return np.full(self.data.n_features, 0.5), 0
+        return _share_above(self.data, upper, lower), len(upper)
+
+    @cached_property
+    def _query_of_row(self) -> NDArray[np.int64]:
+        queries = self.data.queries
+        return np.asarray(
+            queries.scatter(np.repeat(np.arange(queries.n_queries), self.rows_per_query))
+        )
+
+
+def _blocks(n_rows: int, width: int) -> Iterator[slice]:
+    step = max(1, BLOCK // max(width, 1))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _dense_columns(data: Dataset, rows: DenseRows) -> Columns:
+    values, queries = rows.values, data.queries
+    n_rows, width = values.shape
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    n_nonzero, varies = np.zeros(width, np.int64), np.zeros(width, bool)
+    # A feature varies inside a query exactly when some row differs from the query's first row.
+    first = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
+    for block in _blocks(n_rows, width):
+        positions, firsts = np.arange(block.start, block.stop), first[block]
+        if queries.order is not None:
+            positions, firsts = queries.order[positions], queries.order[firsts]
+        part = values[positions]
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        n_nonzero += np.count_nonzero(part, axis=0)
+        varies |= (part != values[firsts]).any(axis=0)
+    return Columns(low, high, n_nonzero, varies)
+
+
+def _csr_columns(data: Dataset, rows: CsrRows) -> Columns:
+    n_rows, width = rows.shape
+    low, high = np.zeros(width), np.zeros(width)
+    keep = rows.values != 0
+    columns, values = rows.columns[keep], rows.values[keep]
+    n_nonzero = np.bincount(columns, minlength=width).astype(np.int64)
+    # A column without a zero may lie entirely on one side of it.
+    low[n_nonzero == n_rows], high[n_nonzero == n_rows] = np.inf, -np.inf
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
+
+    # A (query, column) cell is constant when its values are all absent, or all present and equal.
+    query = np.repeat(Profile(data)._query_of_row, np.diff(rows.offsets))[keep]
+    cell = query * np.int64(width) + columns
+    order = np.argsort(cell, kind="stable")
+    cell, values = cell[order], values[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    varies = np.zeros(width, bool)
+    if len(starts):
+        size = np.diff(starts, append=len(cell))
+        unequal = np.minimum.reduceat(values, starts) != np.maximum.reduceat(values, starts)
+        partial = size != np.diff(data.queries.offsets)[cell[starts] // width]
+        varies[cell[starts][unequal | partial] % width] = True
+    return Columns(low, high, n_nonzero, varies)
+
+
+def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Scramble the bits of each number; 0 (and -0) to 0, so that dense and CSR rows agree."""
+    bits: NDArray[np.uint64] = (values.astype(np.float64) + 0.0).view(np.uint64)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(29)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def _row_hashes(data: Dataset) -> NDArray[np.uint64]:
+    """Σ_j r_j·mix(x_ij) mod 2⁶⁴ per row: different rows collide with probability about 2⁻⁶⁴."""
+    rows = data.rows
+    multiplier = _mix(np.arange(1, rows.shape[1] + 1)) | np.uint64(1)
+    if isinstance(rows, CsrRows):
+        terms = _mix(rows.values) * multiplier[rows.columns]
+        total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)))
+        return total[rows.offsets[1:]] - total[rows.offsets[:-1]]  # modulo 2⁶⁴
+    hashes = np.empty(rows.shape[0], np.uint64)
+    for block in _blocks(*rows.shape):
+        hashes[block] = (_mix(rows.values[block]) * multiplier).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _repeated(
+    query: NDArray[np.int64], hashes: NDArray[np.uint64], labels: NDArray[np.float64]
+) -> tuple[int, int]:
+    order = np.lexsort((labels, hashes, query))
+    query, hashes, labels = query[order], hashes[order], labels[order]
+    same = (query[1:] == query[:-1]) & (hashes[1:] == hashes[:-1])
+    return int(same.sum()), int((same & (labels[1:] != labels[:-1])).sum())
+
+
+def _repeated_docids(query: NDArray[np.int64], docids: list[str | None]) -> int:
+    named = [(q, docid) for q, docid in zip(query.tolist(), docids, strict=True) if docid]
+    return len(named) - len(set(named))
+
+
+def _sample_pairs(data: Dataset, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (upper, lower) of random pairs: a random row, then another level of the same query."""
+    queries = data.queries
+    rng = np.random.default_rng(0)
+    sizes = np.diff(queries.offsets)
+    one = rng.integers(0, queries.n_rows, n_samples)
+    query = np.searchsorted(queries.offsets, one, side="right") - 1
+    two = queries.offsets[query] + (rng.random(n_samples) * sizes[query]).astype(np.int64)
+    differs = queries.levels[one] != queries.levels[two]
+    one, two = one[differs], two[differs]
+    swap = queries.levels[one] < queries.levels[two]
+    upper, lower = np.where(swap, two, one), np.where(swap, one, two)
+    return (upper, lower) if queries.order is None else (queries.order[upper], queries.order[lower])
+
+
+def _share_above(
+    data: Dataset, upper: NDArray[np.int64], lower: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Per feature (pairs with x_upper > x_lower, plus half of the ties) / pairs."""
+    balance = np.zeros(data.n_features)  # pairs in the label's order less those against it
+    if isinstance(data.rows, DenseRows):
+        values = data.rows.values
+        for block in _blocks(len(upper), data.n_features):
+            up, down = values[upper[block]], values[lower[block]]
+            balance += np.count_nonzero(up > down, axis=0)
+            balance -= np.count_nonzero(up < down, axis=0)
+    else:
+        matrix = data.rows.to_user()
+        difference = matrix[upper] - matrix[lower]
+        signs = np.sign(difference.data)
+        balance += np.bincount(difference.indices, weights=signs, minlength=data.n_features)
+    return 0.5 + 0.5 * balance / len(upper)

@@ -1,0 +1,357 @@
+"""The scikit-learn faces of linrank: parameters in, attributes out, no mathematics."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
+from linrank.errors import ConvergenceWarning, NoPairsError
+from linrank.metrics import rank_within_queries
+from linrank.model import LinearModel
+from linrank.monitor import Monitor, validation_sets
+from linrank.ranker import RankerMixin
+from linrank.ranksvm import train
+from linrank.scaling import Scaling
+from linrank.weights import query_weights
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import Rows
+    from linrank.solvers.result import Result
+
+__all__ = ["RankSVM"]
+
+# Bytes of rows below which a Newton step takes microseconds, so that precision is free. F is
+# strongly convex, ‖w - w*‖² <= 2(F - F*): with tol = 1e-12, and the last step still to gain,
+# coefficients agree to seven digits whichever way the same problem is written (a weight of 2, or
+# the row twice). At 1e-4 the rounding of the float32 preconditioner shows in the fifth digit.
+_SMALL = 1 << 16
+_TOL_IF_SMALL = 1e-12
+
+
+class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """Linear ranker by L2-loss RankSVM on all pairs.
+
+    Minimises ``½‖w‖² + C Σ_q c_q Σ_(i above j in q) u_i u_j max(0, 1 - w·(x_i - x_j))²``, where
+    ``i above j`` means a larger label in the same query. There is no intercept: no pair can see it.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the pair losses, > 0. Training on every query twice equals doubling ``C``.
+    solver : {"newton", "tron"}, default="newton"
+        ``newton``: preconditioned Newton with an exact line search. ``tron``: the trust-region
+        method as published, on one thread; a reference.
+    tol : float or None, default=None
+        ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4, or
+        1e-12 on less than 64 kB of rows), ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+    max_iter : int, default=100
+        Newton steps at most, >= 1.
+    scale : {"none", "standard", "minmax", "query"}, default="none"
+        Train on ``x_j·d_j``: ``standard`` takes ``d_j = 1/std(x_j)``, ``minmax``
+        ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
+        ``coef_``, so that raw rows are scored. ``query`` divides by the range of each feature
+        within the row's query, on a copy; scoring then needs ``qid``.
+    query_normalization : {None, "pairs"}, default=None
+        ``"pairs"`` divides ``c_q`` by the (weighted) number of pairs of the query, so that every
+        query counts the same.
+    warm_start : bool, default=False
+        Start at the ``coef_`` of the previous fit instead of at 0.
+    early_stopping : bool, default=False
+        Stop once `scoring` on the validation data has not improved for `n_iter_no_change`
+        iterations, and keep the best iterate. Needs validation data in ``fit``.
+    n_iter_no_change : int, default=5
+        Patience of `early_stopping`, >= 1.
+    scoring : str, default="ndcg@10"
+        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    callback : callable or None, default=None
+        Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
+        returning True stops.
+    n_jobs : int or None, default=None
+        Threads; None or -1 means all cores available to the process.
+    verbose : int, default=0
+        Report each iteration when positive: to the logger ``linrank`` if it is set up for INFO,
+        else to standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the raw features; ``decision_function(X) = X @ coef_`` unless
+        ``scale="query"``. Read-only.
+    n_iter_ : int
+        Iterations of the solver.
+    converged_ : bool
+        Whether `tol` was reached.
+    objective_ : float
+        ``F`` at the solution.
+    duality_gap_ : float
+        Certified upper bound of ``F - F*``.
+    history_ : dict of lists
+        Objective, gap, seconds and so on by iteration, from the starting point on; with validation
+        data also ``val_<scoring>``.
+    best_iteration_ : int
+        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+    n_pairs_, n_queries_ : int
+        Pairs and queries of the training data.
+    needs_qid_ : bool
+        Whether the fit used query ids, so that ``score`` and ``rank`` need them.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, when `X` had string column names.
+    model_ : LinearModel
+        The model itself, independent of scikit-learn.
+
+    Examples
+    --------
+    >>> from linrank import RankSVM
+    >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [5.0, 1.0], [4.0, 0.0]]
+    >>> ranker = RankSVM().fit(X, [0, 1, 2, 1, 0], qid=["a", "a", "a", "b", "b"])
+    >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
+    [3, 2, 1, 1, 2]
+    """
+
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        solver: str = "newton",
+        tol: float | None = None,
+        max_iter: int = 100,
+        scale: str = "none",
+        query_normalization: str | None = None,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
+        scoring: str = "ndcg@10",
+        callback: Callable[[dict[str, Any]], bool | None] | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.query_normalization = query_normalization
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> RankSVM:
+        """Learn ``coef_`` from labelled rows.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame; float32 stays float32.
+        y : array of shape (n_rows,)
+            Real labels; only their order within a query matters.
+        qid : array of shape (n_rows,)
+            Query of each row, of any hashable type and in any order. None: all rows are one query.
+        sample_weight : array of shape (n_rows,)
+            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
+        query_weight : mapping from query id to weight, or array of shape (n_rows,)
+            Query weights ``c >= 0``; an array must be constant within each query.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            `scoring` is computed on them at every iteration.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
+            `early_stopping`.
+
+        Returns
+        -------
+        RankSVM
+            The fitted estimator.
+        """
+        data = self._training_data(X, y, qid, group, sample_weight)
+        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
+        monitor = self._monitor(sets, scaling)
+        rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
+        result = train(
+            data if rows is data.rows else replace(data, rows=rows),
+            **self._settings(data),
+            scale=scaling.factors,
+            query_weight=query_weights(query_weight, data.queries),
+            w0=self._start(scaling, data.n_features),
+            n_jobs=self.n_jobs,
+            callback=monitor,
+        )
+        return self._adopt(result, data, scaling, monitor)
+
+    def decision_function(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
+        """Scores of rows; within a query, higher is better.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,)
+            Query of each row; only ``scale="query"`` looks at it, and needs it.
+        """
+        rows, qid = self._rows(X, qid)
+        return self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
+
+    def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
+        """The same scores as :meth:`decision_function`."""
+        return self.decision_function(X, qid=qid)
+
+    def rank(self, X: Any, qid: Any = None, k: int | None = None) -> NDArray[np.int64]:
+        """Rank of each row within its query, from 1 for the highest score.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,)
+            Query of each row. Required when the ranker was fitted with ``qid``.
+        k : int or None
+            Rows that do not make it to the first `k` get 0.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Ranks; equal scores rank in input order.
+        """
+        self._check_qid("rank", qid)
+        if k is not None and k < 1:
+            raise ValueError(f"k must be >= 1, got {k}")
+        scores = self.decision_function(X, qid=qid)
+        ranks = rank_within_queries(scores, qid, n_jobs=self.n_jobs)
+        return ranks if k is None else np.where(ranks > k, 0, ranks)
+
+    def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,)
+            Query of each row; only ``scale="query"`` looks at it.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Of shape (n_rows, n_features), each row summing to its score; with `pair` a vector that
+            sums to the score of row i less that of row j.
+        """
+        rows, qid = self._rows(X, qid)
+        return self.model_.explain(rows, qid=qid, pair=pair)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``model_`` to a file for :func:`linrank.load_model`."""
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    # ---- the parts of fit -----------------------------------------------------------------------
+
+    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+        labels = None if y is None else column_or_1d(y, warn=True)
+        data = Dataset.of(
+            X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
+        )
+        if data.n_rows == 1:
+            raise NoPairsError("X has 1 sample, n_samples=1; a pair takes two rows of one query")
+        # Dataset has checked the values; scikit-learn's part is names and number of features.
+        validate_data(self, X, labels, skip_check_array=True)
+        return data
+
+    def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
+        if self.early_stopping and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        if self.n_iter_no_change < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {self.n_iter_no_change}")
+        return Monitor(
+            sets,
+            self.scoring,
+            scaling,
+            patience=self.n_iter_no_change if self.early_stopping else None,
+            verbose=self.verbose,
+            callback=self.callback,
+            n_jobs=self.n_jobs,
+        )
+
+    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.size != n_features:
+            raise ValueError(
+                f"warm_start=True, but X has {n_features} features and the previous fit had "
+                f"{self.coef_.size}; set warm_start=False"
+            )
+        return scaling.unfold(self.coef_)
+
+    def _settings(self, data: Dataset) -> dict[str, Any]:
+        names = ("C", "solver", "tol", "max_iter", "query_normalization")
+        settings = {name: getattr(self, name) for name in names}
+        if self.tol is None and self.solver == "newton" and data.rows.nbytes < _SMALL:
+            settings["tol"] = _TOL_IF_SMALL
+        return settings
+
+    def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:
+        if result.stopped == "max_iter" or (result.stopped == "precision" and self.tol is not None):
+            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
+            message = f"RankSVM did not converge: {result.message}{remedy}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        if self.early_stopping:
+            result = monitor.best(result)
+        if monitor.keys:
+            self.best_iteration_ = monitor.best_iteration
+        self.model_ = LinearModel.of(result, data, scaling, **self._settings(data))
+        self.coef_ = self.model_.coef
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.objective_ = result.value
+        self.duality_gap_ = result.gap
+        self.history_ = {**result.history, **monitor.history}
+        self.n_pairs_ = data.queries.n_pairs
+        self.n_queries_ = data.queries.n_queries
+        self.needs_qid_ = data.qid is not None
+        return self
+
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
+        check_is_fitted(self)
+        rows = as_rows(X, n_jobs=self.n_jobs)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
+            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
+        return rows, qid

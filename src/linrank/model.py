@@ -1,0 +1,287 @@
+"""LinearModel: what a fit leaves behind, able to score raw rows, explain them and be saved."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank import __version__, _core, threads
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.rows import DenseRows, as_rows
+from linrank.scaling import Scaling
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import Rows
+    from linrank.model_file.contents import Contents, Scalar
+    from linrank.solvers.result import Result
+
+__all__ = ["LinearModel", "load_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear ranking function, ``score(x) = x·coef``; higher is better.
+
+    Parameters
+    ----------
+    coef : array of shape (n_features,)
+        Coefficients of the raw features: a scaling by columns is folded in.
+    feature_names : sequence of str or None
+        Names of the features, in order.
+    scaling : Scaling
+        How the features were scaled. With ``scaling.kind == "query"``, `coef` applies to rows
+        divided by the range of each feature within their query, so scoring needs ``qid``.
+    training : mapping of str to str, int, float, bool or None
+        Summary of the training run: ``C``, ``solver``, ``objective``, ``gap`` and so on.
+    linrank_version : str
+        The version of linrank that trained the model.
+
+    Examples
+    --------
+    >>> from linrank import LinearModel
+    >>> model = LinearModel([0.5, -1.0], feature_names=["bm25", "age"])
+    >>> model.predict([[2.0, 1.0], [4.0, 0.0]])
+    array([0., 2.])
+    """
+
+    coef: NDArray[np.float64]
+    feature_names: Sequence[str] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    training: Mapping[str, Scalar] = field(default_factory=dict)
+    linrank_version: str = __version__
+
+    def __post_init__(self) -> None:
+        coef = np.array(self.coef, dtype=np.float64)
+        if coef.ndim != 1 or coef.size == 0:
+            raise ValueError(f"coef must be a non-empty vector, got shape {coef.shape}")
+        if not np.isfinite(coef).all():
+            j = int(np.flatnonzero(~np.isfinite(coef))[0])
+            raise ValueError(f"coef[{j}] is {coef[j]}; coefficients must be finite")
+        coef.flags.writeable = False
+        object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "feature_names", _checked_names(self.feature_names, coef.size))
+        object.__setattr__(
+            self, "training", {str(k): _scalar(k, v) for k, v in self.training.items()}
+        )
+        factors = self.scaling.factors
+        if factors is not None and factors.shape != coef.shape:
+            raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
+
+    @classmethod
+    def of(cls, result: Result, data: Dataset, scaling: Scaling, **settings: Scalar) -> LinearModel:
+        """The model of a training run: ``coef = d ∘ w`` and what there is to say about the run."""
+        training: dict[str, Scalar] = {
+            **settings,
+            "objective": result.value,
+            "gap": result.gap,
+            "gradient_norm": result.gradient_norm,
+            "n_iter": result.n_iter,
+            "converged": result.converged,
+            "stopped": result.stopped,
+            "n_rows": data.n_rows,
+            "n_queries": data.queries.n_queries,
+            "n_pairs": data.queries.n_pairs,
+        }
+        return cls(scaling.fold(result.w), data.feature_names, scaling, training)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return int(self.coef.size)
+
+    def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Scores of rows, higher is better.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows: a dataset, NumPy or SciPy matrix, or data frame.
+        qid : array of shape (n_rows,) or None
+            Query of each row; needed (and looked at) only when the scaling is by query. A dataset
+            brings its own.
+        n_jobs : int or None
+            Threads; None means all cores.
+        """
+        rows = self._scaled_rows(X, qid, n_jobs)
+        scores: NDArray[np.float64] = _core.scores(
+            rows.core, self.coef, None, threads.resolve(n_jobs)
+        )
+        return scores
+
+    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What every feature contributes to a score, or to the difference of two.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,) or None
+            Query of each row, when the scaling is by query.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Without `pair`, the ``x_ij·coef_j`` of all rows, which sum to the scores along each
+            row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
+            ``score(i) - score(j)``.
+        """
+        rows = self._scaled_rows(X, qid, None)
+        if pair is None:
+            return _contributions(rows, self.coef)
+        i, j = (_checked_row(index, rows.shape[0]) for index in pair)
+        return (_dense_row(rows, i) - _dense_row(rows, j)) * self.coef
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, to be read by :func:`load_model`.
+
+        The file is written whole or not at all. Beyond a million features the arrays go to a
+        safetensors file of the same name beside it (``pip install linrank[safetensors]``).
+        """
+        from linrank import model_file
+
+        scaling = self.scaling
+        contents = model_file.Contents(
+            self.coef,
+            self.feature_names,
+            scaling.kind,
+            scaling.factors,
+            self.training,
+            self.linrank_version,
+        )
+        model_file.write(contents, path)
+
+    def _scaled_rows(self, X: Any, qid: Any, n_jobs: int | None) -> Rows:
+        rows = self._checked_rows(X)
+        if not self.scaling.needs_queries:
+            return rows
+        if isinstance(X, Dataset):
+            return self.scaling.transform(rows, X.queries, n_jobs=n_jobs)
+        if qid is None:
+            raise ValueError(
+                "this model scales every feature within its query (scale='query'), so scoring "
+                "needs qid: one query id per row"
+            )
+        queries = Queries.of(np.zeros(rows.shape[0]), qid=qid)
+        return self.scaling.transform(rows, queries, n_jobs=n_jobs)
+
+    def _checked_rows(self, X: Any) -> Rows:
+        if isinstance(X, Dataset):
+            self._check_names(X.feature_names)
+            rows = X.rows
+        else:
+            rows = as_rows(X)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"the rows have {rows.shape[1]} features, the model {self.n_features}; when "
+                f"reading a file, pass n_features={self.n_features}"
+            )
+        return rows
+
+    def _check_names(self, names: Sequence[str] | None) -> None:
+        if names is None or self.feature_names is None or names == self.feature_names:
+            return
+        for j, (got, expected) in enumerate(zip(names, self.feature_names, strict=False)):
+            if got != expected:
+                raise ValueError(
+                    f"feature {j} is {got!r}, the model was trained with {expected!r} there; "
+                    "select the columns in the order of model.feature_names"
+                )
+
+
+def load_model(path: str | os.PathLike[str]) -> LinearModel:
+    """Read a model saved by :meth:`LinearModel.save`.
+
+    Parameters
+    ----------
+    path : str or path
+        The JSON file; a safetensors file that it names must lie beside it.
+
+    Returns
+    -------
+    LinearModel
+        Equal to the saved one, bit for bit.
+
+    Raises
+    ------
+    ModelFormatError
+        When the file is damaged, not a linrank model, or of a newer version. Nothing in a model
+        file is ever executed.
+    """
+    from linrank import model_file
+
+    return model_file.read(path, _from_contents)
+
+
+def _from_contents(contents: Contents) -> LinearModel:
+    return LinearModel(
+        contents.coef,
+        contents.feature_names,
+        Scaling(contents.scaling, contents.factors),
+        contents.training,
+        contents.linrank_version,
+    )
+
+
+def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    checked = tuple(names)
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"feature names must be strings, got {name!r}")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"feature name {name!r} is not valid Unicode") from None
+    if len(checked) != n_features:
+        raise ValueError(f"{len(checked)} feature names for {n_features} coefficients")
+    return checked
+
+
+def _scalar(key: Any, value: Any) -> Scalar:
+    """A plain Python value; None for a number that JSON cannot hold."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
+
+
+def _checked_row(index: int, n_rows: int) -> int:
+    if not -n_rows <= index < n_rows:
+        raise ValueError(f"pair names row {index}, but there are {n_rows} rows")
+    return int(index) % n_rows
+
+
+def _contributions(rows: Rows, coef: NDArray[np.float64]) -> Any:
+    if isinstance(rows, DenseRows):
+        return rows.values * coef
+    from scipy.sparse import csr_array
+
+    entries = rows.values * coef[rows.columns]
+    return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
+
+
+def _dense_row(rows: Rows, i: int) -> NDArray[np.float64]:
+    if isinstance(rows, DenseRows):
+        return np.asarray(rows.values[i], dtype=np.float64)
+    entries = slice(rows.offsets[i], rows.offsets[i + 1])
+    row = np.zeros(rows.shape[1])
+    row[rows.columns[entries]] = rows.values[entries]
+    return row

@@ -1,0 +1,44 @@
+"""What a model file holds, and how much of it at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Contents", "Invalid", "Scalar"]
+
+Scalar = str | int | float | bool | None
+
+FORMAT = "linrank-model"
+VERSION = 1
+MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file
+MAX_FEATURES = 2**30
+MAX_JSON_BYTES = 2**28
+RESAVE = "restore the file from a copy, or train and save the model again"
+FOREIGN = "pass a file written by LinearModel.save"
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The fields of a linear model, as plain values and arrays."""
+
+    coef: NDArray[np.float64]
+    feature_names: Sequence[str] | None
+    scaling: str
+    factors: NDArray[np.float64] | None
+    training: Mapping[str, Scalar]
+    linrank_version: str
+
+
+class Invalid(Exception):
+    """What is wrong with some contents, before it is said which file they came from."""
+
+    def __init__(self, problem: str, remedy: str = RESAVE) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy = problem, remedy

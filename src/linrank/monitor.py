@@ -1,0 +1,197 @@
+"""What is watched while a solver runs: validation measure, early stopping, progress."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.data.dataset import Dataset
+from linrank.metrics import evaluate
+from linrank.model import LinearModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.scaling import Scaling
+    from linrank.solvers.result import Result
+
+    State = dict[str, Any]
+    Callback = Callable[[State], bool | None]
+
+__all__ = ["Monitor", "validation_sets"]
+
+logger = logging.getLogger("linrank")
+
+
+def validation_sets(
+    data: Dataset,
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+) -> list[Dataset]:
+    """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
+
+    ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
+    ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
+    """
+    if eval_set is not None:
+        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+    else:
+        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
+    for held_out in sets:
+        if (held_out.qid is None) != (data.qid is None):
+            lacking = "validation" if held_out.qid is None else "training"
+            raise ValueError(f"the {lacking} data has no query ids, the other has; pass both")
+        if held_out.n_features != data.n_features:
+            raise ValueError(
+                f"the validation rows have {held_out.n_features} features, "
+                f"the training rows {data.n_features}"
+            )
+    return sets
+
+
+def _from_arrays(
+    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any
+) -> list[Dataset]:
+    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+        if value is not None:
+            raise ValueError(f"{name} is given without eval_set")
+    if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+        raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
+    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val)]
+
+
+def _from_eval_set(
+    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
+) -> list[Dataset]:
+    if any(part is not None for part in (X_val, y_val, qid_val)):
+        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
+    pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
+    qids, groups = (
+        _one_each("eval_qid", eval_qid, pairs),
+        _one_each("eval_group", eval_group, pairs),
+    )
+    return [
+        Dataset.of(X, y, qid=qid, group=group)
+        for (X, y), qid, group in zip(pairs, qids, groups, strict=True)
+    ]
+
+
+def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
+    if values is None:
+        return [None] * len(pairs)
+    each = list(values)
+    # A single validation set may come without the list around it.
+    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
+        return [values]
+    if len(each) != len(pairs):
+        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
+    return each
+
+
+class Monitor:
+    """A callback for the solver.
+
+    It computes `scoring` on each validation set at every iterate, remembers the best iterate (of
+    the last set), and asks to stop after `patience` iterations without a better one.
+
+    Parameters
+    ----------
+    sets : list of Dataset
+        Validation data.
+    scoring : str
+        A measure, as in ``"ndcg@10"``; higher is better.
+    scaling : Scaling
+        Of the training run: iterates live in the scaled space.
+    patience : int or None
+        None never asks to stop.
+    verbose : int
+        Report each iteration when positive.
+    callback : callable or None
+        Called with the state of the solver, the validation measures included; True stops.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[Dataset],
+        scoring: str,
+        scaling: Scaling,
+        *,
+        patience: int | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        many = len(sets) > 1
+        self.keys = [f"val{i if many else ''}_{scoring}" for i in range(len(sets))]
+        self.history: dict[str, list[float]] = {key: [] for key in self.keys}
+        self.best_iteration = 0
+        self._best_w: NDArray[np.float64] | None = None
+        self._sets = [
+            replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
+            for data in sets
+        ]
+        self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
+        self._patience, self._verbose, self._callback = patience, verbose, callback
+
+    def __call__(self, state: State) -> bool:
+        if self._sets:
+            self._score(state["w"])
+        latest = {key: values[-1] for key, values in self.history.items()}
+        if self._verbose > 0:
+            _report(state, latest)
+        wanted = self._callback is not None and self._callback({**state, **latest})
+        return bool(wanted) or self._out_of_patience()
+
+    def best(self, result: Result) -> Result:
+        """The best iterate in place of the last one."""
+        i = self.best_iteration
+        if self._best_w is None or i == len(result.history["objective"]) - 1:
+            return result
+        return replace(
+            result,
+            w=self._best_w,
+            value=result.history["objective"][i],
+            gap=result.history["gap"][i],
+            gradient_norm=result.history["gradient_norm"][i],
+            converged=False,
+            stopped="callback",
+            message=f"iteration {i} had the best {self.keys[-1]}",
+        )
+
+    def _score(self, w: NDArray[np.float64]) -> None:
+        model = LinearModel(self._scaling.fold(w))
+        for key, data in zip(self.keys, self._sets, strict=True):
+            scores = model.predict(data.rows, n_jobs=self._n_jobs)
+            values = evaluate(data.labels, scores, qid=data.qid, metrics=(self._scoring,))
+            self.history[key].append(float(values[self._scoring]))
+        if self._sets:
+            steering = self.history[self.keys[-1]]
+            # The first iterate always, later ones only when strictly better.
+            if self._best_w is None or steering[-1] > steering[self.best_iteration]:
+                self.best_iteration, self._best_w = len(steering) - 1, w.copy()
+
+    def _out_of_patience(self) -> bool:
+        if self._patience is None:
+            return False
+        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
+
+
+def _report(state: State, latest: dict[str, float]) -> None:
+    """One line per iteration: to the logger when somebody listens, else to standard error."""
+    shown = {"objective": state["objective"], "gap": state["gap"], **latest}
+    values = ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
+    line = f"linrank: iteration {state['n_iter']}, {values}"
+    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
+        logger.info(line)
+    else:
+        sys.stderr.write(line + "\n")

@@ -1,0 +1,123 @@
+"""Feature scaling as part of the model, so that raw rows can be scored.
+
+A pair loss sees differences of rows only, so the shift of a scaler cancels and its factor is all
+that matters: ``x_i·D·w - x_j·D·w`` with ``D = diag(d)``. The factors ``d`` are handed to the solver
+and folded into the coefficients, ``coef = d ∘ w``; the rows are neither copied nor densified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linrank import _core, threads
+from linrank.data.rows import CsrRows, DenseRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from linrank.data.queries import Queries
+    from linrank.data.rows import Rows
+
+__all__ = ["KINDS", "Scaling"]
+
+_BY_COLUMN = ("standard", "minmax")
+KINDS = ("none", *_BY_COLUMN, "query")
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How the features of a model were scaled.
+
+    Attributes
+    ----------
+    kind : {"none", "standard", "minmax", "query"}
+        ``standard``: ``d_j = 1 / std(x_j)``; ``minmax``: ``d_j = 1 / (max x_j - min x_j)``, both
+        over all training rows and 0 for a constant feature. ``query``: every row is divided by
+        the range of each feature within the row's own query, when training and when scoring.
+    factors : ndarray of shape (n_features,) or None
+        The factors ``d``; None for ``none`` and ``query``.
+    """
+
+    kind: str = "none"
+    factors: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            expected = ", ".join(map(repr, KINDS))
+            raise ValueError(f"scale must be one of {expected}, got {self.kind!r}")
+        if (self.factors is not None) != (self.kind in _BY_COLUMN):
+            verb = "needs" if self.factors is None else "takes no"
+            raise ValueError(f"scale={self.kind!r} {verb} factors")
+        if self.factors is not None and not (
+            np.isfinite(self.factors).all() and (self.factors >= 0.0).all()
+        ):
+            raise ValueError("scaling factors must be finite and >= 0")
+
+    @classmethod
+    def fit(
+        cls,
+        kind: str,
+        rows: Rows,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        n_jobs: int | None = None,
+    ) -> Scaling:
+        """The scaling of this kind for these rows.
+
+        Parameters
+        ----------
+        kind : {"none", "standard", "minmax", "query"}
+            What to compute.
+        rows : DenseRows or CsrRows
+            The training rows; what CSR leaves out counts as 0.
+        weight : ndarray of shape (n_rows,) or None
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+        n_jobs : int or None
+            Threads; see :func:`linrank.threads.resolve`.
+        """
+        if kind not in _BY_COLUMN:
+            return cls(kind)
+        _, variance, low, high = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
+        with np.errstate(over="ignore", divide="ignore"):
+            width = np.sqrt(variance) if kind == "standard" else high - low
+            # Constant is told from the exact range: the variance of a constant column may round
+            # to something else than 0.
+            factors = np.where(high > low, 1.0 / width, 0.0)
+        unusable = np.flatnonzero(~(np.isfinite(width) & np.isfinite(factors)))
+        if unusable.size:
+            j = int(unusable[0])
+            raise ValueError(
+                f"feature {j} ranges from {low[j]:g} to {high[j]:g}, which scale={kind!r} cannot "
+                "scale in double precision; rescale it before fitting"
+            )
+        return cls(kind, factors)
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether rows can only be scored together with the rest of their query."""
+        return self.kind == "query"
+
+    def transform(self, rows: Rows, queries: Queries, *, n_jobs: int | None = None) -> Rows:
+        """The rows that the solver and the scores are to see: a copy for ``query``, else `rows`."""
+        if not self.needs_queries:
+            return rows
+        entries = _core.scale_queries(
+            rows.core, queries.offsets, queries.order, threads.resolve(n_jobs)
+        )
+        if isinstance(rows, CsrRows):
+            return replace(rows, values=entries)
+        return DenseRows(entries.reshape(rows.shape))
+
+    def fold(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of the scaled features as coefficients of the raw ones, ``d ∘ w``."""
+        return np.array(w, dtype=np.float64) if self.factors is None else self.factors * w
+
+    def unfold(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inverse of :meth:`fold`; 0 for a feature that the scaling removes."""
+        if self.factors is None:
+            return np.array(coef, dtype=np.float64)
+        kept = self.factors != 0.0
+        return np.divide(coef, self.factors, out=np.zeros_like(self.factors), where=kept)

@@ -1,0 +1,63 @@
+"""Query weights as users give them, turned into one number per query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.data.vectors import as_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from linrank.data.queries import Queries
+
+__all__ = ["query_weights"]
+
+
+def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
+    """The factor ``c_q`` of the pair losses of each query, in the order of `queries`.
+
+    Parameters
+    ----------
+    weight : None, mapping or array of shape (n_rows,)
+        A mapping from query id to weight, which may hold further ids; or the weight of each row's
+        query, which must not vary within a query.
+    queries : Queries
+        The queries of the rows.
+    """
+    if weight is None:
+        return None
+    if isinstance(weight, Mapping):
+        return _from_mapping(weight, queries)
+    by_row = as_weights(weight, queries.n_rows, "query_weight")
+    by_position = queries.gather(by_row)
+    first = by_position[queries.offsets[:-1]]
+    odd = np.flatnonzero(by_position != np.repeat(first, np.diff(queries.offsets)))
+    if odd.size:
+        q = int(np.searchsorted(queries.offsets, odd[0], side="right")) - 1
+        raise ValueError(
+            f"query_weight is {first[q]:g} and {by_position[odd[0]]:g} within query "
+            f"{_name(queries, q)}; it must be constant within a query (weights of single rows go "
+            "to sample_weight)"
+        )
+    return np.ascontiguousarray(first)
+
+
+def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.float64]:
+    if queries.ids is None:
+        raise ValueError("query_weight maps query ids to weights, but there is no qid; pass qid")
+    ids = queries.ids.tolist()
+    absent = [id_ for id_ in ids if id_ not in weight]
+    if absent:
+        raise ValueError(
+            f"query_weight has no weight for {len(absent)} of {len(ids)} queries, for instance "
+            f"{absent[0]!r}; give one for every query id"
+        )
+    return as_weights([weight[id_] for id_ in ids], len(ids), "query_weight")
+
+
+def _name(queries: Queries, q: int) -> str:
+    return str(q) if queries.ids is None else repr(queries.ids.tolist()[q])

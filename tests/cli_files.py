@@ -1,0 +1,36 @@
+"""Files for the tests of the command line: data as text, a model, its scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from linrank.cli.main import main
+from linrank.datasets import make_ranking
+
+
+def write_svmlight(path, data, *, docid=True):
+    """A dataset as LETOR text, with repr so that float32 values survive."""
+    lines = []
+    for i, (row, label, qid) in enumerate(zip(data.X, data.y, data.qid, strict=True)):
+        pairs = " ".join(f"{j}:{value!r}" for j, value in enumerate(map(float, row), 1))
+        comment = f" # d{i}" if docid else ""
+        lines.append(f"{label:g} qid:{qid} {pairs}{comment}\n")
+    path.write_text("".join(lines))
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    train, valid = (
+        make_ranking(n_queries=n, n_features=6, random_state=seed) for n, seed in ((40, 1), (20, 2))
+    )
+    paths = {
+        "train": write_svmlight(folder / "train.txt", train),
+        "valid": write_svmlight(folder / "valid.txt", valid),
+        "model": str(folder / "model.json"),
+        "scores": str(folder / "scores.txt"),
+    }
+    assert main(["train", paths["train"], paths["model"], "-q"]) == 0
+    assert main(["predict", paths["valid"], paths["model"], "-o", paths["scores"], "-q"]) == 0
+    return {**paths, "valid_data": valid, "train_data": train, "folder": folder}

@@ -1,0 +1,192 @@
+"""The command line as a process: pipes, signals, files that appear whole, start-up."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cli_files import write_svmlight
+from linrank.datasets import make_ranking
+
+COMMAND = [sys.executable, "-m", "linrank"]
+
+
+def run(arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+# ---- streams and signals ------------------------------------------------------------------------
+
+
+def test_everything_through_pipes(files):
+    with open(files["train"]) as data:
+        trained = run(["train", "-", "-", "-q"], stdin=data)
+    assert (trained.returncode, trained.stderr) == (0, "")
+    predicted = run(["predict", files["valid"], "-"], input=trained.stdout)
+    with open(files["scores"]) as file:
+        assert predicted.stdout == file.read()
+    measured = run(["evaluate", files["valid"], "-", "-m", "map"], input=predicted.stdout)
+    assert measured.returncode == 0
+    assert "map" in measured.stdout
+
+
+def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
+    done = run(["train", files["train"], str(tmp_path / "m")])
+    assert "\r" not in done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
+    """Also when a write is cut short, which unbuffered text streams of Python overlook."""
+    many = tmp_path / "many.txt"
+    with open(files["valid"]) as file:
+        many.write_text(file.read() * 40)
+    process = subprocess.Popen(
+        [*COMMAND, "predict", str(many), files["model"]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    float(process.stdout.readline())
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=60), error) == (141, b"")
+
+
+def test_interrupt_leaves_the_old_model_and_nothing_else(tmp_path):
+    data = make_ranking(n_queries=300, n_features=60, random_state=3)
+    train, model = write_svmlight(tmp_path / "train.txt", data), tmp_path / "m.json"
+    model.write_text("old")
+    slow = ["-c", "1e6", "-e", "1e-15", "--solver", "tron", "--max-iter", "1000000", "-v"]
+    process = subprocess.Popen(
+        [*COMMAND, "train", train, str(model), *slow], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if line.startswith("iteration"):
+            process.send_signal(signal.SIGINT)
+            break
+    seen += process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 130
+    assert seen.endswith("linrank: interrupted\n")
+    assert "Traceback" not in seen
+    assert model.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "train.txt"]
+
+
+def test_interrupt_while_reading_a_pipe(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "train", "-", str(tmp_path / "m.json")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write("1 qid:1 1:1\n" * 20_000)  # more than a pipe holds: it is being read
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failed_write_leaves_no_part(files, tmp_path, monkeypatch):
+    from linrank.cli import streams
+
+    def explode():
+        yield "1\n"
+        raise KeyboardInterrupt
+
+    target = tmp_path / "scores.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt):
+        streams.write_lines(str(target), explode())
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["scores.txt"]
+
+
+def test_writing_follows_links_and_accepts_devices(tmp_path):
+    from linrank.cli import streams
+
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    streams.write_lines(str(link), ["new\n"])
+    assert link.is_symlink()
+    assert target.read_text() == "new\n"
+    streams.write_lines("/dev/null", ["gone\n"])
+    assert not os.path.isfile("/dev/null")
+
+
+def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
+    from linrank.cli.console import Console
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(Console, "PATIENCE", 0)
+    monkeypatch.setattr(Console, "INTERVAL", 0)
+    console = Console()
+    show = console.reading("data.txt")
+    assert show is not None
+    show(1_500_000, 3_000_000)
+    show(2_000, None)
+    console.say("read", "done")
+    drawn = terminal.getvalue()
+    assert "reading data.txt: 1.5 MB of 3 MB (50 %)" in drawn
+    assert drawn.endswith("\rread      done\n")
+    assert Console(quiet=True).reading("data.txt") is None
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert Console().reading("data.txt") is None
+
+
+# ---- start-up -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["train", "x"]])
+def test_help_and_usage_do_not_import_numpy(arguments):
+    code = (
+        "import sys; from linrank.cli.main import main; main(sys.argv[1:]); "
+        "sys.exit(10 * ('numpy' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True)
+    assert done.returncode == 0
+
+
+def test_no_command_imports_what_it_does_not_need(files, tmp_path):
+    """SciPy and scikit-learn cost seconds, and what NumPy leaves out costs milliseconds."""
+    code = (
+        "import sys; from linrank.cli.main import main\n"
+        "for line in sys.argv[1].split(';'):\n"
+        "    assert main(line.split()) == 0, line\n"
+        "heavy = {'scipy', 'sklearn', 'matplotlib', 'logging', 'pandas', 'concurrent.futures'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
+    )
+    model = tmp_path / "m.json"
+    lines = [
+        f"train {files['train']} {model} --valid {files['valid']} --json",
+        f"predict {files['valid']} {model}",
+        f"evaluate {files['valid']} --model {model}",
+        f"inspect {files['valid']}",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code, ";".join(lines)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,226 @@
+"""LinearModel: scores, explanations, and a file that gives the same model back."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import LinearModel, load_model, make_ranking
+from linrank.model_file.contents import MAX_INLINE_FEATURES
+from linrank.ranksvm import train
+from linrank.scaling import Scaling
+from strategies import datasets
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | numbers | st.text()
+
+
+@st.composite
+def models(draw):
+    n = draw(st.integers(1, 6))
+    vector = st.lists(numbers, min_size=n, max_size=n).map(np.array)
+    names = draw(st.none() | st.lists(st.text(), min_size=n, max_size=n))
+    kind = draw(st.sampled_from(["none", "standard", "minmax", "query"]))
+    factors = np.abs(draw(vector)) if kind in ("standard", "minmax") else None
+    training = draw(st.dictionaries(st.text(), scalars, max_size=4))
+    return LinearModel(draw(vector), names, Scaling(kind, factors), training, draw(st.text()))
+
+
+def same(a, b):
+    assert a.coef.tobytes() == b.coef.tobytes()
+    assert a.feature_names == b.feature_names
+    assert a.scaling.kind == b.scaling.kind
+    if a.scaling.factors is None:
+        assert b.scaling.factors is None
+    else:
+        assert a.scaling.factors.tobytes() == b.scaling.factors.tobytes()
+    assert a.training == b.training
+    assert a.linrank_version == b.linrank_version
+
+
+@given(model=models())
+def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "round-trip.json"
+    model.save(path)
+    content = path.read_bytes()
+    again = load_model(path)
+    same(model, again)
+    again.save(path)
+    assert path.read_bytes() == content
+
+
+def test_the_file_is_plain_json_with_at_most_17_digits(tmp_path):
+    path = tmp_path / "m.json"
+    LinearModel([0.1, 1 / 3, -0.0, 5e-324], ["a", "b", "c", "é"], training={"C": 1.0}).save(path)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["format"] == "linrank-model"
+    assert document["version"] == 1
+    assert document["feature_names"] == ["a", "b", "c", "é"]
+    assert path.read_text().splitlines()[-2] == '"coef": [0.1, 0.3333333333333333, -0.0, 5e-324]'
+
+
+def test_the_summary_of_a_training_run_is_kept(tmp_path):
+    data = make_ranking(n_queries=10, n_features=5, random_state=0)
+    scaling = Scaling.fit("standard", data.rows)
+    result = train(data, C=0.5, scale=scaling.factors)
+    model = LinearModel.of(result, data, scaling, C=0.5, solver="newton")
+    model.save(tmp_path / "m.json")
+    training = load_model(tmp_path / "m.json").training
+    assert training["objective"] == result.value
+    assert training["gap"] == result.gap
+    assert training["C"] == 0.5
+    assert training["n_pairs"] == data.queries.n_pairs
+    assert training["n_queries"] == 10
+    assert_array_equal(model.coef, scaling.factors * result.w)
+
+
+@pytest.mark.parametrize("kind", ["none", "standard"])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_large_model_goes_to_safetensors(tmp_path, kind, named):
+    n = MAX_INLINE_FEATURES + 1
+    rng = np.random.default_rng(0)
+    names = [f'f"{i}\n' for i in range(n)] if named else None
+    scaling = Scaling(kind, rng.uniform(size=n) if kind == "standard" else None)
+    model = LinearModel(rng.normal(size=n), names, scaling)
+    model.save(tmp_path / "big.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["big.json", "big.safetensors"]
+    assert (tmp_path / "big.json").stat().st_size < 1000
+    same(model, load_model(tmp_path / "big.json"))
+    with pytest.raises(ValueError, match=r"save to .*big\.json"):
+        model.save(tmp_path / "big.safetensors")
+
+
+def test_a_missing_safetensors_names_the_extra(tmp_path, monkeypatch):
+    model = LinearModel(np.zeros(MAX_INLINE_FEATURES + 1))
+    model.save(tmp_path / "m.json")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    for action in (
+        lambda: load_model(tmp_path / "m.json"),
+        lambda: model.save(tmp_path / "n.json"),
+    ):
+        with pytest.raises(ImportError, match=r"pip install linrank\[safetensors\]"):
+            action()
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "m.json"
+    LinearModel([1.0]).save(path)
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        LinearModel([2.0]).save(path)
+    assert os.listdir(tmp_path) == ["m.json"]
+    assert_array_equal(load_model(path).coef, [1.0])
+
+
+def test_saving_through_a_link_keeps_the_link_and_the_usual_permissions(tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.touch()
+    usual = target.stat().st_mode
+    link.symlink_to(target)
+    LinearModel([1.0]).save(link)
+    assert link.is_symlink()
+    assert target.stat().st_mode == usual
+    assert_array_equal(load_model(link).coef, [1.0])
+
+
+def test_a_missing_file_or_folder_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_model(tmp_path / "none.json")
+    with pytest.raises(FileNotFoundError):
+        LinearModel([1.0]).save(tmp_path / "no-folder" / "m.json")
+
+
+@given(datasets())
+def test_scores_and_contributions_agree(data):
+    coef = np.linspace(-1, 2, data.n_features)
+    model = LinearModel(coef)
+    X = np.asarray(data.X.toarray() if sparse.issparse(data.X) else data.X, dtype=np.float64)
+    scores = model.predict(data)
+    assert_allclose(scores, X @ coef, atol=1e-12)
+    assert_array_equal(scores, model.predict(data.X))
+    parts = model.explain(data.X)
+    assert sparse.issparse(parts) == sparse.issparse(data.X)
+    assert_allclose(parts.sum(axis=1), scores, atol=1e-12)
+    i, j = 0, data.n_rows - 1
+    difference = model.explain(data, pair=(i, j))
+    assert_allclose(difference, coef * (X[i] - X[j]))
+    assert_allclose(difference.sum(), scores[i] - scores[j], atol=1e-12)
+
+
+def test_a_model_scaled_by_query_needs_the_queries():
+    data = make_ranking(n_queries=4, n_features=3, random_state=1)
+    model = LinearModel(np.ones(3), scaling=Scaling("query"))
+    with pytest.raises(ValueError, match="scoring needs qid"):
+        model.predict(data.X)
+    scores = model.predict(data)
+    assert_array_equal(scores, model.predict(data.X, qid=data.qid))
+    scaled = Scaling("query").transform(data.rows, data.queries).values
+    assert_allclose(scores, scaled.sum(axis=1), rtol=1e-5)
+    pair = model.explain(data.X, qid=data.qid, pair=(2, 0))
+    assert_allclose(pair, np.float64(scaled[2]) - np.float64(scaled[0]))
+
+
+def test_rows_that_do_not_fit_are_an_error():
+    model = LinearModel([1.0, 2.0], ["a", "b"])
+    with pytest.raises(ValueError, match=r"3 features, the model 2; .* pass n_features=2"):
+        model.predict(np.ones((1, 3)))
+    data = make_ranking(n_queries=1, n_features=2, random_state=0)
+    object.__setattr__(data, "feature_names", ("b", "a"))
+    with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
+        model.predict(data)
+    with pytest.raises(ValueError, match="pair names row 5, but there are 2 rows"):
+        model.explain(np.ones((2, 2)), pair=(0, 5))
+
+
+def test_the_coefficients_cannot_be_changed_and_are_a_copy():
+    coef = np.ones(2)
+    model = LinearModel(coef)
+    coef[0] = 7.0
+    assert_array_equal(model.coef, [1.0, 1.0])
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef[0] = 3.0
+    same(model, pickle.loads(pickle.dumps(model)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"coef": []}, ValueError, "non-empty vector"),
+        ({"coef": [[1.0]]}, ValueError, r"got shape \(1, 1\)"),
+        ({"coef": [1.0, np.nan]}, ValueError, r"coef\[1\] is nan"),
+        ({"coef": [1.0], "feature_names": ["a", "b"]}, ValueError, "2 feature names for 1"),
+        ({"coef": [1.0], "feature_names": [3]}, TypeError, "must be strings, got 3"),
+        ({"coef": [1.0], "feature_names": ["\ud800"]}, ValueError, "not valid Unicode"),
+        ({"coef": [1.0], "training": {"C": [1]}}, TypeError, r"training\['C'\] must be"),
+        (
+            {"coef": [1.0], "scaling": Scaling("minmax", np.ones(2))},
+            ValueError,
+            "2 scaling factors for 1",
+        ),
+    ],
+)
+def test_a_wrong_model_is_an_error(arguments, error, message):
+    with pytest.raises(error, match=message):
+        LinearModel(**arguments)
+
+
+def test_numbers_that_json_cannot_hold_become_null(tmp_path):
+    training = {"gap": np.inf, "n": np.int64(3), "x": np.float32(0.5), "b": np.bool_(True)}
+    LinearModel([1.0], training=training).save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json").training
+    assert loaded == {"gap": None, "n": 3, "x": 0.5, "b": True}
+    assert [type(v) for _, v in sorted(loaded.items())] == [bool, type(None), int, float]

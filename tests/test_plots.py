@@ -1,0 +1,130 @@
+"""The plots draw what they say, to PNG and SVG."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from linrank import plots
+
+HISTORY = {
+    "objective": [100.0, 20.0, 12.0, 11.5],
+    "gap": [100.0, 9.0, 1.0, 0.01],
+    "seconds": [0.0, 0.1, 0.2, 0.35],
+}
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+def test_convergence_is_measured_from_the_best_bound(ax):
+    assert plots.convergence(HISTORY, ax=ax) is ax
+    above, gap = ax.get_lines()
+    # The best bound is 11.5 - 0.01, proved by the last iterate.
+    np.testing.assert_allclose(above.get_ydata(), (np.array(HISTORY["objective"]) - 11.49) / 11.5)
+    np.testing.assert_allclose(gap.get_ydata(), np.array(HISTORY["gap"]) / 11.5)
+    np.testing.assert_array_equal(above.get_xdata(), HISTORY["seconds"])
+    assert ax.get_yscale() == "log"
+    assert "3 iterations" in ax.get_title()
+    assert len(ax.get_legend().get_texts()) == 2
+
+
+def test_convergence_draws_an_exact_optimum(ax):
+    """A gap of 0 has no logarithm but must not vanish from the picture."""
+    plots.convergence({"objective": [2.0, 1.0], "gap": [1.0, 0.0], "seconds": [0.0, 1.0]}, ax=ax)
+    for line in ax.get_lines():
+        assert (line.get_ydata() > 0).all()
+
+
+def test_convergence_needs_a_history(ax):
+    with pytest.raises(ValueError, match="history is empty"):
+        plots.convergence({"objective": [], "gap": [], "seconds": []}, ax=ax)
+
+
+def test_weights_shows_the_largest_first(ax):
+    plots.weights([0.5, -3.0, 0.0, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
+    shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
+    assert [bar.get_width() for bar in shown] == [-3.0, 2.0, 0.5]
+    names = [t.get_text() for t in sorted(ax.get_yticklabels(), key=lambda t: -t.get_position()[1])]
+    assert names == ["b", "d", "a"]
+    assert "3 largest of 4" in ax.get_title()
+
+
+def test_weights_times_spread_reorders(ax):
+    plots.weights([1.0, 2.0], spread=[10.0, 1.0], ax=ax)
+    shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
+    assert [bar.get_width() for bar in shown] == [10.0, 2.0]
+    assert {t.get_text() for t in ax.get_yticklabels()} == {"x[0]", "x[1]"}
+
+
+def test_weights_rejects_what_does_not_fit(ax):
+    with pytest.raises(ValueError, match="names has 1 entries for 2"):
+        plots.weights([1.0, 2.0], names=["a"], ax=ax)
+    with pytest.raises(ValueError, match="top must be ≥ 1, got 0"):
+        plots.weights([1.0], top=0, ax=ax)
+
+
+def test_histogram_counts_every_query_that_takes_part(ax):
+    plots.query_histogram([0.0, 0.5, 0.52, 1.0, np.nan], metric="ndcg@5", bins=10, ax=ax)
+    heights = [bar.get_height() for bar in ax.patches]
+    assert sum(heights) == 4
+    assert heights[0] == 1
+    assert heights[5] == 2
+    assert heights[9] == 1
+    assert ax.get_title() == "ndcg@5 of 4 queries, 1 left out"
+    assert any("mean 0.5050" in t.get_text() for t in ax.get_legend().get_texts())
+
+
+def test_histogram_needs_a_value(ax):
+    with pytest.raises(ValueError, match="undefined for all 2 queries"):
+        plots.query_histogram([np.nan, np.nan], ax=ax)
+
+
+@pytest.mark.parametrize("format", ["png", "svg"])
+def test_pictures_can_be_written(tmp_path, format):
+    drawings = (
+        lambda ax: plots.convergence(HISTORY, ax=ax),
+        lambda ax: plots.weights(np.linspace(-1, 1, 50), ax=ax),
+        lambda ax: plots.query_histogram(np.linspace(0, 1, 99), ax=ax),
+    )
+    for k, draw in enumerate(drawings):
+        figure = Figure(layout="constrained")
+        draw(figure.subplots())
+        path = tmp_path / f"{k}.{format}"
+        figure.savefig(path)
+        start = path.read_bytes()[:300]
+        assert start.startswith(b"\x89PNG") if format == "png" else b"<svg" in start + b"<svg"
+        assert path.stat().st_size > 5000
+        if format == "svg":
+            assert re.search(r"<svg [^>]*viewBox", path.read_text())
+
+
+def test_a_figure_is_made_when_none_is_given():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ax = plots.weights([1.0, -2.0])
+    assert ax.figure.axes == [ax]
+    pyplot.close(ax.figure)
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install linrank\[plot\]"):
+        plots.weights([1.0])
+
+
+def test_importing_plots_does_not_import_matplotlib():
+    import subprocess
+
+    code = "import sys, linrank.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,121 @@
+"""The measurements and findings behind ``linrank inspect``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from linrank.data.dataset import Dataset
+from linrank.data.findings import findings
+from linrank.data.profile import Profile
+
+
+@st.composite
+def small_tables(draw):
+    """Few values and few queries: constant columns and repeated rows are common."""
+    n_rows, n_columns = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    cells = st.sampled_from([0.0, 0.0, 1.0, -2.5])
+    X = np.array(draw(st.lists(cells, min_size=n_rows * n_columns, max_size=n_rows * n_columns)))
+    y = draw(st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows))
+    qid = draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows))
+    return X.reshape(n_rows, n_columns), np.array(y), np.array(qid)
+
+
+@given(small_tables(), st.booleans())
+def test_columns_equal_their_definition(table, sparse):
+    X, y, qid = table
+    columns = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).columns
+    np.testing.assert_array_equal(columns.minimum, X.min(axis=0))
+    np.testing.assert_array_equal(columns.maximum, X.max(axis=0))
+    np.testing.assert_array_equal(columns.n_nonzero, (X != 0).sum(axis=0))
+    np.testing.assert_array_equal(columns.constant, (X[:1] == X).all(axis=0))
+    for j, varies in enumerate(columns.varies_in_query):
+        assert varies == any(len(set(X[qid == q, j])) > 1 for q in set(qid.tolist()))
+
+
+@given(small_tables(), st.booleans())
+def test_repeated_rows_equal_their_definition(table, sparse):
+    X, y, qid = table
+    repeats = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).repeats
+    groups: dict[tuple, list[int]] = {}
+    for row, label, q in zip(X.tolist(), y.tolist(), qid.tolist(), strict=True):
+        groups.setdefault((q, *row), []).append(label)
+    assert repeats.n_rows == sum(len(labels) - 1 for labels in groups.values())
+    # Sorted by label, each change of label inside a group is one conflicting row.
+    assert repeats.n_conflicts == sum(len(set(labels)) - 1 for labels in groups.values())
+
+
+def test_rows_are_read_in_blocks_whatever_their_order(monkeypatch):
+    """Many blocks, scattered queries: the same answer as one block."""
+    rng = np.random.default_rng(1)
+    X, y, qid = rng.integers(0, 3, (60, 5)) * 1.0, rng.integers(0, 3, 60), rng.integers(0, 9, 60)
+    X[:, 2] = qid  # constant inside each query
+    whole = Profile(Dataset.of(X, y, qid=qid))
+    whole_columns, whole_repeats = whole.columns, whole.repeats
+    monkeypatch.setattr("linrank.data.profile.BLOCK", 7)
+    parts = Profile(Dataset.of(X, y, qid=qid))
+    for name in ("minimum", "maximum", "n_nonzero", "varies_in_query"):
+        np.testing.assert_array_equal(getattr(parts.columns, name), getattr(whole_columns, name))
+    assert parts.repeats == whole_repeats
+    assert not parts.columns.varies_in_query[2]
+    assert not parts.columns.constant[2]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_agreement_finds_the_label_and_its_reverse(sparse):
+    rng = np.random.default_rng(2)
+    y, qid = rng.integers(0, 4, 400), rng.integers(0, 20, 400)
+    X = np.column_stack([rng.random(400), 10.0 ** (1 + y), -y - 1.0, np.ones(400)])
+    share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y, qid=qid)).agreement()
+    assert n_pairs > 5000
+    assert 0.4 < share[0] < 0.6
+    assert share[1] == 1.0
+    assert share[2] == 0.0
+    assert share[3] == 0.5
+
+
+def _codes(X, y, qid=None) -> set[str]:
+    return {finding.code for finding in findings(Profile(Dataset.of(X, y, qid=qid)))}
+
+
+def _ordinary(n_queries=20, size=10):
+    rng = np.random.default_rng(3)
+    n_rows = n_queries * size
+    y = rng.integers(0, 3, n_rows)
+    X = rng.random((n_rows, 4)) + 0.1 * y[:, None]
+    return X, y, np.repeat(np.arange(n_queries), size)
+
+
+def test_ordinary_data_raises_no_suspicion():
+    assert _codes(*_ordinary()) == set()
+
+
+def test_each_fault_is_found_and_nothing_else():
+    X, y, qid = _ordinary()
+    assert _codes(X, y, np.arange(len(y))) == {"no-pairs", "qid-like-row-id", "constant-in-query"}
+    assert _codes(X, np.ones_like(y), qid) == {"no-pairs"}
+    assert _codes(X, y) == {"no-qid"}
+    assert _codes(np.column_stack([X, y]), y, qid) == {"label-like-feature"}
+    assert _codes(X * [1, 1, 1, 1e5], y, qid) == {"scales-differ"}
+    assert _codes(X + np.array([0, 0, 0, 1e9]), y, qid) == {"huge-values"}
+    assert _codes(np.column_stack([X, qid]), y, qid) == {"constant-in-query"}
+    assert _codes(X, y - 1, qid) == {"negative-label"}
+    assert _codes(X, y + 30, qid) == {"large-label"}
+    twice = [*range(len(y)), 0]
+    assert _codes(X[twice], np.append(y, y[0] + 1), qid[twice]) == {"conflicting-rows"}
+
+
+def test_a_query_with_most_pairs_is_named():
+    X, y, qid = _ordinary()
+    assert _codes(X, y, np.where(qid < 10, 0, qid)) == {"dominant-query"}
+
+
+def test_a_finding_names_the_features():
+    X, y, qid = _ordinary()
+    data = Dataset.of(
+        np.column_stack([X, qid, qid]), y, qid=qid, feature_names=["a", "b", "c", "d", "e", "f"]
+    )
+    assert "features e, f:" in findings(Profile(data))[0].message

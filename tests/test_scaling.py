@@ -1,0 +1,169 @@
+"""Scaling by columns is folded into the model; scaling by query is a copy of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.data.rows import DenseRows, as_rows
+from linrank.ranksvm import train
+from linrank.scaling import Scaling
+from strategies import datasets
+
+
+def dense(X):
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def by_query(X, qid):
+    """The definition: every row over the range of its query, constant features 0."""
+    out = np.zeros_like(X)
+    for q in np.unique(qid):
+        block = X[qid == q]
+        width = block.max(axis=0) - block.min(axis=0)
+        out[qid == q] = np.divide(block, width, out=np.zeros_like(block), where=width > 0)
+    return out
+
+
+@given(datasets(weights=True))
+def test_summary_equals_definition(data):
+    X, u = dense(data.X), data.weight
+    mean, variance, low, high = _core.summarise_columns(data.rows.core, u, 1)
+    assert_allclose(mean, np.average(X, axis=0, weights=u), atol=1e-12)
+    spread = np.average((X - mean) ** 2, axis=0, weights=u)
+    assert_allclose(variance, spread, atol=1e-12)
+    assert_array_equal(low, X.min(axis=0))
+    assert_array_equal(high, X.max(axis=0))
+
+
+@given(datasets(), st.data())
+def test_rows_of_weight_zero_are_absent_and_weight_two_counts_twice(data, draw):
+    n = data.n_rows
+    u = np.array(draw.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), dtype=np.float64)
+    u[0] = 1.0
+    repeated = data.rows.take(np.repeat(np.arange(n), u.astype(int)))
+    for kind in ("standard", "minmax"):
+        weighted = Scaling.fit(kind, data.rows, weight=u).factors
+        assert_allclose(weighted, Scaling.fit(kind, repeated).factors, rtol=1e-9)
+
+
+def test_standard_equals_scikit_learn():
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    X = np.random.default_rng(0).lognormal(size=(200, 7))
+    X[:, 3] = 2.5
+    factors = Scaling.fit("standard", as_rows(X)).factors
+    varying = np.arange(7) != 3
+    assert_allclose(factors[varying], 1 / StandardScaler().fit(X).scale_[varying])
+    assert factors[3] == 0.0
+    assert_allclose(
+        Scaling.fit("minmax", as_rows(X)).factors[varying], MinMaxScaler().fit(X).scale_[varying]
+    )
+
+
+def test_variance_survives_a_large_offset():
+    """A one-pass sum of squares around 0 would lose every digit here."""
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(1000, 3))
+    for X in (noise + 1e8, sparse.csr_array(noise + 1e8)):
+        _, variance, _, _ = _core.summarise_columns(as_rows(X).core, rng.uniform(0.1, 1, 1000), 1)
+        assert_allclose(variance, 1.0, rtol=0.2)
+    _, variance, _, _ = _core.summarise_columns(as_rows(noise + 1e8).core, None, 1)
+    assert_allclose(variance, (noise + 1e8).var(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_threads_do_not_change_a_bit(make):
+    X = np.random.default_rng(2).normal(size=(5000, 11))
+    X[X < 0] = 0
+    one, two = (_core.summarise_columns(as_rows(make(X)).core, None, n) for n in (1, 2))
+    for a, b in zip(one, two, strict=True):
+        assert_array_equal(a, b)
+
+
+@given(datasets())
+def test_query_scaling_equals_definition(data):
+    before = dense(data.X).copy()
+    scaled = Scaling("query").transform(data.rows, data.queries)
+    assert_allclose(dense(scaled.to_user()), by_query(dense(data.X), data.qid), rtol=1e-6)
+    assert scaled.dtype == data.rows.dtype
+    assert_array_equal(dense(data.X), before)
+
+
+def test_query_scaling_accepts_strided_rows_and_many_threads():
+    X = np.random.default_rng(3).normal(size=(60, 10))[:, 2:7]
+    qid = np.arange(60) % 7
+    scaled = Scaling("query").transform(as_rows(X), Queries.of(np.zeros(60), qid), n_jobs=3)
+    assert isinstance(scaled, DenseRows)
+    assert_allclose(scaled.values, by_query(X, qid))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_folded_equals_transformed(kind, make):
+    """Training with factors equals training on columns multiplied by them."""
+    from linrank import make_ranking
+
+    data = make_ranking(n_queries=20, n_features=6, dtype="float64", random_state=4)
+    data = replace(data, rows=as_rows(make(data.X)))
+    scaling = Scaling.fit(kind, data.rows)
+    folded = train(data, scale=scaling.factors, tol=1e-10)
+    transformed = train(replace(data, rows=as_rows(dense(data.X) * scaling.factors)), tol=1e-10)
+    assert_allclose(folded.value, transformed.value, rtol=1e-9)
+    assert_allclose(folded.w, transformed.w, rtol=1e-5, atol=1e-7)
+    scores = dense(data.X) @ scaling.fold(folded.w)
+    assert_allclose(scores, dense(data.X) * scaling.factors @ folded.w)
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=9))
+def test_unfold_inverts_fold_where_features_are_kept(factors):
+    d = np.where(np.array(factors) < 1e-3, 0.0, factors)
+    scaling, w = Scaling("standard", d), np.arange(1.0, len(d) + 1)
+    assert_allclose(scaling.unfold(scaling.fold(w)), np.where(d > 0, w, 0.0))
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax"])
+@pytest.mark.parametrize("column", [[-1.7e308, 1.7e308], [0.0, 5e-324]])
+def test_a_range_beyond_double_is_an_error(kind, column):
+    X = np.column_stack([[1.0, 2.0], column])
+    with pytest.raises(ValueError, match=r"feature 1 ranges from .* rescale it"):
+        Scaling.fit(kind, as_rows(X))
+
+
+@pytest.mark.parametrize(
+    ("kind", "factors", "message"),
+    [
+        (
+            "robust",
+            None,
+            "scale must be one of 'none', 'standard', 'minmax', 'query', got 'robust'",
+        ),
+        ("standard", None, "needs factors"),
+        ("query", np.ones(2), "takes no factors"),
+        ("minmax", np.array([1.0, -1.0]), "finite and >= 0"),
+        ("minmax", np.array([1.0, np.nan]), "finite and >= 0"),
+    ],
+)
+def test_a_wrong_scaling_is_an_error(kind, factors, message):
+    with pytest.raises(ValueError, match=message):
+        Scaling(kind, factors)
+
+
+def test_the_core_checks_what_it_is_given():
+    rows = as_rows(np.ones((3, 2))).core
+    with pytest.raises(ValueError, match="one weight per row"):
+        _core.summarise_columns(rows, np.ones(2), 1)
+    with pytest.raises(ValueError, match="no row of positive weight"):
+        _core.summarise_columns(rows, np.zeros(3), 1)
+    with pytest.raises(ValueError, match="do not cover"):
+        _core.scale_queries(rows, np.array([0, 2]), None, 1)
+    with pytest.raises(ValueError, match="out of range"):
+        _core.scale_queries(rows, np.array([0, 3]), np.array([0, 1, 3]), 1)

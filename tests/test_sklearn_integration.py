@@ -1,0 +1,260 @@
+"""RankSVM inside scikit-learn: its checks, pipelines, searches and metadata routing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import QueryKFold, RankerMixin, RankSVM, evaluate, make_ranking, ranking_scorer
+
+RANKERS = [
+    RankSVM(),
+    RankSVM(solver="tron"),
+    RankSVM(scale="standard"),
+    RankSVM(scale="minmax"),
+    RankSVM(query_normalization="pairs"),
+    RankSVM(warm_start=True),
+]
+
+
+@parametrize_with_checks(RANKERS)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = make_ranking(n_queries=40, n_features=6, n_levels=3, random_state=5)
+    order = np.random.default_rng(0).permutation(data.n_rows)
+    return data.select(order)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def by_hand(data, cv, fit, measure="ndcg@10"):
+    """Scores of the folds without any of scikit-learn's tools."""
+    values = []
+    for train, test in cv.split(data.X, data.y, data.qid):
+        scores = fit(data.X[train], data.y[train], data.qid[train])(data.X[test])
+        result = evaluate(data.y[test], scores, qid=data.qid[test], metrics=[measure])
+        values.append(result[measure])
+    return values
+
+
+def fit_plain(X, y, qid):
+    return RankSVM(C=0.1).fit(X, y, qid=qid).predict
+
+
+def test_one_qid_reaches_splitter_fit_and_score(data, routing):
+    cv = QueryKFold(4)
+    found = cross_val_score(
+        RankSVM(C=0.1),
+        data.X,
+        data.y,
+        cv=cv,
+        scoring=ranking_scorer("ndcg@10"),
+        params={"qid": data.qid},
+    )
+    assert_allclose(found, by_hand(data, cv, fit_plain))
+    default = cross_val_score(RankSVM(C=0.1), data.X, data.y, cv=cv, params={"qid": data.qid})
+    assert_allclose(default, by_hand(data, cv, fit_plain, "pairwise_accuracy"))
+
+
+def test_grid_search_over_a_pipeline(data, routing):
+    cv = QueryKFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RankSVM()),
+        {"ranksvm__C": [1e-3, 1.0]},
+        cv=cv,
+        scoring=ranking_scorer("ndcg@10"),
+        error_score="raise",
+    ).fit(data.X, data.y, qid=data.qid)
+
+    def fit(X, y, qid):
+        scaler = StandardScaler().fit(X)
+        ranker = RankSVM(C=1e-3).fit(scaler.transform(X), y, qid=qid)
+        return lambda rows: ranker.predict(scaler.transform(rows))
+
+    assert_allclose(search.cv_results_["mean_test_score"][0], np.mean(by_hand(data, cv, fit)))
+    fitted = search.best_estimator_[-1]
+    assert fitted.needs_qid_
+    assert fitted.n_queries_ == 40
+    expected = evaluate(data.y, search.predict(data.X), qid=data.qid, metrics=["ndcg@10"])
+    assert_allclose(search.score(data.X, data.y, qid=data.qid), expected["ndcg@10"])
+
+
+def test_scaling_by_query_works_through_a_search(data, routing):
+    """The scorer hands qid to decision_function, through the pipeline too."""
+    ranker = RankSVM(C=0.1, scale="query")
+    cv = QueryKFold(3)
+    arguments = {"cv": cv, "scoring": ranking_scorer(), "params": {"qid": data.qid}}
+    bare = cross_val_score(ranker, data.X, data.y, error_score="raise", **arguments)
+    piped = cross_val_score(
+        make_pipeline("passthrough", ranker), data.X, data.y, error_score="raise", **arguments
+    )
+    assert_array_equal(bare, piped)
+    assert np.isfinite(bare).all()
+
+
+def test_several_scorers_at_once(data, routing):
+    found = cross_validate(
+        RankSVM(),
+        data.X,
+        data.y,
+        cv=QueryKFold(3),
+        scoring={"ndcg": ranking_scorer("ndcg@5"), "map": ranking_scorer("map")},
+        params={"qid": data.qid},
+        error_score="raise",
+    )
+    assert np.isfinite([found["test_ndcg"], found["test_map"]]).all()
+
+
+def test_a_pointwise_model_can_be_compared(data, routing):
+    found = cross_val_score(
+        Ridge(),
+        data.X,
+        data.y,
+        cv=QueryKFold(3),
+        scoring=ranking_scorer(),
+        params={"qid": data.qid},
+    )
+    expected = by_hand(data, QueryKFold(3), lambda X, y, qid: Ridge().fit(X, y).predict)
+    assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_weights_are_passed_only_when_requested(data, routing):
+    weight = np.ones(data.n_rows)
+    arguments = {"cv": QueryKFold(3), "params": {"qid": data.qid, "sample_weight": weight}}
+    with pytest.raises(UnsetMetadataPassedError):
+        cross_val_score(RankSVM(), data.X, data.y, **arguments)
+    asking = RankSVM().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+    found = cross_val_score(asking, data.X, data.y, **arguments)
+    plain = cross_val_score(RankSVM(), data.X, data.y, cv=QueryKFold(3), params={"qid": data.qid})
+    assert_allclose(found, plain, rtol=1e-3)
+
+
+def test_query_weights_survive_the_splitting(data, routing):
+    """Arrays are sliced with the rows; a mapping goes along whole."""
+    mapping = {q: 1.0 + q % 3 for q in range(40)}
+    by_row = np.array([mapping[q] for q in data.qid.tolist()])
+    asking = RankSVM().set_fit_request(query_weight=True)
+    a, b = (
+        cross_val_score(
+            asking,
+            data.X,
+            data.y,
+            cv=QueryKFold(3),
+            params={"qid": data.qid, "query_weight": weight},
+            error_score="raise",
+        )
+        for weight in (mapping, by_row)
+    )
+    assert_array_equal(a, b)
+
+
+# ---- routing off: an error, never a wrong number ------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", [None, ranking_scorer("ndcg@10")])
+def test_without_routing_the_score_is_an_error(data, scoring):
+    arguments = {"cv": QueryKFold(3), "groups": data.qid, "scoring": scoring}
+    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
+        cross_val_score(
+            RankSVM(), data.X, data.y, params={"qid": data.qid}, error_score="raise", **arguments
+        )
+    with pytest.warns(UserWarning, match="Scoring failed"):
+        found = cross_val_score(RankSVM(), data.X, data.y, params={"qid": data.qid}, **arguments)
+    assert np.isnan(found).all()
+
+
+def test_without_routing_the_split_is_an_error(data):
+    search = GridSearchCV(RankSVM(), {"C": [1.0]}, cv=QueryKFold(3))
+    with pytest.raises(ValueError, match="QueryKFold needs query ids"):
+        search.fit(data.X, data.y, qid=data.qid)
+
+
+def test_without_routing_a_search_over_a_pipeline_is_an_error(data):
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RankSVM()), {"ranksvm__C": [1.0]}, cv=3, error_score="raise"
+    )
+    with pytest.raises(ValueError, match=r"score\(\) needs qid"):
+        search.fit(data.X, data.y, groups=data.qid, ranksvm__qid=data.qid)
+
+
+# ---- conventions --------------------------------------------------------------------------------
+
+
+def test_clone_and_parameters():
+    ranker = RankSVM(0.5, scale="standard", callback=print)
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert "C=0.5" in repr(ranker)
+    with pytest.raises(TypeError):
+        RankSVM(1.0, "tron")
+
+
+def test_the_tags_say_ranker():
+    tags = RankSVM().__sklearn_tags__()
+    assert tags.estimator_type == "ranker"
+    assert tags.target_tags.required
+    assert tags.input_tags.sparse
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "rank", "explain", "score"])
+def test_an_unfitted_ranker_says_so(method, data, tmp_path):
+    arguments = (data.X, data.y) if method == "score" else (data.X,)
+    with pytest.raises(NotFittedError):
+        getattr(RankSVM(), method)(*arguments)
+    with pytest.raises(NotFittedError):
+        RankSVM().save(tmp_path / "m.json")
+
+
+def test_the_mixin_serves_other_rankers(data, routing):
+    class FirstFeature(RankerMixin, BaseEstimator):
+        def fit(self, X, y, *, qid=None):
+            self.needs_qid_ = qid is not None
+            return self
+
+        def decision_function(self, X, qid=None):
+            return X[:, 0]
+
+    found = cross_val_score(
+        FirstFeature(), data.X, data.y, cv=QueryKFold(3), params={"qid": data.qid}
+    )
+    expected = by_hand(
+        data, QueryKFold(3), lambda X, y, qid: lambda rows: rows[:, 0], "pairwise_accuracy"
+    )
+    assert_allclose(found, expected)
+    ranker = FirstFeature().fit(data.X, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="this FirstFeature was fitted with qid"):
+        ranker.score(data.X, data.y)
+
+
+def test_a_search_in_processes(data, routing):
+    """Estimators, splitters and scorers travel to other processes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cross_val_score(
+            RankSVM(n_jobs=1),
+            data.X,
+            data.y,
+            cv=QueryKFold(2),
+            scoring=ranking_scorer(),
+            params={"qid": data.qid},
+            n_jobs=2,
+        )
+    assert np.isfinite(found).all()

@@ -1,0 +1,411 @@
+"""The reader: equals its slow twin, whatever the blocks, threads, compression and storage."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linrank.data import svmlight
+from linrank.data.blocks import open_blocks
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.svmlight import Comments, load
+from linrank.errors import DataFormatError
+from real_data import real_file
+from svmlight_reference import Parsed, parse, texts
+
+LETOR = (
+    b"2 qid:10 1:0.5 2:0.25 3:-1 #docid = GX1 inc = 1\n"
+    b"0 qid:10 1:1.5 2:0 3:2e-3 #docid = GX2 inc = 1\n"
+    b"1 qid:11 1:1 2:1 3:0.125 #docid = GX3 inc = 1\n"
+)
+
+
+def read(text: bytes, block_size: int = 1 << 20, n_threads: int = 1, **options: Any) -> Dataset:
+    """``load`` with the size of the blocks in the hands of the test."""
+    chosen = {"dtype": "float64", "storage": "auto", "n_features": None, "zero_based": "auto"}
+    checked = svmlight._Options.of(**{**chosen, **options})
+    return svmlight._read(open_blocks(io.BytesIO(text), block_size), checked, n_threads)
+
+
+def dense(data: Dataset) -> np.ndarray:
+    """The matrix, with the sign of its zeros (``toarray`` adds entries to 0, which loses it)."""
+    rows = data.rows
+    if isinstance(rows, DenseRows):
+        return rows.values
+    x = np.zeros(rows.shape, rows.dtype)
+    x[np.repeat(np.arange(data.n_rows), np.diff(rows.offsets)), rows.columns] = rows.values
+    return x
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def assert_equal(data: Dataset, truth: Parsed, dtype: str) -> None:
+    assert same_bits(dense(data), truth.matrix(dtype))
+    assert data.labels.tolist() == truth.labels
+    qid = truth.qid()
+    assert (None if data.qid is None else data.qid.tolist()) == qid
+    weights = [1.0 if w is None else w for w in truth.weights]
+    given_any = any(w is not None for w in truth.weights)
+    assert (None if data.weight is None else data.weight.tolist()) == (
+        weights if given_any else None
+    )
+    n_rows = len(truth.labels)
+    comments = [""] * n_rows if data.comments is None else [data.comments[i] for i in range(n_rows)]
+    assert comments == truth.comments
+
+
+# ---- equals the definition ----------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    texts(), st.sampled_from([1, 7, 32, 33, 200, 1 << 20]), st.sampled_from([1, 3]),
+    st.sampled_from(["float32", "float64"]),
+)  # fmt: skip
+def test_load_equals_definition(text: bytes, block_size: int, n_threads: int, dtype: str) -> None:
+    """Every form the format allows, cut anywhere, on any number of threads."""
+    truth = parse(text.removeprefix(b"\xef\xbb\xbf"))
+    if not any(truth.entries):
+        with pytest.raises(DataFormatError, match="has a feature"):
+            read(text, block_size, n_threads, dtype=dtype)
+        return
+    assert_equal(read(text, block_size, n_threads, dtype=dtype), truth, dtype)
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts(), st.sampled_from([1, 40, 1 << 20]))
+def test_csr_keeps_what_was_written(text: bytes, block_size: int) -> None:
+    """CSR has exactly the entries of the text, written zeros too, however a piece was stored."""
+    truth = parse(text.removeprefix(b"\xef\xbb\xbf"))
+    if not any(truth.entries):
+        return
+    rows = read(text, block_size, storage="csr").rows
+    assert isinstance(rows, CsrRows)
+    base, _ = truth.columns()
+    assert np.diff(rows.offsets).tolist() == [len(row) for row in truth.entries]
+    assert rows.columns.tolist() == [index - base for row in truth.entries for index in row]
+    assert rows.values.tolist() == [value for row in truth.entries for value in row.values()]
+    assert same_bits(dense(read(text, block_size, storage="dense")), truth.matrix("float64"))
+
+
+def random_text(n_rows: int, density: float, seed: int) -> bytes:
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n_rows):
+        features = np.flatnonzero(rng.random(40) < density) + 1
+        values = rng.normal(size=len(features)).round(int(rng.integers(1, 17)))
+        row = " ".join(f"{j}:{v}" for j, v in zip(features, values, strict=True))
+        lines.append(f"{rng.integers(5)} qid:{i // 7} {row} # doc{i}")
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("density", [0.02, 0.4, 0.6, 0.9, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_and_threads_do_not_matter(density: float, dtype: str) -> None:
+    """The same arrays to the bit, whichever mix of dense and sparse pieces the cuts lead to."""
+    text = random_text(300, density, seed=1)
+    truth = parse(text)
+    for block_size in (64, 1000, 5000, 1 << 20):
+        for n_threads in (1, 2, 5):
+            for storage in ("dense", "csr"):
+                data = read(text, block_size, n_threads, dtype=dtype, storage=storage)
+                assert_equal(data, truth, dtype)
+
+
+def test_the_first_fault_wins_for_all_blocks() -> None:
+    """Two faults: the message is that of the first, with its line, however the text is cut."""
+    good = [b"1 qid:%d 1:2 2:3" % i for i in range(60)]
+    good[41] = b"1 qid:1 2:3 2:4"
+    good[42] = b"broken"
+    text = b"\n".join(good)
+    for block_size in (1, 50, 300, 1 << 20):
+        for n_threads in (1, 4):
+            with pytest.raises(DataFormatError, match=r"^<stream>:42:13: feature 2 is given twice"):
+                read(text, block_size, n_threads)
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def neighbours_midpoint(x: float) -> tuple[int, int]:
+    """(d, k): the point half-way between x and the next double is exactly d·10^-k."""
+    from fractions import Fraction
+
+    middle = (Fraction(x) + Fraction(float(np.nextafter(x, np.inf)))) / 2
+    shift = middle.denominator.bit_length() - 1  # a power of two: the expansion ends
+    return middle.numerator * 5**shift, shift
+
+
+def number_family(name: str, n: int) -> list[str]:
+    """n decimal strings, none of which overflows."""
+    rng = np.random.default_rng(list(name.encode()))
+    bits = rng.integers(0, 0x7FF0_0000_0000_0000, n).view(np.float64)
+    if name == "short":
+        scale = 10.0 ** rng.integers(-3, 8, n)
+        places = rng.integers(0, 9, n)
+        return [f"{x:.{p}f}" for x, p in zip(rng.normal(size=n) * scale, places, strict=True)]
+    if name == "shortest":
+        return [repr(x) for x in bits.tolist()]
+    if name == "seventeen":
+        return [f"{x:.17g}" for x in bits.tolist()]
+    if name == "unit":
+        return [f"{x:.16g}" for x in rng.random(n).tolist()]
+    if name == "long":
+        return [f"{x:.30f}" for x in (rng.random(n) * 1e5).tolist()]
+    if name == "nineteen":
+        mantissas, exponents = rng.integers(0, 2**63 - 1, n), rng.integers(-30, 31, n)
+        return [f"{m}e{e}" for m, e in zip(mantissas.tolist(), exponents.tolist(), strict=True)]
+    if name == "subnormal":
+        tiny = rng.integers(0, 1 << 53, n).view(np.float64)
+        return [f"{x:.{p}e}" for x, p in zip(tiny.tolist(), rng.integers(0, 25, n), strict=True)]
+    if name == "halfway":
+        middles = [neighbours_midpoint(x) for x in bits[: n // 3].tolist()]
+        above = [f"{digits}0001e-{shift + 4}" for digits, shift in middles]
+        below = [f"{digits * 10 - 1}e-{shift + 1}" for digits, shift in middles]
+        return [f"{digits}e-{shift}" for digits, shift in middles] + above + below
+    raise AssertionError(name)
+
+
+SIZES = {
+    "short": 400_000, "shortest": 300_000, "seventeen": 300_000, "unit": 300_000,
+    "long": 200_000, "nineteen": 300_000, "subnormal": 200_000, "halfway": 6_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_numbers_round_as_float(name: str) -> None:
+    """Bit for bit Python's float(), and np.float32(float()) for float32: two million strings."""
+    numbers = number_family(name, SIZES[name])
+    text = "\n".join(f"{t} 1:{t} 2:-{t.lstrip('-')}" for t in numbers).encode()
+    truth = np.array([float(t) for t in numbers])
+    data = read(text, 1 << 22, 2)
+    assert same_bits(data.labels, truth)
+    assert same_bits(data.X[:, 0].copy(), truth)
+    assert same_bits(data.X[:, 1].copy(), -np.abs(truth))
+    kept = np.abs(truth) < 3.4e38
+    if kept.all():
+        assert same_bits(read(text, dtype="float32").X[:, 0].copy(), truth.astype(np.float32))
+
+
+def test_float32_rounds_the_double() -> None:
+    """Half-way between two float32 plus less than half an ulp of a double: tie first, then even."""
+    text = b"0 1:1.00000005960464477539062500000001 2:16777217 3:1e-46 4:3.4028235677973362e38\n"
+    one, odd, tiny, largest = read(text, dtype="float32").X[0]
+    assert (one, odd, tiny) == (1.0, 16777216.0, 0.0)
+    assert largest == np.finfo(np.float32).max
+
+
+# ---- forms of input -----------------------------------------------------------------------------
+
+
+def compressed(kind: str, data: bytes) -> bytes:
+    if kind == "zst":
+        zstandard = pytest.importorskip("zstandard")
+        return zstandard.ZstdCompressor().compress(data)  # type: ignore[no-any-return]
+    return {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](data)
+
+
+KINDS = ["gz", "bz2", "xz", "zst"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block_size", [10, 1000, 1 << 20])
+def test_compression_is_told_by_content(tmp_path: Path, kind: str, block_size: int) -> None:
+    """Of one member or several, whatever the name."""
+    text = random_text(100, 0.5, seed=2)
+    truth = parse(text)
+    path = tmp_path / "data.txt"
+    for stored in (
+        compressed(kind, text),
+        compressed(kind, text[:300]) + compressed(kind, text[300:]),
+    ):
+        path.write_bytes(stored)
+        options = svmlight._Options.of("float64", "auto", None, "auto")
+        data = svmlight._read(open_blocks(path, block_size), options, 2)
+        assert_equal(data, truth, "float64")
+        assert_equal(read(stored), truth, "float64")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_truncated_compressed_data(tmp_path: Path, kind: str) -> None:
+    """A cut is an error, never a shorter data set; faults in the text before it come first."""
+    stored = compressed(kind, random_text(200, 0.5, seed=3))
+    for keep in (len(stored) - 1, len(stored) - 5, len(stored) // 2, 12):
+        with pytest.raises(DataFormatError, match="data end too early; the file is truncated"):
+            read(stored[:keep])
+    faulty = compressed(kind, b"1 1:x\n" + os.urandom(300_000).hex().encode())
+    with pytest.raises(DataFormatError, match=":1:5: expected a number"):
+        read(faulty[:-4], block_size=6)
+
+
+def test_paths_streams_and_standard_input(tmp_path: Path) -> None:
+    truth = parse(LETOR)
+    path = tmp_path / "letor.txt"
+    path.write_bytes(LETOR)
+    assert_equal(load(path, dtype="float64"), truth, "float64")
+    assert load(str(path)).source == str(path)
+    with path.open("rb") as file:
+        assert_equal(load(file, dtype="float64"), truth, "float64")
+    code = (
+        "from linrank.data.svmlight import load; d = load('-');"
+        "print(d.source, d.n_rows, d.rows.describe())"
+    )
+    for stored in (LETOR, gzip.compress(LETOR)):
+        done = subprocess.run([sys.executable, "-c", code], input=stored, capture_output=True)
+        assert done.stdout.decode().strip() == "<stdin> 3 dense float32, 3 × 3"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_named_pipe(tmp_path: Path) -> None:
+    """A path that cannot be mapped is read as a stream."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(LETOR,))
+    writer.start()
+    assert_equal(load(pipe, dtype="float64"), parse(LETOR), "float64")
+    writer.join()
+
+
+def test_line_longer_than_a_block() -> None:
+    text = b"1 " + b" ".join(b"%d:%d" % (j, j) for j in range(1, 500)) + b"\n0 1:1\n"
+    assert_equal(read(text, block_size=16, n_threads=3), parse(text), "float64")
+
+
+def test_fuller_rows_than_most() -> None:
+    """Features beyond the table of expected indices, and one row that breaks the pattern."""
+    row = b" ".join(b"%d:1.5" % j for j in range(900, 1200))
+    text = b"\n".join([b"0 " + row] * 20 + [b"1 1:2"] + [b"2 " + row] * 3)
+    for block_size in (100, 5000, 1 << 20):
+        assert_equal(read(text, block_size), parse(text), "float64")
+
+
+# ---- options ------------------------------------------------------------------------------------
+
+
+def test_index_base() -> None:
+    zero, one = b"1 0:5 2:6\n0 1:7\n", b"1 1:5 3:6\n0 2:7\n"
+    assert np.array_equal(dense(read(zero)), dense(read(one)))
+    assert read(one, zero_based=True).X.shape == (2, 4)
+    assert read(one, zero_based=False).X.shape == (2, 3)
+    assert read(zero, block_size=1).X.shape == (2, 3)  # the 0 is in the first block only
+
+
+def test_n_features() -> None:
+    text = b"1 1:5 3:6\n0 2:7\n"
+    assert read(text, n_features=5).X.shape == (2, 5)
+    assert dense(read(b"1\n2 1:0.5\n", n_features=1)).tolist() == [[0.0], [0.5]]
+    assert read(b"1\n2\n", n_features=2).X.shape == (2, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_storage_is_the_smaller(dtype: str) -> None:
+    """dense if rows·columns·itemsize <= entries·(itemsize + 4)."""
+    itemsize = np.dtype(dtype).itemsize
+    for n_entries in range(1, 9):
+        text = b"0 " + b" ".join(b"%d:1" % j for j in range(1, n_entries)) + b" 8:1\n"
+        rows = read(text, dtype=dtype).rows
+        assert isinstance(rows, DenseRows) == (8 * itemsize <= n_entries * (itemsize + 4))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": "int32"}, "dtype must be float32 or float64, got int32"),
+        ({"storage": "coo"}, "storage must be 'auto', 'dense' or 'csr', got 'coo'"),
+        ({"n_features": 0}, "n_features must be from 1 to 2147483647, got 0"),
+        ({"zero_based": "no"}, "zero_based must be 'auto', True or False, got 'no'"),
+        ({"n_jobs": 0}, "n_jobs must be >= 1"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(io.BytesIO(LETOR), **options)
+
+
+def test_text_mode_is_refused() -> None:
+    with pytest.raises(TypeError, match="must give bytes, got str; open it in binary mode"):
+        load(io.StringIO("1 1:1"))
+
+
+def test_a_matrix_that_cannot_fit_is_refused_before() -> None:
+    with pytest.raises(MemoryError, match=r"1000 × 2147483646 float32 as dense would take 8\.6 TB"):
+        load(io.BytesIO(b"0 2147483646:1\n" * 1000), storage="dense")
+    assert load(io.BytesIO(b"0 2147483646:1\n" * 1000)).n_features == 2147483646
+
+
+def test_progress_and_stopping(tmp_path: Path) -> None:
+    path = tmp_path / "data.txt"
+    path.write_bytes(b"1 1:0.5\n" * 3_000_000)
+    seen: list[tuple[int, int | None]] = []
+    load(path, progress=lambda *state: seen.append(state))
+    size = path.stat().st_size
+    assert len(seen) == 3
+    assert seen == sorted(seen)
+    assert seen[-1] == (size, size)
+
+    def stop(done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        load(path, n_jobs=2, progress=stop)
+    assert threading.active_count() == before
+
+
+# ---- comments -----------------------------------------------------------------------------------
+
+
+def test_comments_and_docids() -> None:
+    text = b"1 1:1 #docid = GX1 inc = 1\n0 1:2 # 7555\trambo \n2 1:3\n0 1:1#x\xff\n"
+    data = read(text)
+    assert data.docids == ["GX1", "7555", None, "x\\xff"]
+    assert isinstance(data.comments, Comments)
+    assert data.comments[1] == "7555\trambo"
+    assert data.comments[-2] == ""
+    with pytest.raises(IndexError):
+        data.comments[4]
+    assert data.select([3, 0]).docids == ["x\\xff", "GX1"]
+    assert data.select(np.array([False, True, True, False])).docids == ["7555", None]
+    assert data.select(slice(1, None, 2)).docids == ["7555", "x\\xff"]
+    assert read(b"1 1:1\n# only a remark\n").comments is None
+
+
+# ---- real files ---------------------------------------------------------------------------------
+
+REAL = [
+    "mq2008/S1.txt.xz", "ohsumed_letor2/S2.txt.xz", "mslr_sample/train.txt.xz",
+    "lightgbm_rank/rank.train.xz", "regression/cpusmall_scale.svm.xz",
+    "text_binary/reuters_acq_train.svm.xz", "text_binary/rcv1_small_test.svm.xz",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_real_files_equal_scikit_learn(name: str, dtype: str) -> None:
+    from sklearn.datasets import load_svmlight_file
+
+    path = real_file(name)
+    with lzma.open(path) as file:
+        matrix, labels, qid = load_svmlight_file(
+            file, dtype=np.float64, query_id=True, zero_based=False
+        )
+    data = load(path, dtype=dtype)
+    assert same_bits(dense(data) + 0, matrix.toarray().astype(dtype) + 0)
+    assert data.labels.tolist() == labels.tolist()
+    assert data.qid is None or data.qid.tolist() == qid.tolist()
