@@ -311,6 +311,16 @@ def test_early_stopping_keeps_the_best_iterate(data, held_out):
     assert_allclose(evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"], values[best])
 
 
+def test_among_equal_iterates_the_first_is_the_best(data):
+    """One row per query: every iterate has the same NDCG."""
+    ranker = RankSVM(solver="tron", early_stopping=True, n_iter_no_change=1).fit(
+        data.X, data.y, qid=data.qid, X_val=data.X, y_val=data.y, qid_val=np.arange(data.n_rows)
+    )
+    assert len(set(ranker.history_["val_ndcg@10"])) == 1
+    assert ranker.best_iteration_ == 0
+    assert not ranker.coef_.any()
+
+
 @pytest.mark.parametrize("spelling", ["qid", "group", "pair", "bare qid", "bare group"])
 def test_validation_data_as_other_libraries_pass_it(data, held_out, spelling):
     sizes = np.bincount(held_out.qid)

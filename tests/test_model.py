@@ -238,3 +238,9 @@ def test_a_model_scores_without_scipy_and_scikit_learn(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[0.5, 1.5]\n"
+
+
+def test_the_order_of_the_summary_does_not_change_the_bytes(tmp_path):
+    for name, training in (("a", {"C": 1.0, "gap": 2.0}), ("b", {"gap": 2.0, "C": 1.0})):
+        LinearModel([1.0], training=training).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
