@@ -601,7 +601,11 @@ std::span<const T> as_span(const std::optional<Vector<T>> &values) {
     return values ? std::span<const T>(values->data(), values->size()) : std::span<const T>();
 }
 
-nb::tuple summarise(const BoundRows &x, std::optional<Vector<double>> weight, int n_threads) {
+using Doubles = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+std::tuple<Doubles, Doubles, Doubles, Doubles> summarise(const BoundRows &x,
+                                                         std::optional<Vector<double>> weight,
+                                                         int n_threads) {
     if (weight && static_cast<std::int64_t>(weight->size()) != n_rows(x.rows))
         throw std::invalid_argument("there must be one weight per row");
     ColumnSummary summary;
@@ -609,9 +613,8 @@ nb::tuple summarise(const BoundRows &x, std::optional<Vector<double>> weight, in
         const nb::gil_scoped_release unlocked;
         summary = summarise_columns(x.rows, as_span(weight), n_threads);
     }
-    return nb::make_tuple(to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
-                          to_numpy(std::move(summary.minimum)),
-                          to_numpy(std::move(summary.maximum)));
+    return {to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
+            to_numpy(std::move(summary.minimum)), to_numpy(std::move(summary.maximum))};
 }
 
 /// The queries must partition the rows: then every entry of the output is written once.
@@ -654,8 +657,9 @@ nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
         x.rows);
 }
 
-nb::tuple concordance(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
-                      Vector<double> scores, Vector<double> weight) {
+std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
+                                               Vector<std::int32_t> levels, Vector<double> scores,
+                                               Vector<double> weight) {
     const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
     check_queries(static_cast<std::int64_t>(levels.size()), bounds, {});
     if (scores.size() != levels.size() || weight.size() != levels.size())
@@ -670,7 +674,7 @@ nb::tuple concordance(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
                                       {scores.data(), scores.size()},
                                       {weight.data(), weight.size()});
     }
-    return nb::make_tuple(result.right, result.wrong, result.tied);
+    return {result.right, result.wrong, result.tied};
 }
 
 void bind_scaling(nb::module_ &m) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -224,3 +225,22 @@ def test_numbers_that_json_cannot_hold_become_null(tmp_path):
     loaded = load_model(tmp_path / "m.json").training
     assert loaded == {"gap": None, "n": 3, "x": 0.5, "b": True}
     assert [type(v) for _, v in sorted(loaded.items())] == [bool, type(None), int, float]
+
+
+def test_a_model_scores_without_scipy_and_scikit_learn(tmp_path):
+    """Serving a model takes NumPy only: the modules are made unimportable."""
+    LinearModel([1.0, 2.0], scaling=Scaling("query")).save(tmp_path / "m.json")
+    code = (
+        "import sys; sys.modules['scipy'] = sys.modules['sklearn'] = None\n"
+        "import linrank\n"
+        f"model = linrank.load_model({str(tmp_path / 'm.json')!r})\n"
+        "print(model.predict([[1.0, 2.0], [3.0, 2.0]], qid=[0, 0]).tolist())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[0.5, 1.5]\n"
+
+
+def test_the_order_of_the_summary_does_not_change_the_bytes(tmp_path):
+    for name, training in (("a", {"C": 1.0, "gap": 2.0}), ("b", {"gap": 2.0, "C": 1.0})):
+        LinearModel([1.0], training=training).save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

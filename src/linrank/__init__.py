@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         NoPairsError,
     )
     from linrank.estimators import RankSVM
-    from linrank.metrics import evaluate
+    from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
     from linrank.ranker import RankerMixin

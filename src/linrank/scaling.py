@@ -104,9 +104,9 @@ class Scaling:
         """The rows that the solver and the scores are to see: a copy for ``query``, else `rows`."""
         if not self.needs_queries:
             return rows
-        entries = _core.scale_queries(
-            rows.core, queries.offsets, queries.order, threads.resolve(n_jobs)
-        )
+        n_threads = threads.resolve(n_jobs)
+        scaled = _core.scale_queries(rows.core, queries.offsets, queries.order, n_threads)
+        entries = np.asarray(scaled)  # of the type of the rows
         if isinstance(rows, CsrRows):
             return replace(rows, values=entries)
         return DenseRows(entries.reshape(rows.shape))

@@ -1,0 +1,145 @@
+// Column summaries, query ranges and weighted concordance against their definitions.
+#include "scaling.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "concordance.hpp"
+
+using namespace linrank;
+
+namespace {
+
+void check(bool holds, const char *what) {
+    if (holds) return;
+    std::fprintf(stderr, "FAILED: %s\n", what);
+    std::exit(1);
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * (1.0 + std::abs(b)); }
+
+/// The same matrix dense and as CSR.
+struct Problem {
+    std::int64_t n_rows, n_columns;
+    std::vector<float> dense, values;
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> offsets{0}, query{0}, order;
+    std::vector<double> weight, scores;
+    std::vector<std::int32_t> levels;
+
+    Problem(std::mt19937 &rng, std::int64_t rows, std::int64_t width)
+        : n_rows(rows), n_columns(width) {
+        for (std::int64_t i = 0; i < n_rows; ++i) {
+            for (std::int64_t j = 0; j < n_columns; ++j) {
+                const float x = rng() % 2 ? 0.0f : static_cast<float>(int(rng() % 17) - 8) / 4.0f;
+                dense.push_back(x);
+                if (x == 0.0f) continue;
+                values.push_back(x);
+                columns.push_back(static_cast<std::int32_t>(j));
+            }
+            offsets.push_back(static_cast<std::int64_t>(values.size()));
+            order.push_back(i);
+            weight.push_back(double(rng() % 4));
+            scores.push_back(double(rng() % 5));
+            levels.push_back(static_cast<std::int32_t>(rng() % 3));
+        }
+        weight[0] = 1.0;
+        while (query.back() < n_rows)
+            query.push_back(std::min<std::int64_t>(n_rows, query.back() + 1 + rng() % 6));
+        std::shuffle(order.begin(), order.end(), rng);
+    }
+
+    std::vector<Rows> storages() const {
+        return {DenseRows<float>{dense.data(), n_columns, n_rows, n_columns},
+                CsrRows<float, std::int32_t>{values.data(), columns.data(), offsets.data(), n_rows,
+                                             n_columns}};
+    }
+    double at(std::int64_t i, std::int64_t j) const { return dense[i * n_columns + j]; }
+};
+
+void test_summary(const Problem &p) {
+    for (const Rows &rows : p.storages()) {
+        const ColumnSummary got = summarise_columns(rows, p.weight, 2);
+        for (std::int64_t j = 0; j < p.n_columns; ++j) {
+            double total = 0, mean = 0, variance = 0, low = INFINITY, high = -INFINITY;
+            for (std::int64_t i = 0; i < p.n_rows; ++i) {
+                total += p.weight[i];
+                mean += p.weight[i] * p.at(i, j);
+                if (p.weight[i] == 0.0) continue;
+                low = std::min(low, p.at(i, j));
+                high = std::max(high, p.at(i, j));
+            }
+            mean /= total;
+            for (std::int64_t i = 0; i < p.n_rows; ++i)
+                variance += p.weight[i] * (p.at(i, j) - mean) * (p.at(i, j) - mean) / total;
+            check(near(got.mean[j], mean), "mean");
+            check(near(got.variance[j], variance), "variance");
+            check(got.minimum[j] == low && got.maximum[j] == high, "range");
+        }
+    }
+}
+
+void test_query_range(const Problem &p) {
+    for (const Rows &rows : p.storages()) {
+        const bool sparse = rows.index() > 1;
+        std::vector<float> out(sparse ? p.values.size() : p.dense.size(), -99.0f);
+        divide_by_query_range<float>(rows, p.query, p.order, out.data(), 2);
+        for (std::size_t q = 0; q + 1 < p.query.size(); ++q)
+            for (std::int64_t j = 0; j < p.n_columns; ++j) {
+                double low = INFINITY, high = -INFINITY;
+                for (std::int64_t t = p.query[q]; t < p.query[q + 1]; ++t) {
+                    low = std::min(low, p.at(p.order[t], j));
+                    high = std::max(high, p.at(p.order[t], j));
+                }
+                for (std::int64_t t = p.query[q]; t < p.query[q + 1]; ++t) {
+                    const std::int64_t i = p.order[t];
+                    std::int64_t at = i * p.n_columns + j;
+                    if (sparse) {
+                        const auto *begin = p.columns.data() + p.offsets[i];
+                        const auto *end = p.columns.data() + p.offsets[i + 1];
+                        const auto *found = std::find(begin, end, static_cast<std::int32_t>(j));
+                        if (found == end) continue;
+                        at = found - p.columns.data();
+                    }
+                    const auto x = high > low ? static_cast<float>(p.at(i, j) / (high - low)) : 0.0f;
+                    check(out[at] == x, "divided by the range of the query");
+                }
+            }
+    }
+}
+
+void test_concordance(const Problem &p) {
+    Concordance truth;
+    for (std::size_t q = 0; q + 1 < p.query.size(); ++q)
+        for (std::int64_t i = p.query[q]; i < p.query[q + 1]; ++i)
+            for (std::int64_t j = p.query[q]; j < p.query[q + 1]; ++j) {
+                if (p.levels[i] <= p.levels[j]) continue;
+                double &sum = p.scores[i] > p.scores[j]   ? truth.right
+                              : p.scores[i] < p.scores[j] ? truth.wrong
+                                                          : truth.tied;
+                sum += p.weight[i] * p.weight[j];
+            }
+    const Concordance got = weighted_concordance(p.query, p.levels, p.scores, p.weight);
+    check(near(got.right, truth.right), "weight of the pairs in the right order");
+    check(near(got.wrong, truth.wrong), "weight of the pairs in the wrong order");
+    check(near(got.tied, truth.tied), "weight of the tied pairs");
+}
+
+}  // namespace
+
+int main() {
+    std::mt19937 rng(20261115);
+    for (int round = 0; round < 200; ++round) {
+        const Problem problem(rng, 1 + rng() % 40, 1 + rng() % 7);
+        test_summary(problem);
+        test_query_range(problem);
+        test_concordance(problem);
+    }
+    const Problem chunked(rng, 3000, 3);  // more than one chunk of rows
+    test_summary(chunked);
+    return 0;
+}

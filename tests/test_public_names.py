@@ -1,0 +1,31 @@
+"""The names of the package: all there, found by dir(), imported on first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import linrank
+
+
+@pytest.mark.parametrize("name", linrank.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(linrank, name).__name__ == name
+    assert name in dir(linrank)
+
+
+def test_the_table_of_names_is_complete():
+    assert sorted(linrank._HOME) == sorted(linrank.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'linrank' has no attribute 'RankSVN'"):
+        linrank.RankSVN  # noqa: B018
+
+
+def test_importing_linrank_is_light():
+    code = "import linrank, sys; print(*{m.split('.')[0] for m in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"numpy", "scipy", "sklearn"} & set(run.stdout.split()) == set()
