@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": MODEL | {"metrics"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL | {"metrics", "plots", "datasets"},
+    "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
