@@ -9,11 +9,18 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "cholesky.hpp"
+#include "hessian.hpp"
+#include "pair_sweep.hpp"
+#include "products.hpp"
 #include "rows.hpp"
+#include "selection_tree.hpp"
+#include "simd.hpp"
 
 namespace nb = nanobind;
 using namespace linrank;
@@ -94,7 +101,218 @@ void bind_reader(nb::module_ &) {}
 
 // ---- pairs: sweeps, products, Hessians --------------------------------------------------------
 
-void bind_pairs(nb::module_ &) {}
+template <class T>
+std::span<const T> span_of(const Vector<T> &a) { return {a.data(), a.shape(0)}; }
+template <class T>
+std::span<const T> span_of(const std::optional<Vector<T>> &a) {
+    return a ? span_of(*a) : std::span<const T>();
+}
+
+void require_length(std::size_t got, std::int64_t expected, const char *name) {
+    if (std::int64_t(got) != expected)
+        throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
+                                    ", expected " + std::to_string(expected));
+}
+
+/// An order must name rows of the matrix: kernels index with it unchecked.
+Order order_of(const BoundRows &rows, const std::optional<Vector<std::int64_t>> &order) {
+    const Order o = span_of(order);
+    for (const std::int64_t i : o)
+        if (i < 0 || i >= n_rows(rows.rows)) throw std::invalid_argument("order is out of range");
+    return o;
+}
+
+/// Positions of the matrix in the order given.
+std::int64_t n_positions(const BoundRows &rows, const Order &order) {
+    return order.empty() ? n_rows(rows.rows) : std::int64_t(order.size());
+}
+
+struct BoundProblem {
+    PairProblem problem;
+    nb::object keep_alive;
+};
+
+BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
+                          Vector<std::int32_t> n_levels, std::optional<Vector<double>> row_weight,
+                          std::optional<Vector<double>> query_weight) {
+    if (offsets.shape(0) == 0 || offsets(0) != 0) throw std::invalid_argument("offsets start at 0");
+    const std::int64_t n_queries = std::int64_t(offsets.shape(0)) - 1;
+    const std::int64_t n = offsets(std::size_t(n_queries));
+    require_length(levels.shape(0), n, "levels");
+    require_length(n_levels.shape(0), n_queries, "n_levels");
+    if (row_weight) require_length(row_weight->shape(0), n, "row_weight");
+    if (query_weight) require_length(query_weight->shape(0), n_queries, "query_weight");
+    for (std::int64_t q = 0; q < n_queries; ++q) {
+        if (offsets(std::size_t(q)) > offsets(std::size_t(q + 1)))
+            throw std::invalid_argument("offsets decrease");
+        if (offsets(std::size_t(q + 1)) - offsets(std::size_t(q)) > INT32_MAX)
+            throw std::invalid_argument("a query has more than 2^31 - 1 rows");
+        for (std::int64_t i = offsets(std::size_t(q)); i < offsets(std::size_t(q + 1)); ++i)
+            if (levels(std::size_t(i)) < 0 || levels(std::size_t(i)) >= n_levels(std::size_t(q)))
+                throw std::invalid_argument("a level is out of range");
+    }
+    return {{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
+             span_of(query_weight)},
+            nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+}
+
+struct BoundPoint {
+    std::shared_ptr<PairPoint> point;
+    nb::object problem;  // the arrays that the point looks at
+};
+
+struct BoundTreePoint {
+    std::shared_ptr<SelectionTreePoint> point;
+    nb::object problem;
+};
+
+template <class Point, class... Arguments>
+std::shared_ptr<Point> point_at(const BoundProblem &problem, const Vector<double> &z,
+                                Arguments... arguments) {
+    require_length(z.shape(0), problem.problem.n_rows(), "z");
+    const nb::gil_scoped_release release;
+    return std::make_shared<Point>(problem.problem, span_of(z), arguments...);
+}
+
+/// A NumPy view of the gradient that keeps its point alive.
+template <class Bound>
+nb::ndarray<nb::numpy, const double, nb::ndim<1>> gradient_of(nb::handle_t<Bound> self) {
+    const auto &gradient = nb::cast<const Bound &>(self).point->gradient;
+    return {gradient.data(), {gradient.size()}, self};
+}
+
+template <class Bound>
+void bind_point(nb::class_<Bound> &c) {
+    c.def_prop_ro("value", [](const Bound &p) { return p.point->value; })
+        .def_prop_ro("sum_of_slacks", [](const Bound &p) { return p.point->sum_of_slacks; })
+        .def_prop_ro("n_violations", [](const Bound &p) { return p.point->n_violations; })
+        .def_prop_ro("gradient", &gradient_of<Bound>);
+}
+
+void bind_pairs(nb::module_ &m) {
+    nb::class_<BoundProblem>(m, "PairProblem", "Queries, levels and weights of a pair loss.");
+    m.def("pair_problem", &pair_problem, nb::arg("offsets").noconvert(),
+          nb::arg("levels").noconvert(), nb::arg("n_levels").noconvert(),
+          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none());
+
+    auto point = nb::class_<BoundPoint>(m, "PairPoint", "Squared-hinge pair loss at given scores.");
+    bind_point(point);
+    point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
+        require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        {
+            const nb::gil_scoped_release release;
+            p.point->multiply(span_of(v), out, n_threads);
+        }
+        return to_numpy(std::move(out));
+    }, nb::arg("v").noconvert(), nb::arg("n_threads"));
+    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z, int n_threads) {
+        return BoundPoint{point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, n_threads),
+                          nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("n_threads"));
+
+    auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
+                                           "The same loss by Lee and Lin's selection trees.");
+    bind_point(tree);
+    tree.def("multiply", [](const BoundTreePoint &p, Vector<double> v) {
+        require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        {
+            const nb::gil_scoped_release release;
+            p.point->multiply(span_of(v), out);
+        }
+        return to_numpy(std::move(out));
+    }, nb::arg("v").noconvert());
+    m.def("selection_tree_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z) {
+        return BoundTreePoint{
+            point_at<SelectionTreePoint>(nb::cast<const BoundProblem &>(problem), z),
+            nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("z").noconvert());
+}
+
+using OptionalOrder = std::optional<Vector<std::int64_t>>;
+
+void bind_products(nb::module_ &m) {
+    m.def("scores", [](const BoundRows &rows, Vector<double> w, OptionalOrder order, int n_threads) {
+        require_length(w.shape(0), n_columns(rows.rows), "w");
+        const Order o = order_of(rows, order);
+        std::vector<double> out(static_cast<std::size_t>(n_positions(rows, o)));
+        {
+            const nb::gil_scoped_release release;
+            multiply(rows.rows, o, span_of(w), out, n_threads);
+        }
+        return to_numpy(std::move(out));
+    }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
+       nb::arg("n_threads"), "X w, by position.");
+    m.def("gradient", [](const BoundRows &rows, Vector<double> r, OptionalOrder order, int n_threads) {
+        const Order o = order_of(rows, order);
+        require_length(r.shape(0), n_positions(rows, o), "r");
+        std::vector<double> out(static_cast<std::size_t>(n_columns(rows.rows)));
+        {
+            const nb::gil_scoped_release release;
+            multiply_transposed(rows.rows, o, span_of(r), out, n_threads);
+        }
+        return to_numpy(std::move(out));
+    }, nb::arg("rows"), nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),
+       nb::arg("n_threads"), "Transposed X times r, r by position.");
+}
+
+void bind_hessian(nb::module_ &m) {
+    const auto check = [](const BoundRows &rows, const Order &order, const BoundPoint &point) {
+        require_length(point.point->gradient.size(), n_positions(rows, order), "the point");
+    };
+    m.def("hessian_product", [check](const BoundRows &rows, OptionalOrder order,
+                                     const BoundPoint &point, Vector<double> v, int n_threads) {
+        const Order o = order_of(rows, order);
+        check(rows, o, point);
+        require_length(v.shape(0), n_columns(rows.rows), "v");
+        std::vector<double> out(v.shape(0)), image(point.point->gradient.size());
+        {
+            const nb::gil_scoped_release release;
+            hessian_product(rows.rows, o, *point.point, span_of(v), out, image, n_threads);
+        }
+        return std::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(image)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"),
+       nb::arg("v").noconvert(), nb::arg("n_threads"), "(H v, X v) in one pass over the rows.");
+    const auto dense = [check](const BoundRows &rows, const OptionalOrder &order,
+                               const BoundPoint &point, int n_threads, auto function) {
+        const Order o = order_of(rows, order);
+        check(rows, o, point);
+        const nb::gil_scoped_release release;
+        return function(rows.rows, o, *point.point, n_threads);
+    };
+    m.def("hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,
+                                    const BoundPoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, hessian_matrix));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "H in full, flattened.");
+    m.def("hessian_diagonal", [dense](const BoundRows &rows, OptionalOrder order,
+                                      const BoundPoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, hessian_diagonal));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "An estimate of the diagonal of H.");
+    m.def("cholesky_factor", [](Vector<double> matrix, std::int64_t n) {
+        require_length(matrix.shape(0), n * n, "matrix");
+        std::vector<double> factor(matrix.data(), matrix.data() + matrix.shape(0));
+        bool is_definite;
+        {
+            const nb::gil_scoped_release release;
+            is_definite = cholesky_factor(factor, n);
+        }
+        return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
+    }, nb::arg("matrix").noconvert(), nb::arg("n"), "The factor, or None if not positive definite.");
+    m.def("cholesky_solve", [](Vector<double> factor, std::int64_t n, Vector<double> b) {
+        require_length(factor.shape(0), n * n, "factor");
+        require_length(b.shape(0), n, "b");
+        std::vector<double> x(b.data(), b.data() + b.shape(0));
+        {
+            const nb::gil_scoped_release release;
+            cholesky_solve(span_of(factor), n, x);
+        }
+        return to_numpy(std::move(x));
+    }, nb::arg("factor").noconvert(), nb::arg("n"), nb::arg("b").noconvert());
+    m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
+}
 
 // ---- metrics ----------------------------------------------------------------------------------
 
@@ -108,5 +326,7 @@ NB_MODULE(_core, m) {
     bind_queries(m);
     bind_reader(m);
     bind_pairs(m);
+    bind_products(m);
+    bind_hessian(m);
     bind_metrics(m);
 }

@@ -1,0 +1,292 @@
+#include "hessian.hpp"
+
+#include <algorithm>
+
+#include "parallel.hpp"
+#include "row_range.hpp"
+
+namespace linrank {
+namespace {
+
+/// Totals in the fast type, poured into a total in double before their rounding counts.
+template <class T>
+class Accumulator {
+public:
+    explicit Accumulator(std::size_t n) : total_(n, 0.0) {
+        if constexpr (!std::is_same_v<T, double>) fast_.assign(n, T(0));
+    }
+    T *open() {
+        if constexpr (std::is_same_v<T, double>) return total_.data();
+        else return fast_.data();
+    }
+    void close(std::int64_t n_rows) {
+        if constexpr (!std::is_same_v<T, double>)
+            if ((pending_ += n_rows) >= 256) pour();
+    }
+    std::vector<double> take() {
+        if constexpr (!std::is_same_v<T, double>) pour();
+        return std::move(total_);
+    }
+
+private:
+    void pour() {
+        for (std::size_t c = 0; c < total_.size(); ++c) {
+            total_[c] += double(fast_[c]);
+            fast_[c] = T(0);
+        }
+        pending_ = 0;
+    }
+    std::vector<double> total_;
+    std::vector<T> fast_;
+    std::int64_t pending_ = 0;
+};
+
+template <class Storage>
+std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point,
+                                  const Chunk &chunk, const typename FastSum<Storage>::type *v,
+                                  std::span<double> image) {
+    const PairProblem &problem = point.problem();
+    Accumulator<typename FastSum<Storage>::type> total(std::size_t(storage.n_columns));
+    SweepScratch scratch;
+    std::vector<double> u;
+    for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
+        if (!problem.has_pairs(q)) continue;
+        const std::int64_t begin = problem.begin(q), n = problem.length(q);
+        const RowRange<Storage> rows(storage, order, begin, n);
+        double *z = image.data() + begin;
+        u.resize(std::size_t(n));
+        rows.dot_fast(v, z);
+        point.multiply(q, z, u.data(), scratch);
+        rows.add_fast(u.data(), total.open());
+        total.close(n);
+    }
+    return total.take();
+}
+
+/// A long query does not fit any cache: two passes, each shared by the threads.
+template <class Storage>
+std::vector<double> long_product(const Storage &storage, Order order, const PairPoint &point,
+                                 std::int64_t q, std::span<const double> v, std::span<double> image,
+                                 std::int64_t n_parts, int n_threads) {
+    const std::int64_t begin = point.problem().begin(q), n = point.problem().length(q);
+    std::vector<double> u(static_cast<std::size_t>(n));
+    const auto part = [&](std::int64_t k) {
+        const std::int64_t first = n * k / n_parts, last = n * (k + 1) / n_parts;
+        return std::pair(first, RowRange<Storage>(storage, order, begin + first, last - first));
+    };
+    parallel_for(n_parts, n_threads, [&](std::int64_t k) {
+        const auto [first, rows] = part(k);
+        rows.dot(v.data(), image.data() + begin + first);
+    });
+    point.multiply_long(q, image.data() + begin, u.data(), n_threads);
+    std::vector<std::vector<double>> totals(static_cast<std::size_t>(n_parts));
+    parallel_for(n_parts, n_threads, [&](std::int64_t k) {
+        const auto [first, rows] = part(k);
+        totals[std::size_t(k)].assign(v.size(), 0.0);
+        rows.add(u.data() + first, totals[std::size_t(k)].data());
+    });
+    std::vector<double> out(v.size());
+    reduce(totals, out, n_threads);
+    return out;
+}
+
+}  // namespace
+
+void hessian_product(const Rows &rows, Order order, const PairPoint &point,
+                     std::span<const double> v, std::span<double> out, std::span<double> image,
+                     int n_threads) {
+    const std::int64_t n_parts = n_accumulators(rows);
+    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_parts);
+    std::vector<std::vector<double>> totals(chunks.size());
+    std::fill(image.begin(), image.end(), 0.0);
+    std::visit([&]<class Storage>(const Storage &storage) {
+        const std::vector<typename FastSum<Storage>::type> fast_v(v.begin(), v.end());
+        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
+            const Chunk &chunk = chunks[std::size_t(k)];
+            if (chunk.is_long) return;
+            totals[std::size_t(k)] =
+                chunk_product(storage, order, point, chunk, fast_v.data(), image);
+        });
+        for (std::size_t k = 0; k < chunks.size(); ++k)
+            if (chunks[k].is_long)
+                totals[k] = long_product(storage, order, point, chunks[k].first, v, image, n_parts,
+                                         n_threads);
+    }, rows);
+    reduce(totals, out, n_threads);
+}
+
+namespace {
+
+/// Σ_{i} c_i u_i x_i x_iᵀ over pairs, one query at a time, gathered in blocks for add_cross_product.
+///
+/// With d_i the degree of row i and γ_i = Σ u_j x_j over the violators above it, the Laplacian of the
+/// violated pairs gives XᵀAᵀAX = G + Gᵀ for G = Σ_i x_i (½ d_i x_i - c u_i γ_i)ᵀ: one side of the sweep
+/// is enough. Rows are centred per query, which changes nothing and saves float32 from large offsets.
+template <class Storage>
+class GramAccumulator {
+public:
+    explicit GramAccumulator(const Storage &storage)
+        : n_(storage.n_columns), padded_((n_ + 15) / 16 * 16), product(std::size_t(padded_ * padded_)),
+          storage_(storage), x_(std::size_t(padded_)), a_(std::size_t(block_rows * padded_)),
+          b_(std::size_t(block_rows * padded_)), row_(std::size_t(n_)), mean_(std::size_t(n_)) {}
+
+    void add(Order order, const PairPoint &point, std::int64_t q) {
+        const PairProblem &problem = point.problem();
+        const std::int64_t begin = problem.begin(q), n = problem.length(q);
+        const RowRange<Storage> rows(storage_, order, begin, n);
+        centre(rows, n);
+        const Windows w = point.windows(q);
+        const std::int32_t *rank = point.order(q);
+        tree_.assign(std::size_t((w.n_levels + 1) * padded_), 0.0f);
+        std::int64_t inserted = 0;
+        for (std::int64_t t = 0; t < n; ++t) {
+            for (; inserted < w.upto[t]; ++inserted)
+                // Nothing lies below level 0: its rows are nobody's violators from above.
+                if (w.level[inserted] > 0) {
+                    unpack(rows, rank[inserted], x_.data());
+                    insert(w.n_levels - 1 - w.level[inserted],
+                           float(problem.u(begin + rank[inserted])), w.n_levels);
+                }
+            const double degree = point.degree(q)[t];
+            if (degree == 0.0) continue;
+            float *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            unpack(rows, rank[t], a);
+            std::fill(b, b + padded_, 0.0f);
+            kernels().axpy_f32(padded_, float(0.5 * degree), a, b);
+            subtract_prefix(w.n_levels - 1 - w.level[t],
+                            float(-problem.c(q) * problem.u(begin + rank[t])), b);
+            if (++filled_ == block_rows) flush();
+        }
+    }
+
+    void flush() {
+        kernels().add_cross_product(filled_, padded_, a_.data(), b_.data(), product.data());
+        filled_ = 0;
+    }
+
+private:
+    static constexpr std::int64_t block_rows = 96;
+    std::int64_t n_, padded_;
+
+public:
+    std::vector<double> product;  // G, padded
+
+private:
+    void centre(const RowRange<Storage> &rows, std::int64_t n) {
+        std::fill(mean_.begin(), mean_.end(), 0.0);
+        weights_.assign(std::size_t(n), 1.0 / double(n));
+        rows.add(weights_.data(), mean_.data());
+    }
+    void unpack(const RowRange<Storage> &rows, std::int64_t i, float *out) {
+        rows.unpack(i, row_.data());
+        for (std::int64_t c = 0; c < n_; ++c)
+            out[c] = float(double(row_[std::size_t(c)]) - mean_[std::size_t(c)]);
+        std::fill(out + n_, out + padded_, 0.0f);
+    }
+    // A Fenwick tree of vectors over the levels from the top: node m holds the last (m & -m) of the
+    // first m levels.
+    void insert(std::int32_t slot, float u, std::int32_t n_levels) {
+        for (std::int32_t m = slot + 1; m <= n_levels; m += m & -m)
+            kernels().axpy_f32(padded_, u, x_.data(), tree_.data() + m * padded_);
+    }
+    void subtract_prefix(std::int32_t slot, float factor, float *b) {
+        for (std::int32_t m = slot; m > 0; m -= m & -m)
+            kernels().axpy_f32(padded_, factor, tree_.data() + m * padded_, b);
+    }
+
+    Storage storage_;
+    std::vector<float> x_, a_, b_, tree_;
+    std::vector<typename Storage::value_type> row_;
+    std::vector<double> mean_, weights_;
+    std::int64_t filled_ = 0;
+};
+
+}  // namespace
+
+std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
+                                   int n_threads) {
+    const std::int64_t n = n_columns(rows), padded = (n + 15) / 16 * 16;
+    const std::int64_t n_parts = std::clamp<std::int64_t>(
+        (std::int64_t(64) << 20) / (8 * std::max<std::int64_t>(1, padded * padded)), 2, 16);
+    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_parts);
+    std::vector<std::vector<double>> parts(chunks.size());
+    std::visit([&]<class Storage>(const Storage &storage) {
+        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
+            GramAccumulator<Storage> gram(storage);
+            for (std::int64_t q = chunks[std::size_t(k)].first; q < chunks[std::size_t(k)].last; ++q)
+                if (point.problem().has_pairs(q)) gram.add(order, point, q);
+            gram.flush();
+            parts[std::size_t(k)] = std::move(gram.product);
+        });
+    }, rows);
+    std::vector<double> sum(std::size_t(padded * padded)), out(std::size_t(n * n));
+    reduce(parts, sum, n_threads);
+    for (std::int64_t r = 0; r < n; ++r)
+        for (std::int64_t c = 0; c < n; ++c)
+            out[std::size_t(r * n + c)] = 2.0 * (sum[std::size_t(r * padded + c)] +
+                                                 sum[std::size_t(c * padded + r)]);
+    return out;
+}
+
+namespace {
+
+/// Calls visit(column, value) for the entries of position t that are stored.
+template <class Value, class Visit>
+void for_each_entry(const RowRange<DenseRows<Value>> &rows, std::int64_t t, const Visit &visit) {
+    for (std::int64_t c = 0; c < rows.block.n_columns; ++c) visit(c, double(rows.block.row(t)[c]));
+}
+template <class Value, class Index, class Visit>
+void for_each_entry(const RowRange<CsrRows<Value, Index>> &rows, std::int64_t t, const Visit &visit) {
+    const std::int64_t i = rows.row(t);
+    for (std::int64_t k = rows.rows.offsets[i]; k < rows.rows.offsets[i + 1]; ++k)
+        visit(std::int64_t(rows.rows.columns[k]), double(rows.rows.values[k]));
+}
+
+template <class Storage>
+std::vector<double> chunk_diagonal(const Storage &storage, Order order, const PairPoint &point,
+                                   const Chunk &chunk) {
+    const PairProblem &problem = point.problem();
+    std::vector<double> out(std::size_t(storage.n_columns)), first_moment(out.size());
+    std::vector<std::int64_t> touched;
+    for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
+        if (!problem.has_pairs(q)) continue;
+        const RowRange<Storage> rows(storage, order, problem.begin(q), problem.length(q));
+        double total_degree = 0;
+        for (std::int64_t t = 0; t < problem.length(q); ++t) {
+            const double degree = point.degree(q)[t];
+            if (degree == 0.0) continue;
+            total_degree += degree;
+            for_each_entry(rows, point.order(q)[t], [&](std::int64_t c, double x) {
+                if (first_moment[std::size_t(c)] == 0.0) touched.push_back(c);
+                first_moment[std::size_t(c)] += degree * x;
+                out[std::size_t(c)] += 2.0 * degree * x * x;
+            });
+        }
+        for (const std::int64_t c : touched) {
+            double &moment = first_moment[std::size_t(c)];
+            out[std::size_t(c)] -= 2.0 * moment * moment / total_degree;
+            moment = 0.0;
+        }
+        touched.clear();
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PairPoint &point,
+                                     int n_threads) {
+    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_accumulators(rows));
+    std::vector<std::vector<double>> parts(chunks.size());
+    std::visit([&]<class Storage>(const Storage &storage) {
+        parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
+            parts[std::size_t(k)] = chunk_diagonal(storage, order, point, chunks[std::size_t(k)]);
+        });
+    }, rows);
+    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
+    reduce(parts, out, n_threads);
+    for (double &d : out) d = std::max(d, 0.0);
+    return out;
+}
+
+}  // namespace linrank

@@ -1,0 +1,102 @@
+#include "level_sums.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "parallel.hpp"
+#include "radix_tree.hpp"
+
+namespace linrank {
+namespace {
+
+/// A table of 8 doubles a row leaves the second-level cache beyond this length.
+constexpr std::int32_t longest_table = 4096;
+
+/// Fills a tree from the sum of each level; sums_beyond = true for RadixTree lookups "above".
+void build_tree(const RadixTree &layout, const double *level_totals, std::int64_t n_levels,
+                bool sums_beyond, double *tree) {
+    std::fill(tree, tree + layout.size, 0.0);
+    std::vector<double> totals(level_totals, level_totals + n_levels), parents;
+    for (int depth = 0; depth < layout.depth; ++depth) {
+        const std::int64_t n_nodes = (std::int64_t(totals.size()) + 15) / 16;
+        totals.resize(std::size_t(16 * n_nodes), 0.0);
+        parents.assign(std::size_t(n_nodes), 0.0);
+        for (std::int64_t node = 0; node < n_nodes; ++node) {
+            const double *in = totals.data() + 16 * node;
+            double *out = tree + layout.start[depth] + 16 * node;
+            double running = 0;
+            for (int step = 0; step < 16; ++step) {
+                const int digit = sums_beyond ? 15 - step : step;
+                out[digit] = running;
+                running += in[digit];
+            }
+            parents[std::size_t(node)] = running;
+        }
+        totals.swap(parents);
+    }
+}
+
+}  // namespace
+
+void level_sums(const Windows &q, const double *v, double *above, double *below,
+                SweepScratch &scratch) {
+    const Kernels &kernel = kernels();
+    if (q.n_levels <= prefix_table_levels && q.n <= longest_table) {
+        scratch.table.resize(8 * (std::size_t(q.n) + 1));
+        kernel.prefix_table(q, v, above, below, scratch.table.data());
+        return;
+    }
+    const RadixTree layout(q.n_levels);
+    scratch.tree.assign(std::size_t(layout.size), 0.0);
+    kernel.radix_above(q, v, 0, q.n, scratch.tree.data(), above);
+    scratch.tree.assign(std::size_t(layout.size), 0.0);
+    kernel.radix_below(q, v, 0, q.n, scratch.tree.data(), below);
+}
+
+// The score axis is cut into pieces. What a piece finds in its tree when it starts are the level
+// totals of the rows inserted before it: per-piece totals, then a scan over the pieces.
+void level_sums_parallel(const Windows &q, const double *v, double *above, double *below,
+                         int n_threads) {
+    const std::int64_t n = q.n, k = q.n_levels;
+    // The totals take pieces × levels numbers: at most two per row, whatever the labels.
+    const std::int64_t n_pieces = std::clamp<std::int64_t>(2 * n / k, 1, 16);
+    const RadixTree layout(k);
+    const auto cut = [&](std::int64_t p) { return n * p / n_pieces; };
+    const auto upto = [&](std::int64_t t) { return t == 0 ? 0 : std::int64_t(q.upto[t - 1]); };
+    const auto from = [&](std::int64_t t) { return t == n ? n : std::int64_t(q.from[t]); };
+    std::vector<double> before(std::size_t(n_pieces * k)), after(std::size_t(n_pieces * k));
+
+    parallel_for(2 * n_pieces, n_threads, [&](std::int64_t task) {
+        const std::int64_t p = task / 2;
+        const bool is_above = task % 2 == 0;
+        double *totals = (is_above ? before.data() : after.data()) + p * k;
+        const std::int64_t first = is_above ? upto(cut(p)) : from(cut(p));
+        const std::int64_t last = is_above ? upto(cut(p + 1)) : from(cut(p + 1));
+        for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += v[t];
+    });
+    // Exclusive scans: piece p starts with everything inserted by the pieces before (or after) it.
+    const std::int64_t stripe = (k + 15) / 16;
+    parallel_for(16, n_threads, [&](std::int64_t s) {
+        for (std::int64_t r = s * stripe; r < std::min(k, (s + 1) * stripe); ++r) {
+            double running = 0;
+            for (std::int64_t p = 0; p < n_pieces; ++p)
+                running += std::exchange(before[std::size_t(p * k + r)], running);
+            running = 0;
+            for (std::int64_t p = n_pieces; p-- > 0;)
+                running += std::exchange(after[std::size_t(p * k + r)], running);
+        }
+    });
+    parallel_for(2 * n_pieces, n_threads, [&](std::int64_t task) {
+        const std::int64_t p = task / 2;
+        std::vector<double> tree(std::size_t(layout.size));
+        if (task % 2 == 0) {
+            build_tree(layout, before.data() + p * k, k, true, tree.data());
+            kernels().radix_above(q, v, cut(p), cut(p + 1), tree.data(), above);
+        } else {
+            build_tree(layout, after.data() + p * k, k, false, tree.data());
+            kernels().radix_below(q, v, cut(p), cut(p + 1), tree.data(), below);
+        }
+    });
+}
+
+}  // namespace linrank

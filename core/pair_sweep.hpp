@@ -1,0 +1,90 @@
+// Squared-hinge loss over all pairs of all queries: value, gradient and curvature in the scores.
+//
+//   L(z) = Σ_q c_q Σ_{(i,j): level_i > level_j} u_i u_j max(0, 1 - z_i + z_j)²
+//
+// in O(n log n) per point and O(n log_16 k) per product, never by listing pairs.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace linrank {
+
+/// The labels' side of the loss. Everything is by position: query q is offsets[q]..offsets[q+1].
+struct PairProblem {
+    std::span<const std::int64_t> offsets;
+    std::span<const std::int32_t> levels;
+    std::span<const std::int32_t> n_levels;
+    std::span<const double> row_weight;    // u, or empty for ones
+    std::span<const double> query_weight;  // c, or empty for ones
+
+    std::int64_t n_rows() const { return offsets.back(); }
+    std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
+    std::int64_t begin(std::int64_t q) const { return offsets[std::size_t(q)]; }
+    std::int64_t length(std::int64_t q) const { return begin(q + 1) - begin(q); }
+    bool has_pairs(std::int64_t q) const { return n_levels[std::size_t(q)] > 1; }
+    double u(std::int64_t i) const { return row_weight.empty() ? 1.0 : row_weight[std::size_t(i)]; }
+    double c(std::int64_t q) const {
+        return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
+    }
+};
+
+/// From this length on a query is cut into pieces that threads share.
+inline constexpr std::int64_t long_query = 1 << 17;
+
+/// Consecutive queries [first, last), all shorter than long_query, or a single long one.
+struct Chunk {
+    std::int64_t first, last;
+    bool is_long;
+};
+
+/// A partition of the queries that depends on nothing but their lengths: the unit of work of threads
+/// and of reduction, so results do not depend on the number of threads.
+std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
+
+/// Scratch of one thread for the queries of a chunk.
+struct SweepScratch {
+    std::vector<double> table, tree, above, below, v, s;
+};
+
+/// The loss at one vector of scores.
+class PairPoint {
+public:
+    PairPoint(const PairProblem &problem, std::span<const double> z, int n_threads);
+
+    double value = 0;         // L
+    double sum_of_slacks = 0; // Σ c u u max(0, 1 - z_i + z_j)
+    double n_violations = 0;  // Σ c u u over violated pairs
+    std::vector<double> gradient;
+
+    /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
+    void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
+    /// The same for a long query, by all threads.
+    void multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const;
+    /// out = ∇²L(z)·v for all rows.
+    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+
+    Windows windows(std::int64_t q) const;
+    /// Row (within the query) that stands at each place of the ascending order of scores.
+    const std::int32_t *order(std::int64_t q) const { return order_.data() + problem_.begin(q); }
+    /// c u_i Σ_{violating j} u_j, in ascending order of scores.
+    const double *degree(std::int64_t q) const { return degree_.data() + problem_.begin(q); }
+    const PairProblem &problem() const { return problem_; }
+
+private:
+    struct Sums { double value = 0, slacks = 0, violations = 0; };
+    void find_windows(std::int64_t q, const double *s);
+    Sums evaluate(std::int64_t q, std::span<const double> z, SweepScratch &scratch);
+    Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
+    Sums finish(std::int64_t q, const double *s, const double *counts_above,
+                const double *counts_below, const double *sums_above, const double *sums_below);
+
+    PairProblem problem_;
+    std::vector<std::int32_t> order_, level_, upto_, from_;
+    std::vector<double> degree_;
+};
+
+}  // namespace linrank

@@ -1,0 +1,71 @@
+#include "products.hpp"
+
+#include <algorithm>
+
+#include "parallel.hpp"
+#include "row_range.hpp"
+
+namespace linrank {
+namespace {
+
+std::int64_t n_positions(const Rows &rows, Order order) {
+    return order.empty() ? n_rows(rows) : std::int64_t(order.size());
+}
+
+std::int64_t n_bytes(const Rows &rows) {
+    return std::visit([]<class Storage>(const Storage &r) -> std::int64_t {
+        using Value = typename Storage::value_type;
+        if constexpr (requires { r.offsets; })
+            return r.offsets[r.n_rows] * std::int64_t(sizeof(Value) + sizeof(*r.columns));
+        else
+            return r.n_rows * r.n_columns * std::int64_t(sizeof(Value));
+    }, rows);
+}
+
+}  // namespace
+
+std::int64_t n_accumulators(const Rows &rows) {
+    const std::int64_t one = 8 * std::max<std::int64_t>(1, n_columns(rows));
+    return std::clamp<std::int64_t>(((std::int64_t(8) << 20) + n_bytes(rows) / 16) / one, 4, 64);
+}
+
+void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads) {
+    const std::int64_t n = std::int64_t(out.size());
+    const std::int64_t n_tasks = n > 65536 ? 16 : 1;
+    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        std::fill(out.begin() + first, out.begin() + last, 0.0);
+        for (const auto &part : parts)
+            if (!part.empty())
+                for (std::int64_t c = first; c < last; ++c) out[std::size_t(c)] += part[std::size_t(c)];
+    });
+}
+
+void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
+              int n_threads) {
+    const std::int64_t n = n_positions(rows, order), n_tasks = std::clamp<std::int64_t>(n / 512, 1, 64);
+    std::visit([&]<class Storage>(const Storage &storage) {
+        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+            RowRange<Storage>(storage, order, first, last - first).dot(w.data(), out.data() + first);
+        });
+    }, rows);
+}
+
+void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
+                         std::span<double> out, int n_threads) {
+    const std::int64_t n = n_positions(rows, order);
+    const std::int64_t n_tasks = std::clamp<std::int64_t>(n / 512, 1, n_accumulators(rows));
+    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_tasks));
+    std::visit([&]<class Storage>(const Storage &storage) {
+        parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+            const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+            auto &part = parts[std::size_t(task)];
+            part.assign(out.size(), 0.0);
+            RowRange<Storage>(storage, order, first, last - first).add(r.data() + first, part.data());
+        });
+    }, rows);
+    reduce(parts, out, n_threads);
+}
+
+}  // namespace linrank

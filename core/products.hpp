@@ -1,0 +1,34 @@
+// z = X w and g = Xᵀ r for rows taken in the order of their positions.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace linrank {
+
+/// Position t is row order[t] of the matrix; an empty order means position = row.
+using Order = std::span<const std::int64_t>;
+
+/// out[t] = x_{row(t)}·w, sums in double.
+void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,
+              int n_threads);
+
+/// out = Σ_t r[t] x_{row(t)}, sums in double; the same bits for any number of threads.
+void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
+                         std::span<double> out, int n_threads);
+
+/// How many accumulators of n_columns numbers a reduction may use: enough to share the work, never
+/// much memory beside the matrix. Depends on the data only.
+std::int64_t n_accumulators(const Rows &rows);
+
+/// out[c] = Σ_k parts[k][c], in order of k.
+void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
+
+/// The rows of positions [first, first + n) with the four operations that kernels are made of. `w` and
+/// `total` are in double; the fast forms, for Hessian products, work in the precision of the data.
+template <class Storage>
+struct RowRange;
+
+}  // namespace linrank

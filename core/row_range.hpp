@@ -1,0 +1,88 @@
+// A range of positions of a matrix, dense or CSR, behind one set of operations.
+#pragma once
+#include <type_traits>
+#include <vector>
+
+#include "products.hpp"
+#include "simd.hpp"
+
+namespace linrank {
+
+template <class Value>
+struct RowRange<DenseRows<Value>> {
+    DenseBlock<Value> block;
+
+    RowRange(const DenseRows<Value> &rows, Order order, std::int64_t first, std::int64_t n)
+        : block{rows.values, rows.stride, rows.n_columns,
+                order.empty() ? nullptr : order.data() + first, first, n} {}
+
+    void dot(const double *w, double *out) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().dot_f32_exact(block, w, out);
+        else kernels().dot_f64(block, w, out);
+    }
+    void add(const double *a, double *total) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().add_f32_exact(block, a, total);
+        else kernels().add_f64(block, a, total);
+    }
+    // In the precision of the data: w and total are arrays of Value.
+    void dot_fast(const Value *w, double *out) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().dot_f32(block, w, out);
+        else kernels().dot_f64(block, w, out);
+    }
+    void add_fast(const double *a, Value *total) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().add_f32(block, a, total);
+        else kernels().add_f64(block, a, total);
+    }
+    /// out = row t, in full.
+    template <class T>
+    void unpack(std::int64_t t, T *out) const {
+        const Value *x = block.row(t);
+        for (std::int64_t c = 0; c < block.n_columns; ++c) out[c] = T(x[c]);
+    }
+};
+
+template <class Value, class Index>
+struct RowRange<CsrRows<Value, Index>> {
+    CsrRows<Value, Index> rows;
+    const std::int64_t *index;
+    std::int64_t first, n_rows;
+
+    RowRange(const CsrRows<Value, Index> &r, Order order, std::int64_t begin, std::int64_t n)
+        : rows(r), index(order.empty() ? nullptr : order.data() + begin), first(begin), n_rows(n) {}
+
+    std::int64_t row(std::int64_t t) const { return index ? index[t] : first + t; }
+
+    void dot(const double *w, double *out) const {
+        for (std::int64_t t = 0; t < n_rows; ++t) {
+            const std::int64_t i = row(t);
+            double sum = 0;
+            for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+                sum += double(rows.values[k]) * w[rows.columns[k]];
+            out[t] = sum;
+        }
+    }
+    void add(const double *a, double *total) const {
+        for (std::int64_t t = 0; t < n_rows; ++t) {
+            if (a[t] == 0.0) continue;
+            const std::int64_t i = row(t);
+            for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+                total[rows.columns[k]] += a[t] * double(rows.values[k]);
+        }
+    }
+    // Sparse rows gain nothing from narrow sums: the fast forms are the exact ones.
+    void dot_fast(const double *w, double *out) const { dot(w, out); }
+    void add_fast(const double *a, double *total) const { add(a, total); }
+    template <class T>
+    void unpack(std::int64_t t, T *out) const {
+        const std::int64_t i = row(t);
+        for (std::int64_t c = 0; c < rows.n_columns; ++c) out[c] = T(0);
+        for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+            out[rows.columns[k]] += T(rows.values[k]);
+    }
+};
+
+/// The type in which Hessian products are summed.
+template <class Storage> struct FastSum { using type = double; };
+template <> struct FastSum<DenseRows<float>> { using type = float; };
+
+}  // namespace linrank

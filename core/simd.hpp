@@ -1,0 +1,74 @@
+// The vector kernels, chosen once for the processor that runs them.
+//
+// core/simd/*.cpp is compiled once per instruction set into a namespace of its own, so one binary
+// serves every machine. Those files hold raw loops only: a standard-library template compiled there
+// with wide instructions could be picked by the linker for code that runs before the choice.
+#pragma once
+#include <cstdint>
+
+namespace linrank {
+
+/// Rows `index[t]` (or first + t where index is null) of a dense matrix, t = 0..n_rows-1.
+template <class Value>
+struct DenseBlock {
+    const Value *values;
+    std::int64_t stride;
+    std::int64_t n_columns;
+    const std::int64_t *index;
+    std::int64_t first;
+    std::int64_t n_rows;
+    const Value *row(std::int64_t t) const {
+        return values + (index ? index[t] : first + t) * stride;
+    }
+};
+
+/// What a sweep over the pairs of one query needs, all in ascending order of score.
+///
+/// Row t violates against the preferred rows among the first upto[t] ones, and, where itself
+/// preferred, against the rows from[t]..n-1.
+struct Windows {
+    std::int32_t n;
+    std::int32_t n_levels;
+    const std::int32_t *level;
+    const std::int32_t *upto;
+    const std::int32_t *from;
+};
+
+struct Kernels {
+    const char *name;
+
+    // out[t] = x_t·w; the sums are formed in the type of w.
+    void (*dot_f32)(const DenseBlock<float> &, const float *w, double *out);
+    void (*dot_f32_exact)(const DenseBlock<float> &, const double *w, double *out);
+    void (*dot_f64)(const DenseBlock<double> &, const double *w, double *out);
+
+    // total += Σ_t a[t]·x_t; the sums are formed in the type of total.
+    void (*add_f32)(const DenseBlock<float> &, const double *a, float *total);
+    void (*add_f32_exact)(const DenseBlock<float> &, const double *a, double *total);
+    void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
+
+    // above[t] = Σ v over the rows of higher level in row t's first window, below[t] = Σ v over the
+    // rows of lower level in its second one.
+    void (*prefix_table)(const Windows &, const double *v, double *above, double *below,
+                         double *table);
+    void (*radix_above)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
+                        double *tree, double *above);
+    void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
+                        double *tree, double *below);
+
+    // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n.
+    void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
+                              double *product);
+    // y += a·x
+    void (*axpy_f32)(std::int64_t n, float a, const float *x, float *y);
+    // Σ x·y
+    double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
+};
+
+/// The kernels for this processor.
+const Kernels &kernels();
+
+/// Largest number of levels that prefix_table takes, and doubles of scratch it needs per row.
+inline constexpr int prefix_table_levels = 8;
+
+}  // namespace linrank
