@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -18,6 +19,7 @@
 #include "hessian.hpp"
 #include "pair_sweep.hpp"
 #include "products.hpp"
+#include "queries.hpp"
 #include "rows.hpp"
 #include "selection_tree.hpp"
 #include "simd.hpp"
@@ -93,7 +95,102 @@ void bind_rows(nb::module_ &m) {
 
 // ---- queries: ids to offsets, labels to levels ------------------------------------------------
 
-void bind_queries(nb::module_ &) {}
+template <class T>
+std::span<const T> as_span(const Vector<T> &a) {
+    return {a.data(), a.shape(0)};
+}
+
+/// Offsets must start at 0, never decrease and end at n_rows: the core trusts them.
+void check_offsets(const Vector<std::int64_t> &offsets, std::size_t n_rows) {
+    const std::size_t n = offsets.shape(0);
+    if (n < 1 || offsets(0) != 0 || offsets(n - 1) != static_cast<std::int64_t>(n_rows))
+        throw std::invalid_argument("query offsets do not match the rows");
+    for (std::size_t q = 1; q < n; ++q)
+        if (offsets(q) < offsets(q - 1)) throw std::invalid_argument("query offsets decrease");
+}
+
+auto factorise_ids(Vector<std::int64_t> ids) {
+    Codes result;
+    {
+        nb::gil_scoped_release release;
+        result = factorise(as_span(ids));
+    }
+    return nb::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
+}
+
+auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
+    if (n_queries < 0) throw std::invalid_argument("n_queries must be >= 0");
+    Grouping result;
+    {
+        nb::gil_scoped_release release;
+        result = group_rows(as_span(codes), n_queries);
+    }
+    return nb::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
+                          result.is_identity);
+}
+
+auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets,
+                    std::optional<Vector<std::int64_t>> order, int n_threads) {
+    check_offsets(offsets, labels.shape(0));
+    if (order) {
+        if (order->shape(0) != labels.shape(0))
+            throw std::invalid_argument("order and labels differ in length");
+        for (const std::int64_t row : as_span(*order))
+            if (row < 0 || row >= static_cast<std::int64_t>(labels.shape(0)))
+                throw std::invalid_argument("order names a row that does not exist");
+    }
+    Levels result;
+    {
+        nb::gil_scoped_release release;
+        result = rank_levels(as_span(labels), as_span(offsets),
+                             order ? as_span(*order) : std::span<const std::int64_t>(), n_threads);
+    }
+    return nb::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
+}
+
+auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
+                    Vector<std::int32_t> n_levels) {
+    check_offsets(offsets, levels.shape(0));
+    if (n_levels.shape(0) + 1 != offsets.shape(0))
+        throw std::invalid_argument("n_levels and offsets differ in length");
+    for (std::size_t q = 0; q < n_levels.shape(0); ++q)
+        for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
+            if (levels(t) < 0 || levels(t) >= n_levels(q))
+                throw std::invalid_argument("a level is out of range");
+    nb::gil_scoped_release release;
+    return count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
+}
+
+void bind_queries(nb::module_ &m) {
+    m.def("factorise", &factorise_ids, nb::arg("ids").noconvert(),
+          "(codes, first): ids numbered by first appearance, and the row of each first appearance.");
+    m.def("group_rows", &group_rows_of, nb::arg("codes").noconvert(), nb::arg("n_queries"),
+          "(order, offsets, is_identity): a stable counting sort; order is empty if the identity.");
+    m.def("rank_levels", &rank_levels_of, nb::arg("labels").noconvert(),
+          nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
+          nb::arg("n_threads") = 1, "(levels, n_levels): dense ranks of the labels of each query.");
+    m.def("count_pairs",
+          [](Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
+             Vector<std::int32_t> n_levels) {
+              return to_numpy(count_pairs_of(levels, offsets, n_levels));
+          },
+          nb::arg("levels").noconvert(), nb::arg("offsets").noconvert(),
+          nb::arg("n_levels").noconvert(), "Pairs (i above j) of each query.");
+    m.def("first_non_finite",
+          [](const BoundRows &rows, int n_threads) {
+              nb::gil_scoped_release release;
+              return first_non_finite(rows.rows, n_threads);
+          },
+          nb::arg("rows"), nb::arg("n_threads") = 1,
+          "(row, column) of the first NaN or infinity, or None.");
+    m.def("columns_increase",
+          [](const BoundRows &rows, int n_threads) {
+              nb::gil_scoped_release release;
+              return columns_increase(rows.rows, n_threads);
+          },
+          nb::arg("rows"), nb::arg("n_threads") = 1,
+          "Whether the column indices of every row increase strictly.");
+}
 
 // ---- reader: text to rows ---------------------------------------------------------------------
 

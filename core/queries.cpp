@@ -1,0 +1,353 @@
+#include "queries.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "parallel.hpp"
+
+namespace linrank {
+namespace {
+
+/// An open-addressing map from id to code. Only the id of a new run is looked up, so contiguous
+/// queries cost one probe per query, not per row.
+class CodeTable {
+public:
+    CodeTable() : slots(1024) {}
+
+    /// The code of `id`; `next` becomes its code if it is new.
+    std::int64_t find_or_add(std::int64_t id, std::int64_t next) {
+        Slot &slot = probe(slots, id);
+        if (slot.code >= 0) return slot.code;
+        slot = {id, next};
+        if (2 * ++n_used > slots.size()) grow();
+        return next;
+    }
+
+private:
+    struct Slot {
+        std::int64_t id = 0;
+        std::int64_t code = -1;  // -1: free
+    };
+
+    // The finaliser of SplitMix64: ids in arithmetic progression must not share probe sequences.
+    static std::uint64_t mix(std::int64_t id) {
+        auto h = static_cast<std::uint64_t>(id) + 0x9e3779b97f4a7c15u;
+        h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+        h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+        return h ^ (h >> 31);
+    }
+
+    static Slot &probe(std::vector<Slot> &slots, std::int64_t id) {
+        const std::size_t mask = slots.size() - 1;
+        std::size_t at = mix(id) & mask;
+        while (slots[at].code >= 0 && slots[at].id != id) at = (at + 1) & mask;
+        return slots[at];
+    }
+
+    void grow() {
+        std::vector<Slot> larger(2 * slots.size());
+        for (const Slot &slot : slots)
+            if (slot.code >= 0) probe(larger, slot.id) = slot;
+        slots.swap(larger);
+    }
+
+    std::vector<Slot> slots;
+    std::size_t n_used = 0;
+};
+
+/// Few distinct labels are the rule (grades): a sorted list this long is searched linearly, and a
+/// query that overflows it is sorted instead.
+constexpr int max_listed_levels = 16;
+
+/// Below this many rows a query is not worth more than one thread.
+constexpr std::int64_t min_parallel_sort = 1 << 16;
+
+struct Ranked {
+    double label;
+    std::int64_t position;
+    bool operator<(const Ranked &other) const { return label < other.label; }
+};
+
+/// Distinct labels of a query, ascending; stops at max_listed_levels + 1.
+class LabelList {
+public:
+    void add(double label) {
+        if (size > 0 && values[last] == label) return;  // equal labels come in runs
+        int at = 0;
+        while (at < size && values[at] < label) ++at;
+        last = at;
+        if (at < size && values[at] == label) return;
+        for (int k = size; k > at; --k) values[k] = values[k - 1];
+        values[at] = label;
+        ++size;
+    }
+    bool overflowed() const { return size > max_listed_levels; }
+    int rank(double label) const {
+        int at = 0;
+        while (values[at] < label) ++at;
+        return at;
+    }
+    int size = 0;
+
+private:
+    double values[max_listed_levels + 1];
+    int last = 0;
+};
+
+/// Sorted chunks, then rounds of pairwise merges: one query may hold all the rows of a problem.
+/// The ranks of equal labels are equal, so the order among them, and with it the number of
+/// threads, leaves no trace in the result.
+void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
+    const auto n = static_cast<std::int64_t>(rows.size());
+    if (n_threads <= 1 || n < min_parallel_sort) {
+        std::sort(rows.begin(), rows.end());
+        return;
+    }
+    const std::int64_t n_chunks = n_threads;
+    const auto bound = [&](std::int64_t chunk) {
+        return rows.begin() + n * std::min(chunk, n_chunks) / n_chunks;
+    };
+    parallel_for(n_chunks, n_threads,
+                 [&](std::int64_t c) { std::sort(bound(c), bound(c + 1)); });
+    for (std::int64_t width = 1; width < n_chunks; width *= 2)
+        parallel_for((n_chunks + 2 * width - 1) / (2 * width), n_threads, [&](std::int64_t m) {
+            const std::int64_t c = 2 * width * m;
+            std::inplace_merge(bound(c), bound(c + width), bound(c + 2 * width));
+        });
+}
+
+/// The labels of one query as seen by position.
+struct QueryLabels {
+    const double *labels;
+    const std::int64_t *order;  // null: positions are rows
+    double operator()(std::int64_t t) const { return labels[order ? order[t] : t]; }
+};
+
+std::int32_t rank_by_sort(const QueryLabels &label, std::int64_t begin, std::int64_t end,
+                          std::int32_t *levels, int n_threads) {
+    std::vector<Ranked> rows(static_cast<std::size_t>(end - begin));
+    for (std::int64_t t = begin; t < end; ++t) rows[t - begin] = {label(t), t};
+    sort_ranked(rows, n_threads);
+    std::int64_t level = 0;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+        if (k > 0 && rows[k - 1].label < rows[k].label) ++level;
+        if (level >= std::numeric_limits<std::int32_t>::max())
+            throw std::invalid_argument("a query has more than 2147483647 different labels");
+        levels[rows[k].position] = static_cast<std::int32_t>(level);
+    }
+    return static_cast<std::int32_t>(level + 1);
+}
+
+std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64_t end,
+                        std::int32_t *levels, int n_threads) {
+    LabelList list;
+    for (std::int64_t t = begin; t < end; ++t) {
+        list.add(label(t));
+        if (list.overflowed()) return rank_by_sort(label, begin, end, levels, n_threads);
+    }
+    for (std::int64_t t = begin; t < end; ++t) levels[t] = list.rank(label(t));
+    return list.size;
+}
+
+/// Bounds of at most 4·n_threads runs of queries with about equally many rows.
+std::vector<std::int64_t> chunk_queries(std::span<const std::int64_t> offsets, int n_threads) {
+    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
+    const std::int64_t n_chunks = n_threads > 1 ? 4 * static_cast<std::int64_t>(n_threads) : 1;
+    std::vector<std::int64_t> bounds{0};
+    for (std::int64_t c = 1; c < n_chunks; ++c) {
+        const std::int64_t row = offsets.back() / n_chunks * c;
+        const auto at = std::lower_bound(offsets.begin(), offsets.end() - 1, row);
+        bounds.push_back(std::max<std::int64_t>(bounds.back(), at - offsets.begin()));
+    }
+    bounds.push_back(n_queries);
+    return bounds;
+}
+
+// All exponent bits set: NaN or infinity. On integers the compiler may reorder the "or" and so
+// vectorise the loop, which it may not do for a sum of floats.
+bool any_non_finite(const float *x, std::int64_t n) {
+    std::uint32_t found = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        std::uint32_t bits;
+        std::memcpy(&bits, x + k, sizeof bits);
+        found |= static_cast<std::uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
+    }
+    return found != 0;
+}
+// The high half decides, and 32-bit comparisons exist in the oldest vector set (SSE2).
+bool any_non_finite(const double *x, std::int64_t n) {
+    std::uint32_t found = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + k, sizeof bits);
+        const auto high = static_cast<std::uint32_t>(bits >> 32);
+        found |= static_cast<std::uint32_t>((high & 0x7ff00000u) == 0x7ff00000u);
+    }
+    return found != 0;
+}
+
+template <class Value>
+std::int64_t locate_non_finite(const Value *x, std::int64_t n) {
+    std::int64_t k = 0;
+    while (k < n && !any_non_finite(x + k, 1)) ++k;
+    return k;
+}
+
+using Place = std::pair<std::int64_t, std::int64_t>;
+constexpr std::int64_t values_per_task = 1 << 18;  // about 1 MB: tasks long against a thread's start
+
+/// The lowest row for which `row_is_bad`; tasks of whole rows, searched in parallel.
+template <class RowIsBad>
+std::int64_t first_row(std::int64_t n_rows, std::int64_t rows_per_task, int n_threads,
+                       const RowIsBad &row_is_bad) {
+    const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
+    std::atomic<std::int64_t> found{n_rows};
+    parallel_for(n_tasks, n_tasks < 4 ? 1 : n_threads, [&](std::int64_t task) {
+        const std::int64_t begin = task * rows_per_task;
+        if (begin >= found.load(std::memory_order_relaxed)) return;
+        const std::int64_t end = std::min(begin + rows_per_task, n_rows);
+        for (std::int64_t i = begin; i < end; ++i) {
+            if (!row_is_bad(i)) continue;
+            std::int64_t lowest = found.load(std::memory_order_relaxed);
+            while (i < lowest && !found.compare_exchange_weak(lowest, i)) {}
+            return;
+        }
+    });
+    return found.load();
+}
+
+std::int64_t task_rows(std::int64_t n_rows, std::int64_t n_values) {
+    return std::max<std::int64_t>(1, values_per_task / std::max<std::int64_t>(
+                                         1, n_values / std::max<std::int64_t>(1, n_rows)));
+}
+
+template <class Value>
+std::optional<Place> first_non_finite_in(const DenseRows<Value> &x, int n_threads) {
+    const std::int64_t row =
+        first_row(x.n_rows, task_rows(x.n_rows, x.n_rows * x.n_columns), n_threads,
+                  [&](std::int64_t i) { return any_non_finite(x.values + i * x.stride, x.n_columns); });
+    if (row == x.n_rows) return std::nullopt;
+    return Place{row, locate_non_finite(x.values + row * x.stride, x.n_columns)};
+}
+
+template <class Value, class Index>
+std::optional<Place> first_non_finite_in(const CsrRows<Value, Index> &x, int n_threads) {
+    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
+    const std::int64_t row =
+        first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, [&](std::int64_t i) {
+            return any_non_finite(x.values + x.offsets[i], x.offsets[i + 1] - x.offsets[i]);
+        });
+    if (row == x.n_rows) return std::nullopt;
+    const std::int64_t begin = x.offsets[row];
+    const std::int64_t k = locate_non_finite(x.values + begin, x.offsets[row + 1] - begin);
+    return Place{row, static_cast<std::int64_t>(x.columns[begin + k])};
+}
+
+template <class Value>
+bool columns_increase_in(const DenseRows<Value> &, int) {
+    return true;
+}
+
+template <class Value, class Index>
+bool columns_increase_in(const CsrRows<Value, Index> &x, int n_threads) {
+    const std::int64_t n_values = x.n_rows > 0 ? x.offsets[x.n_rows] : 0;
+    const auto disorder = [&](std::int64_t i) {
+        bool found = false;
+        for (std::int64_t k = x.offsets[i] + 1; k < x.offsets[i + 1]; ++k)
+            found |= x.columns[k - 1] >= x.columns[k];
+        return found;
+    };
+    return first_row(x.n_rows, task_rows(x.n_rows, n_values), n_threads, disorder) == x.n_rows;
+}
+
+}  // namespace
+
+Codes factorise(std::span<const std::int64_t> ids) {
+    Codes result;
+    result.codes.resize(ids.size());
+    CodeTable table;
+    std::int64_t code = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (i == 0 || ids[i] != ids[i - 1]) {
+            const auto next = static_cast<std::int64_t>(result.first.size());
+            code = table.find_or_add(ids[i], next);
+            if (code == next) result.first.push_back(static_cast<std::int64_t>(i));
+        }
+        result.codes[i] = code;
+    }
+    return result;
+}
+
+Grouping group_rows(std::span<const std::int64_t> codes, std::int64_t n_queries) {
+    Grouping result{{}, std::vector<std::int64_t>(static_cast<std::size_t>(n_queries) + 1, 0), true};
+    std::int64_t previous = 0;
+    for (const std::int64_t code : codes) {
+        if (code < 0 || code >= n_queries)
+            throw std::invalid_argument("a query code is out of range");
+        ++result.offsets[code + 1];
+        result.is_identity &= code >= previous;
+        previous = code;
+    }
+    for (std::int64_t q = 0; q < n_queries; ++q) result.offsets[q + 1] += result.offsets[q];
+    if (result.is_identity) return result;
+    result.order.resize(codes.size());
+    std::vector<std::int64_t> free(result.offsets.begin(), result.offsets.end() - 1);
+    for (std::size_t i = 0; i < codes.size(); ++i)
+        result.order[free[codes[i]]++] = static_cast<std::int64_t>(i);
+    return result;
+}
+
+Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t> offsets,
+                   std::span<const std::int64_t> order, int n_threads) {
+    const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
+    Levels result{std::vector<std::int32_t>(labels.size()),
+                  std::vector<std::int32_t>(static_cast<std::size_t>(n_queries))};
+    const QueryLabels label{labels.data(), order.empty() ? nullptr : order.data()};
+    const auto is_giant = [&](std::int64_t q) {
+        return n_threads > 1 && offsets[q + 1] - offsets[q] >= min_parallel_sort;
+    };
+    const auto rank = [&](std::int64_t q, int threads) {
+        result.n_levels[q] =
+            rank_query(label, offsets[q], offsets[q + 1], result.levels.data(), threads);
+    };
+    // Giant queries one after the other with all threads, the others side by side.
+    for (std::int64_t q = 0; q < n_queries; ++q)
+        if (is_giant(q)) rank(q, n_threads);
+    const auto bounds = chunk_queries(offsets, n_threads);
+    parallel_for(static_cast<std::int64_t>(bounds.size()) - 1, n_threads, [&](std::int64_t chunk) {
+        for (std::int64_t q = bounds[chunk]; q < bounds[chunk + 1]; ++q)
+            if (!is_giant(q)) rank(q, 1);
+    });
+    return result;
+}
+
+std::vector<std::int64_t> count_pairs(std::span<const std::int32_t> levels,
+                                      std::span<const std::int64_t> offsets,
+                                      std::span<const std::int32_t> n_levels) {
+    std::vector<std::int64_t> pairs(n_levels.size());
+    std::vector<std::int64_t> rows_in;
+    for (std::size_t q = 0; q < n_levels.size(); ++q) {
+        rows_in.assign(static_cast<std::size_t>(n_levels[q]), 0);
+        for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t) ++rows_in[levels[t]];
+        // Σ_r n_r · (rows below r) stays below l_q²/2, where (l_q² - Σ n_r²)/2 overflows earlier.
+        std::int64_t below = 0;
+        for (const std::int64_t n : rows_in) {
+            pairs[q] += n * below;
+            below += n;
+        }
+    }
+    return pairs;
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
+                                                                      int n_threads) {
+    return std::visit([&](const auto &x) { return first_non_finite_in(x, n_threads); }, rows);
+}
+
+bool columns_increase(const Rows &rows, int n_threads) {
+    return std::visit([&](const auto &x) { return columns_increase_in(x, n_threads); }, rows);
+}
+
+}  // namespace linrank

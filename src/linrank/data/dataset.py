@@ -1,0 +1,174 @@
+"""Dataset: rows, labels and query ids, validated once, at construction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.frames import column_names
+from linrank.data.queries import Queries, as_ids, as_sizes
+from linrank.data.rows import Rows, as_rows
+from linrank.data.vectors import as_labels, as_weights
+
+__all__ = ["Comments", "Dataset"]
+
+Array = NDArray[Any]
+
+
+class Comments(Protocol):
+    """The comments of a file, one per row."""
+
+    def __len__(self) -> int: ...
+    def docid(self, i: int) -> str | None: ...
+    def select(self, index: Any) -> Comments: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A ranking problem. Build one with `Dataset.of` or ``linrank.load``: both check everything.
+
+    Attributes
+    ----------
+    rows : DenseRows or CsrRows
+        The features, one row per document.
+    labels : float64 array (n_rows,)
+        Labels in input order; a pair (i, j) has ``labels[i] > labels[j]`` in one query.
+    qid : array (n_rows,) or None
+        Query id of each row; None means that all rows are one query.
+    weight : float64 array (n_rows,) or None
+        Weight u_i of each row; a pair weighs ``u_i u_j``.
+    feature_names : tuple of str or None
+        Name of each column, if the input had names.
+    comments : Comments or None
+        Comments of the file, if it had any.
+    source : str
+        Where the data came from, for messages.
+    """
+
+    rows: Rows
+    labels: Array
+    qid: Array | None = None
+    weight: Array | None = None
+    feature_names: tuple[str, ...] | None = None
+    comments: Comments | None = None
+    source: str = "<array>"
+
+    @property
+    def X(self) -> Any:
+        """The features as a NumPy array or a ``scipy.sparse.csr_array``, not a copy."""
+        return self.rows.to_user()
+
+    @property
+    def y(self) -> Array:
+        """The labels."""
+        return self.labels
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The rows grouped by query and the labels ranked; computed on first use."""
+        return Queries.of(self.labels, self.qid)
+
+    @property
+    def docids(self) -> list[str | None] | None:
+        """The document id of each row, where the comments of the file name one."""
+        if self.comments is None:
+            return None
+        return [self.comments.docid(i) for i in range(self.n_rows)]
+
+    def select(self, rows_index: Any) -> Dataset:
+        """Return the rows of ``rows_index`` (integers, a boolean mask or a slice) as a dataset."""
+        index = rows_index if isinstance(rows_index, slice) else np.asarray(rows_index)
+        if not isinstance(index, slice) and index.size == 0:
+            index = index.astype(np.int64)
+        return Dataset(
+            self.rows.take(index),
+            self.labels[index],
+            None if self.qid is None else self.qid[index],
+            None if self.weight is None else self.weight[index],
+            self.feature_names,
+            None if self.comments is None else self.comments.select(index),
+            self.source,
+        )
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+        n_jobs: int | None = None,
+    ) -> Dataset:
+        """Build a dataset from arrays or tables and check all of it.
+
+        Parameters
+        ----------
+        X : array, scipy.sparse matrix or array, pandas, polars or pyarrow table
+            Features; see `linrank.data.rows.as_rows` for what is copied.
+        y : array (n_rows,)
+            Real labels, higher is better.
+        qid : array (n_rows,) of any hashable type, optional
+            Query of each row, in any order. Without ``qid`` and ``group``, one query.
+        group : integers (n_queries,), optional
+            Sizes of consecutive queries instead of ``qid``.
+        sample_weight : array (n_rows,), optional
+            Weights u_i >= 0; a pair weighs ``u_i u_j``, so a weight of 2 equals repeating the row.
+        feature_names : sequence of str, optional
+            Names of the columns; taken from ``X`` if it has string column names.
+        n_jobs : int, optional
+            Threads of the checks; None uses all cores.
+
+        Examples
+        --------
+        >>> data = Dataset.of([[0.0], [1.0], [2.0]], [0, 1, 1], qid=["a", "a", "b"])
+        >>> data.n_rows, data.queries.n_queries, data.queries.n_pairs
+        (3, 2, 1)
+        """
+        rows = as_rows(X, n_jobs=n_jobs)
+        names = column_names(X)
+        if qid is not None and group is not None:
+            raise ValueError("give qid (one id per row) or group (sizes), not both")
+        if qid is None and group is None and names is not None and "qid" in names:
+            # With one query over everything the id column would be learnt from; inside its own
+            # query it is constant and harmless.
+            raise ValueError(
+                "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop "
+                "the column from X"
+            )
+        n_rows = rows.shape[0]
+        labels = as_labels(y, n_rows)
+        if qid is not None:
+            qid = as_ids(qid, n_rows)
+        elif group is not None:
+            sizes = as_sizes(group, n_rows)
+            qid = np.repeat(np.arange(len(sizes)), sizes)
+        weight = None if sample_weight is None else as_weights(sample_weight, n_rows)
+        if feature_names is not None:
+            names = _check_names(feature_names, rows.shape[1])
+        data = cls(rows, labels, qid, weight, names)
+        data.queries  # noqa: B018  (grouped now, so that a missing or unhashable id is found here)
+        return data
+
+
+def _check_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"feature_names must be a sequence of strings, got {names!r}")
+    if len(names) != n_features:
+        raise ValueError(f"X has {n_features} columns but feature_names has {len(names)} names")
+    return tuple(names)

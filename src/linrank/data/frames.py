@@ -1,0 +1,149 @@
+"""Tables of pandas, polars and pyarrow, read column by column without loading those libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["as_float", "column_names", "is_frame", "sparse_part", "to_matrix"]
+
+Array = NDArray[Any]
+_BLOCK_ROWS = 4096
+_BLOCK_COLUMNS = 16  # a group of float32 columns fills whole cache lines of the result
+
+
+def is_frame(X: Any) -> bool:
+    """Whether ``X`` is a two-dimensional table of pandas, polars or pyarrow."""
+    if _library(X) == "polars" and type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame; call .collect() first")
+    return _library(X) is not None and type(X).__name__ in ("DataFrame", "Table", "RecordBatch")
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the column names of a table, if there are any and all of them are strings."""
+    if not is_frame(X):
+        return None
+    names = tuple(X.column_names if _library(X) == "pyarrow" else X.columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def sparse_part(X: Any) -> Any | None:
+    """Return the scipy.sparse matrix of a pandas table of sparse columns, or None."""
+    if _library(X) != "pandas" or X.shape[1] == 0:
+        return None
+    if not all(hasattr(dtype, "sp_index") or "Sparse" in str(dtype) for dtype in X.dtypes):
+        return None
+    return X.sparse.to_coo()
+
+
+def to_matrix(X: Any) -> Array:
+    """Return the numbers of a table: in place if it is one row-major block, else a copy."""
+    columns, read = _columns(X)
+    n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_rows)
+    names = [str(name) for name in (X.column_names if _library(X) == "pyarrow" else X.columns)]
+    if not columns:
+        return np.empty((n_rows, 0))
+    kinds = [read(column[:0]).dtype for column in columns]
+    for kind, name in zip(kinds, names, strict=True):
+        _check_kind(kind, f"column {name!r} of X")
+    if _is_row_major(columns, read, kinds):
+        return as_float(X.to_numpy(), "X")
+    dtype = _float_for(*kinds)
+    matrix = np.empty((n_rows, len(columns)), dtype=dtype)
+    for begin in range(0, len(columns), _BLOCK_COLUMNS):
+        group = slice(begin, begin + _BLOCK_COLUMNS)
+        _fill(
+            matrix[:, group],
+            [
+                as_float(read(column), f"column {name!r} of X")
+                for column, name in zip(columns[group], names[group], strict=True)
+            ],
+        )
+    return matrix
+
+
+def as_float(a: Array, what: str) -> Array:
+    """Return ``a`` as float32 or float64; ``what`` names it in errors."""
+    _check_kind(a.dtype, what)
+    if a.dtype in (np.float32, np.float64):
+        return a
+    if a.dtype.kind != "O":
+        return a.astype(_float_for(a.dtype))
+    try:
+        return a.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what} is not numeric: {error}") from None
+
+
+def _library(X: Any) -> str | None:
+    """The table library of ``X``, told by the name of its module: nothing is imported."""
+    library = type(X).__module__.partition(".")[0]
+    return library if library in ("pandas", "polars", "pyarrow") else None
+
+
+def _columns(X: Any) -> tuple[list[Any], Callable[[Any], Array]]:
+    """The columns of a table and the function that reads one as a NumPy array."""
+    if _library(X) == "pandas":
+        return [X.iloc[:, j] for j in range(X.shape[1])], _read_pandas
+    if _library(X) == "polars":
+        return list(X.get_columns()), lambda column: np.asarray(column.to_numpy())
+    return list(X.columns), _read_arrow
+
+
+def _read_pandas(column: Any) -> Array:
+    """Nullable and arrow-backed types name their NumPy type; a missing value becomes NaN."""
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column.to_numpy())
+    dtype = getattr(column.dtype, "numpy_dtype", None)
+    if dtype is None or dtype.kind not in "biuf":
+        return np.asarray(column)
+    if dtype.kind != "f" and column.hasnans:
+        dtype = np.dtype(np.float64)
+    missing = {"na_value": np.nan} if dtype.kind == "f" else {}
+    return np.asarray(column.to_numpy(dtype=dtype, **missing))
+
+
+def _read_arrow(column: Any) -> Array:
+    if hasattr(column, "chunks"):
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _is_row_major(
+    columns: Sequence[Any], read: Callable[[Any], Array], kinds: Sequence[np.dtype[Any]]
+) -> bool:
+    """Whether the columns of a pandas table are those of one C-ordered array."""
+    if read is not _read_pandas or len(set(kinds)) > 1 or kinds[0].kind != "f" or len(columns) < 2:
+        return False
+    first, second, last = (read(columns[j]) for j in (0, 1, -1))
+    start = [a.__array_interface__["data"][0] for a in (first, second, last)]
+    size = kinds[0].itemsize
+    return start[1] - start[0] == size and start[2] - start[0] == size * (len(columns) - 1)
+
+
+def _fill(out: Array, columns: Sequence[Array]) -> None:
+    for begin in range(0, len(out), _BLOCK_ROWS):
+        block = slice(begin, begin + _BLOCK_ROWS)
+        for j, column in enumerate(columns):
+            out[block, j] = column[block]
+
+
+def _float_for(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """The narrower of float32 and float64 that holds all of ``dtypes``; float64 for integers."""
+    numeric = [np.dtype(np.float64) if dtype.kind == "O" else dtype for dtype in dtypes]
+    common = np.result_type(*numeric)
+    if common.kind == "f" and common.itemsize <= 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def _check_kind(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what} has dtype {dtype}")
+    if dtype.kind not in "biufO":
+        raise ValueError(
+            f"{what} has dtype {dtype}, which is not numeric; convert it to numbers first"
+        )

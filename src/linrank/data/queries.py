@@ -1,0 +1,226 @@
+"""Queries: the only place where query ids turn into offsets and labels into levels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.vectors import as_labels
+from linrank.threads import resolve
+
+__all__ = ["Queries", "as_ids", "as_sizes"]
+
+Array = NDArray[Any]
+_PARALLEL_ROWS = 100_000  # below this, ranking the labels takes less than a millisecond
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Rows grouped by query, labels ranked inside each query.
+
+    A *position* numbers the rows query by query: query ``q`` is the positions
+    ``offsets[q]:offsets[q+1]``, in the order in which its rows were given. Queries are numbered by
+    first appearance.
+
+    Attributes
+    ----------
+    offsets : int64 array (n_queries + 1,)
+        Where each query begins, by position.
+    order : int64 array (n_rows,) or None
+        Position ``t`` is row ``order[t]`` of the design; None if positions are rows, that is, if
+        the rows of each query came together.
+    levels : int32 array (n_rows,)
+        Dense rank, from 0, of the label inside its query, by position.
+    n_levels : int32 array (n_queries,)
+        Number of different labels in each query.
+    ids : array (n_queries,) or None
+        The id of each query; None if there were no ids (one query).
+    """
+
+    offsets: Array
+    order: Array | None
+    levels: Array
+    n_levels: Array
+    ids: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.levels)
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.n_levels)
+
+    @cached_property
+    def pairs_per_query(self) -> Array:
+        """Pairs (i above j) in each query, ``(l_q² - Σ_r n_qr²) / 2``, as int64."""
+        return _core.count_pairs(self.levels, self.offsets, self.n_levels)
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """Pairs of all queries, exact: a Python integer cannot overflow."""
+        # int64 sums of the two halves: each is exact below 2³¹ queries.
+        high, low = self.pairs_per_query >> 32, self.pairs_per_query & 0xFFFFFFFF
+        return (int(high.sum()) << 32) + int(low.sum())
+
+    def gather(self, a: Array) -> Array:
+        """Return ``a``, given by row, by position (``a`` itself if rows are positions)."""
+        return a if self.order is None else a[self.order]
+
+    def scatter(self, a: Array) -> Array:
+        """Return ``a``, given by position, by row: the inverse of `gather`."""
+        if self.order is None:
+            return a
+        by_row = np.empty_like(a)
+        by_row[self.order] = a
+        return by_row
+
+    @classmethod
+    def of(
+        cls, labels: Any, qid: Any = None, group: Any = None, *, n_jobs: int | None = None
+    ) -> Queries:
+        """Group rows by ``qid`` (an id per row) or ``group`` (rows per query, in order).
+
+        Parameters
+        ----------
+        labels : array (n_rows,)
+            Real labels; only their order inside a query matters.
+        qid : array (n_rows,) of any hashable type, optional
+            Query of each row, in any order. Without ``qid`` and ``group`` all rows are one query.
+        group : integers (n_queries,), optional
+            Sizes of consecutive queries; they sum to ``n_rows``.
+        n_jobs : int, optional
+            Threads; None uses all cores.
+
+        Examples
+        --------
+        >>> queries = Queries.of([0, 2, 1, 5], qid=["b", "a", "b", "a"])
+        >>> print(queries.ids, queries.order, queries.offsets, queries.levels)
+        ['b' 'a'] [0 2 1 3] [0 2 4] [0 1 0 1]
+        """
+        labels = as_labels(labels)
+        if qid is not None and group is not None:
+            raise ValueError("give qid (one id per row) or group (sizes), not both")
+        if group is not None:
+            sizes = as_sizes(group, len(labels))
+            offsets, order = np.concatenate([[0], np.cumsum(sizes)]), None
+            ids: Array | None = np.arange(len(sizes))
+        elif qid is not None:
+            offsets, order, ids = _group(as_ids(qid, len(labels)))
+        else:
+            offsets, order, ids = np.array([0, len(labels)]), None, None
+        threads = resolve(n_jobs) if len(labels) >= _PARALLEL_ROWS else 1
+        levels, n_levels = _core.rank_levels(labels, offsets, order, threads)
+        return cls(offsets, order, levels, n_levels, ids)
+
+
+def as_sizes(group: Any, n_rows: int) -> Array:
+    """Return the sizes of consecutive queries as int64, checked against ``n_rows``."""
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        raise ValueError(
+            f"group must be a 1-D sequence of integer query sizes, "
+            f"got shape {sizes.shape} and dtype {sizes.dtype}"
+        )
+    sizes = sizes.astype(np.int64, copy=False)
+    if (sizes < 1).any():
+        q = int(np.argmax(sizes < 1))
+        raise ValueError(f"group[{q}] is {sizes[q]}; every query needs at least one row")
+    if int(sizes.sum()) != n_rows:
+        raise ValueError(
+            f"group sizes sum to {int(sizes.sum())} but there are {n_rows} rows; "
+            "group holds the number of rows of each query (pass ids per row as qid)"
+        )
+    return sizes
+
+
+def as_ids(qid: Any, n_rows: int) -> Array:
+    """Return query ids as a 1-D array of ``n_rows`` elements, of any hashable type."""
+    if hasattr(qid, "to_numpy"):  # pandas, polars and pyarrow columns, categories included
+        ids = np.asarray(qid.to_numpy())
+    elif isinstance(qid, np.ndarray):
+        ids = qid
+    else:
+        ids = _from_sequence(qid)
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1:
+        raise ValueError(f"qid must be 1-D, one id per row; got shape {ids.shape}")
+    if len(ids) != n_rows:
+        raise ValueError(
+            f"qid has {len(ids)} elements but there are {n_rows} rows; "
+            "qid holds one id per row (pass query sizes as group)"
+        )
+    return ids
+
+
+def _from_sequence(qid: Iterable[Hashable]) -> Array:
+    """An array of a Python sequence; tuples are ids, not further dimensions."""
+    if isinstance(qid, (str, bytes)) or not hasattr(qid, "__iter__"):
+        raise TypeError(f"qid must hold one id per row, got {qid!r}")
+    items = qid if isinstance(qid, (list, tuple)) else list(qid)
+    kinds = set(map(type, items))
+    if kinds <= {int} or kinds <= {str}:
+        return np.asarray(items)  # out-of-range integers become an object array
+    ids = np.empty(len(items), dtype=object)  # 1 and "1" differ; np.asarray would merge them
+    ids[:] = items
+    return ids
+
+
+def _group(ids: Array) -> tuple[Array, Array | None, Array]:
+    """(offsets, order or None, id of each query) by first appearance."""
+    codes, first = _factorise(ids)
+    order, offsets, is_identity = _core.group_rows(codes, len(first))
+    return offsets, None if is_identity else order, ids[first]
+
+
+def _factorise(ids: Array) -> tuple[Array, Array]:
+    """(codes, row of each first appearance); codes number the ids by first appearance."""
+    if ids.dtype.kind in "biu":
+        if ids.dtype == np.uint64:
+            ids = ids.view(np.int64)  # the same bits: equal stays equal
+        codes, first = _core.factorise(np.ascontiguousarray(ids, dtype=np.int64))
+        return codes, first
+    if ids.dtype.kind == "f":
+        missing = np.isnan(ids)
+        if missing.any():
+            raise _missing(int(np.argmax(missing)))
+        bits = np.ascontiguousarray(ids, dtype=np.float64) + 0.0  # -0.0 and 0.0 are one id
+        codes, first = _core.factorise(bits.view(np.int64))
+        return codes, first
+    return _factorise_objects(ids)
+
+
+def _factorise_objects(ids: Array) -> tuple[Array, Array]:
+    """The same by a dictionary, which asks only for a hash; a run of strings costs one lookup."""
+    if ids.dtype.kind in "US":
+        heads = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
+    else:
+        heads = np.arange(len(ids))
+    numbers: dict[Hashable, int] = {}
+    try:
+        head_codes = [numbers.setdefault(id_, len(numbers)) for id_ in ids[heads].tolist()]
+    except TypeError as error:
+        raise TypeError(f"query ids must be hashable: {error}") from None
+    codes = np.repeat(np.array(head_codes, dtype=np.int64), np.diff(np.append(heads, len(ids))))
+    _, first = _core.factorise(codes)
+    for id_, row in zip(numbers, first.tolist(), strict=True):
+        if _is_missing(id_):
+            raise _missing(row)
+    return codes, first
+
+
+def _is_missing(id_: Hashable) -> bool:
+    if id_ is None or type(id_).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(id_, float) and id_ != id_
+
+
+def _missing(row: int) -> ValueError:
+    return ValueError(f"qid of row {row} is missing; every row belongs to a query")

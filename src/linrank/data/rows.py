@@ -1,0 +1,257 @@
+"""Rows: how a matrix is stored, as views that the core reads without a copy."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data import frames
+from linrank.threads import resolve
+
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows"]
+
+Array = NDArray[Any]
+_BLOCK_ROWS = 1024  # a block of an F-ordered matrix that stays in cache while it is transposed
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """A dense matrix: float32 or float64, unit stride inside a row, any stride between rows."""
+
+    values: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (int(self.values.shape[0]), int(self.values.shape[1]))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
+    @cached_property
+    def core(self) -> Any:
+        """The view that kernels take."""
+        return _core.dense_rows(self.values)
+
+    def to_user(self) -> Array:
+        """Return the matrix as a NumPy array, not a copy."""
+        return self.values
+
+    def take(self, index: Array | slice) -> DenseRows:
+        """Return the rows of ``index``: a view for a slice, else a copy."""
+        return DenseRows(self.values[index])
+
+    def describe(self) -> str:
+        """Storage and size in words, as in ``dense float32, 9630 × 46``."""
+        return f"dense {self.dtype}, {self.shape[0]} × {self.shape[1]}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DenseRows, (self.values,)
+
+
+@dataclass(frozen=True, eq=False)
+class CsrRows:
+    """A sparse matrix by rows: row i has ``values[k]`` in column ``columns[k]``, k from
+    ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row."""
+
+    values: Array
+    columns: Array
+    offsets: Array
+    n_columns: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (len(self.offsets) - 1, self.n_columns)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes + self.columns.nbytes + self.offsets.nbytes)
+
+    @cached_property
+    def core(self) -> Any:
+        """The view that kernels take; building it checks offsets and columns."""
+        return _core.csr_rows(self.values, self.columns, self.offsets, self.n_columns)
+
+    def to_user(self) -> Any:
+        """Return a ``scipy.sparse.csr_array`` that shares values and columns."""
+        from scipy.sparse import csr_array
+
+        # The constructor may convert the indices to the narrowest type, a copy; attributes do not.
+        # SciPy wants one type for both index arrays, so the short one (offsets) gives way.
+        fits = self.columns.dtype == np.int64 or len(self.values) <= np.iinfo(np.int32).max
+        columns = self.columns if fits else self.columns.astype(np.int64)
+        matrix = csr_array(self.shape, dtype=self.dtype)
+        matrix.data, matrix.indices = self.values, columns
+        matrix.indptr = self.offsets.astype(columns.dtype, copy=False)
+        return matrix
+
+    def take(self, index: Array | slice) -> CsrRows:
+        """Return the rows of ``index``: views for a slice of step 1, else copies."""
+        n_rows = self.shape[0]
+        if isinstance(index, slice):
+            start, stop, step = index.indices(n_rows)
+            if step == 1:
+                offsets = self.offsets[start : max(start, stop) + 1]
+                kept = slice(offsets[0], offsets[-1])
+                return CsrRows(
+                    self.values[kept], self.columns[kept], offsets - offsets[0], self.n_columns
+                )
+        rows = np.arange(n_rows)[index]
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        # Entry k of the result is entry k - offsets[row] + self.offsets[rows[row]].
+        entries = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
+        return CsrRows(self.values[entries], self.columns[entries], offsets, self.n_columns)
+
+    def describe(self) -> str:
+        """Storage, size and density in words, as in ``CSR float32, 1000 × 50, 4.1 % non-zero``."""
+        n_rows, n_columns = self.shape
+        share = 100.0 * len(self.values) / max(1, n_rows * n_columns)
+        return f"CSR {self.dtype}, {n_rows} × {n_columns}, {share:.2g} % non-zero"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CsrRows, (self.values, self.columns, self.offsets, self.n_columns)
+
+
+Rows = DenseRows | CsrRows
+
+
+def as_rows(X: Any, *, n_jobs: int | None = None) -> Rows:
+    """Return a matrix as rows, checked, without a copy where its layout allows.
+
+    Parameters
+    ----------
+    X : array, scipy.sparse matrix or array, pandas, polars or pyarrow table
+        2-D, real, finite, at least one row and one column. float32 and float64 stay what they
+        are; float16 becomes float32, integers and booleans become float64. C-ordered arrays and
+        canonical CSR are used in place; anything else is copied once.
+    n_jobs : int, optional
+        Threads of the check for NaN and infinity; None uses all cores.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the row and the column of the first value at fault, where there is one.
+    """
+    if isinstance(X, (DenseRows, CsrRows)):
+        return X
+    sparse = sys.modules.get("scipy.sparse")  # not loaded: X cannot be one of its matrices
+    if sparse is not None and sparse.issparse(X):
+        rows: Rows = _from_sparse(X)
+    elif frames.is_frame(X):
+        coo = frames.sparse_part(X)
+        rows = DenseRows(_by_rows(frames.to_matrix(X))) if coo is None else _from_sparse(coo)
+    else:
+        rows = DenseRows(_by_rows(_from_array(X)))
+    _check_size(rows)
+    rows = _canonical(rows, resolve(n_jobs))
+    _check_finite(rows, frames.column_names(X), resolve(n_jobs))
+    return rows
+
+
+def _from_array(X: Any) -> Array:
+    """A 2-D float32 or float64 array of anything that NumPy can read."""
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "np.matrix is not supported. Please convert to a numpy array with np.asarray."
+        )
+    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
+        raise ValueError("X is a masked array with masked values; fill or drop them first")
+    if X is None or isinstance(X, (str, bytes, dict, set)):
+        raise TypeError(f"X must be a 2-D array or table of numbers, got {type(X).__name__}")
+    a = np.asarray(X)
+    if a.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {a.ndim}D array instead (shape {a.shape}). Reshape your data: "
+            "X.reshape(-1, 1) for a single feature, X.reshape(1, -1) for a single row."
+        )
+    return frames.as_float(a, "X")
+
+
+def _by_rows(a: Array) -> Array:
+    """``a``, or a C-ordered copy if the core cannot walk it: rows apart by a whole positive number
+    of elements, unit stride inside a row, aligned, native byte order."""
+    size = a.itemsize
+    walkable = (
+        (a.shape[1] <= 1 or a.strides[1] == size)
+        and (a.shape[0] <= 1 or (a.strides[0] >= 0 and a.strides[0] % size == 0))
+        and a.flags.aligned
+        and a.dtype.isnative
+    )
+    if walkable:
+        return a
+    copy = np.empty(a.shape, dtype=a.dtype.newbyteorder("="))
+    for begin in range(0, len(a), _BLOCK_ROWS):
+        copy[begin : begin + _BLOCK_ROWS] = a[begin : begin + _BLOCK_ROWS]
+    return copy
+
+
+def _from_sparse(X: Any) -> CsrRows:
+    """CSR rows of a SciPy matrix: its own arrays where it is CSR of float32 or float64."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got a sparse array of shape {X.shape}")
+    csr = X.tocsr()  # X itself if it is CSR
+    offsets = np.ascontiguousarray(csr.indptr, dtype=np.int64)
+    n_entries = int(offsets[-1])
+    index = np.int32 if csr.indices.dtype == np.int32 else np.int64
+    return CsrRows(
+        np.ascontiguousarray(_native(frames.as_float(csr.data[:n_entries], "X"))),
+        np.ascontiguousarray(csr.indices[:n_entries], dtype=index),
+        offsets,
+        int(csr.shape[1]),
+    )
+
+
+def _native(a: Array) -> Array:
+    return a.astype(a.dtype.newbyteorder("="), copy=False)
+
+
+def _canonical(rows: Rows, n_threads: int) -> Rows:
+    """Rows whose columns increase: a copy, sorted and with duplicates summed, if they do not."""
+    if isinstance(rows, DenseRows) or _core.columns_increase(rows.core, n_threads):
+        return rows
+    copy = rows.to_user().copy()
+    copy.has_canonical_format = False
+    copy.sum_duplicates()
+    return _from_sparse(copy)
+
+
+def _check_size(rows: Rows) -> None:
+    for size, what in zip(rows.shape, ("sample", "feature"), strict=True):
+        if size < 1:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={rows.shape}) "
+                "while a minimum of 1 is required."
+            )
+
+
+def _check_finite(rows: Rows, names: tuple[str, ...] | None, n_threads: int) -> None:
+    place = _core.first_non_finite(rows.core, n_threads)
+    if place is None:
+        return
+    row, column = place
+    if isinstance(rows, DenseRows):
+        value = rows.values[row, column]
+    else:
+        entries = slice(rows.offsets[row], rows.offsets[row + 1])
+        value = rows.values[entries][rows.columns[entries] == column][0]
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    name = f" ({names[column]!r})" if names else ""
+    raise ValueError(
+        f"Input X contains {what} at row {row}, column {column}{name}; "
+        "linrank needs finite values: drop such rows or fill them in"
+    )

@@ -1,0 +1,39 @@
+"""The squared hinge over all pairs, by the sweeps of the core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import Rows
+from linrank.losses.base import PairLoss
+
+__all__ = ["SquaredHinge"]
+
+Array = NDArray[Any]
+
+
+class SquaredHinge(PairLoss):
+    """``l(ξ) = max(0, ξ)²``: O(n log n) for a point, O(n log k) for a product, threads over queries."""
+
+    def at(self, z: Array) -> _core.PairPoint:
+        return _core.pair_point(self.problem, z, self.n_threads)
+
+    def curvature(self, point: _core.PairPoint, v: Array) -> Array:
+        return point.multiply(v, self.n_threads)
+
+    def hessian_product(self, rows: Rows, point: _core.PairPoint, v: Array) -> tuple[Array, Array]:
+        """The same two products in one pass: each query's rows are used twice while in cache."""
+        return _core.hessian_product(rows.core, self.queries.order, point, v, self.n_threads)
+
+    def hessian_matrix(self, rows: Rows, point: _core.PairPoint) -> Array:
+        """``Xᵀ∇²L(z)X`` in full."""
+        n = rows.shape[1]
+        flat = _core.hessian_matrix(rows.core, self.queries.order, point, self.n_threads)
+        return flat.reshape(n, n)
+
+    def hessian_diagonal(self, rows: Rows, point: _core.PairPoint) -> Array:
+        """An estimate of the diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros."""
+        return _core.hessian_diagonal(rows.core, self.queries.order, point, self.n_threads)

@@ -1,0 +1,238 @@
+"""The objective ``F(w) = ½‖w‖² + C·L(X D w)``, as points that a solver can ask.
+
+A point is immutable: value, gradient and products always belong to the same ``w``. The image ``X D v``
+that a Hessian product computes on its way is handed out, so that a line search along a combination of
+such vectors needs sweeps of the scores but no product with ``X``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import Rows
+from linrank.losses.base import PairLoss
+
+__all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
+
+Array = NDArray[Any]
+
+
+class Point(Protocol):
+    """A smooth function at one ``w``."""
+
+    w: Array
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def gradient(self) -> Array: ...
+    @property
+    def dual_terms(self) -> tuple[float, float]:
+        """``(e'α, ‖α‖²/4C)`` of the dual point ``α = 2Cωξ``; zero for a regulariser."""
+
+    def hvp(self, v: Array) -> tuple[Array, Any]:
+        """``(∇²F v, image of v)``."""
+
+    def hessian_matrix(self) -> Array:
+        """``∇²F`` in full."""
+
+    def hessian_diagonal(self) -> Array:
+        """An estimate of the diagonal of ``∇²F``."""
+
+    def slope(self, d: Array, image: Any) -> float:
+        """``∇F(w)·d``, from the image of ``d`` where that is cheaper than the gradient."""
+
+    def moved(self, t: float, d: Array, image: Any) -> Any:
+        """The point ``w + t d``."""
+
+
+class Term(Protocol):
+    """A smooth function of ``w``."""
+
+    def at(self, w: Array) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePoint:
+    """``½‖w‖²`` at ``w``."""
+
+    w: Array
+
+    @property
+    def value(self) -> float:
+        return 0.5 * float(self.w @ self.w)
+
+    @property
+    def gradient(self) -> Array:
+        return self.w
+
+    @property
+    def dual_terms(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def hvp(self, v: Array) -> tuple[Array, None]:
+        return v, None
+
+    def hessian_matrix(self) -> Array:
+        return np.eye(len(self.w))
+
+    def hessian_diagonal(self) -> Array:
+        return np.ones(len(self.w))
+
+    def slope(self, d: Array, image: None) -> float:
+        return float(self.w @ d)
+
+    def moved(self, t: float, d: Array, image: None) -> RidgePoint:
+        return RidgePoint(self.w + t * d)
+
+
+class Ridge:
+    """``½‖w‖²``."""
+
+    def at(self, w: Array) -> RidgePoint:
+        return RidgePoint(w)
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """``C·L(X D w)``: gradient ``C·D Xᵀ∇L(z)``, Hessian ``C·D Xᵀ∇²L(z) X D``, with ``z = X D w``.
+
+    ``D = diag(scale)`` multiplies the columns without a copy of the rows; None stands for ones.
+    """
+
+    rows: Rows
+    loss: PairLoss
+    C: float
+    scale: Array | None = None
+
+    def stretch(self, v: Array) -> Array:
+        """``D v``."""
+        return v if self.scale is None else self.scale * v
+
+    def at(self, w: Array) -> RiskPoint:
+        queries = self.loss.queries
+        if w.any():
+            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
+        else:
+            z = np.zeros(queries.n_rows)
+        return RiskPoint(self, w, z)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskPoint:
+    """`Risk` at ``w``; ``z`` are the scores by position."""
+
+    risk: Risk
+    w: Array
+    z: Array
+
+    @cached_property
+    def loss(self) -> Any:
+        """The pair loss at ``z``: sorted once, used by value, slope, gradient and products."""
+        return self.risk.loss.at(self.z)
+
+    @property
+    def value(self) -> float:
+        return self.risk.C * float(self.loss.value)
+
+    @cached_property
+    def gradient(self) -> Array:
+        risk, loss = self.risk, self.risk.loss
+        by_column = _core.gradient(
+            risk.rows.core, self.loss.gradient, loss.queries.order, loss.n_threads
+        )
+        return risk.C * risk.stretch(by_column)
+
+    @property
+    def dual_terms(self) -> tuple[float, float]:
+        return 2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value
+
+    def hvp(self, v: Array) -> tuple[Array, Array]:
+        risk = self.risk
+        product, image = risk.loss.hessian_product(risk.rows, self.loss, risk.stretch(v))
+        return risk.C * risk.stretch(product), image
+
+    def hessian_matrix(self) -> Array:
+        """The Hessian in full; losses by sweeps have it."""
+        risk = self.risk
+        matrix: Array = risk.C * risk.loss.hessian_matrix(risk.rows, self.loss)
+        if risk.scale is not None:
+            matrix *= risk.scale
+            matrix *= risk.scale[:, np.newaxis]
+        return matrix
+
+    def hessian_diagonal(self) -> Array:
+        """An estimate of its diagonal, for preconditioning."""
+        risk = self.risk
+        diagonal = risk.C * risk.loss.hessian_diagonal(risk.rows, self.loss)
+        return diagonal if risk.scale is None else risk.scale**2 * diagonal
+
+    def slope(self, d: Array, image: Array) -> float:
+        return self.risk.C * float(self.loss.gradient @ image)
+
+    def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
+        return RiskPoint(self.risk, self.w + t * d, self.z + t * image)
+
+
+class Sum:
+    """``Σ_b f_b(w)``."""
+
+    def __init__(self, *terms: Term) -> None:
+        self.terms = terms
+
+    def at(self, w: Array) -> SumPoint:
+        return SumPoint(w, [term.at(w) for term in self.terms])
+
+
+@dataclass(frozen=True, eq=False)
+class SumPoint:
+    """`Sum` at ``w``; an image is the list of the parts' images."""
+
+    w: Array
+    parts: Sequence[Any]
+
+    @cached_property
+    def value(self) -> float:
+        return float(sum(part.value for part in self.parts))
+
+    @cached_property
+    def gradient(self) -> Array:
+        total = np.zeros_like(self.w)
+        for part in self.parts:
+            total += part.gradient
+        return total
+
+    @cached_property
+    def dual_terms(self) -> tuple[float, float]:
+        terms = [part.dual_terms for part in self.parts]
+        return float(sum(t[0] for t in terms)), float(sum(t[1] for t in terms))
+
+    def hvp(self, v: Array) -> tuple[Array, list[Any]]:
+        products = [part.hvp(v) for part in self.parts]
+        total = np.zeros_like(v)
+        for product, _ in products:
+            total += product
+        return total, [image for _, image in products]
+
+    def hessian_matrix(self) -> Array:
+        total = self.parts[0].hessian_matrix()
+        for part in self.parts[1:]:
+            total += part.hessian_matrix()
+        return total
+
+    def hessian_diagonal(self) -> Array:
+        return sum(part.hessian_diagonal() for part in self.parts)
+
+    def slope(self, d: Array, image: list[Any]) -> float:
+        return float(sum(p.slope(d, i) for p, i in zip(self.parts, image, strict=True)))
+
+    def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
+        parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
+        return SumPoint(self.w + t * d, parts)

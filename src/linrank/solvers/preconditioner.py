@@ -1,0 +1,115 @@
+"""Approximations of the inverse Hessian for `newton`, each for its regime.
+
+===============  ==================================================================================
+`Explicit`       the Hessian itself, refreshed when it has aged: few rows, up to some 10³ features
+`Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
+`Diagonal`       its diagonal: sparse data of high dimension
+===============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+
+__all__ = ["Diagonal", "Explicit", "Sampled"]
+
+Array = NDArray[Any]
+Solve = Callable[[Array], Array]
+
+
+def _by_cholesky(matrix: Array) -> Solve:
+    """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not."""
+    n = len(matrix)
+    lift = 0.0
+    while True:
+        factor = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
+        if factor is not None:
+            return lambda r: _core.cholesky_solve(factor, n, r)
+        lift = max(10.0 * lift, 1e-7 * float(np.trace(matrix)) / n)
+        matrix = matrix + lift * np.eye(n)
+
+
+class Diagonal:
+    """``M = diag(∇²F)`` at every iterate: one pass over the non-zeros."""
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        diagonal = point.hessian_diagonal()
+        return lambda r: r / diagonal
+
+
+class Explicit:
+    """``M = ∇²F`` at an earlier iterate, until a solve takes more than ``patience`` products.
+
+    The matrix costs about as much as ``patience`` products, so an aged one is kept while it is the
+    cheaper way.
+    """
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self._solve: Solve | None = None
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        if self._solve is None or n_last > self.patience:
+            self._solve = _by_cholesky(point.hessian_matrix())
+        return self._solve
+
+
+class Sampled:
+    """``M`` from the Hessian of a sample of queries, scaled to the violations of the whole.
+
+    Parameters
+    ----------
+    sample : callable
+        ``sample(n_rows)`` returns the objective on about ``n_rows`` rows.
+    n_rows : int
+        Size of the first sample; four times as many at each rebuilding.
+    w : array
+        Where the first Hessian is taken.
+    n_limit : int
+        Products that a solve may take before the sample is enlarged.
+    """
+
+    def __init__(
+        self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
+    ) -> None:
+        self._sample = sample
+        self._n_rows = n_rows
+        self._n_limit = n_limit
+        self._take(w)
+
+    def _take(self, w: Array) -> None:
+        risk = self._sample(self._n_rows).at(w).parts[1]
+        self._matrix = risk.hessian_matrix()
+        self._violations = risk.risk.C * risk.loss.n_violations
+        self._ratio = 0.0
+        self._is_patched = False
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        if n_last > self._n_limit:
+            self._n_rows *= 4
+            self._take(point.w)
+            self._patch(point)
+        risk = point.parts[1]
+        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        # A factor of two in scale costs a product or so; a new factor costs n³/6.
+        if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
+            self._ratio = ratio
+            self._solve = _by_cholesky(np.eye(len(point.w)) + ratio * self._matrix)
+        return self._solve
+
+    def _patch(self, point: Any) -> None:
+        """Features that the sample missed get their place on the diagonal from the whole data.
+
+        Only where the sample is wrong by a factor: raising every entry would drown the nearly
+        collinear directions for which the matrix is there.
+        """
+        risk = point.parts[1]
+        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix)
+        np.fill_diagonal(self._matrix, np.where(whole > 3.0 * mine, whole, mine))

@@ -1,0 +1,123 @@
+"""What a solver returns, and the certificate that comes with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Callback", "Recorder", "Result", "duality_gap"]
+
+Array = NDArray[Any]
+Callback = Callable[[dict[str, Any]], "bool | None"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of a fit.
+
+    Attributes
+    ----------
+    w : float64 array
+        Minimiser found, in the scaled space: scores are ``X D w``.
+    value : float
+        ``F(w)``.
+    gap : float
+        Certified: ``F(w) - min F <= gap``.
+    gradient_norm : float
+        ``‖∇F(w)‖``.
+    n_iter, n_hvp : int
+        Outer iterations and Hessian products.
+    converged : bool
+        Whether the tolerance was reached.
+    stopped : {"tolerance", "max_iter", "precision", "callback"}
+        Why the solver stopped; "precision": rounding forbids further progress.
+    message : str
+        The same in words, with what to do if not converged.
+    history : dict of lists
+        One entry per iterate, the starting point first: "objective", "gap", "decrement" (the
+        estimate of ``F - F*`` made there), "gradient_norm", "step", "n_hvp" and "seconds" (both
+        since the start).
+    """
+
+    w: Array
+    value: float
+    gap: float
+    gradient_norm: float
+    n_iter: int
+    n_hvp: int
+    converged: bool
+    stopped: Literal["tolerance", "max_iter", "precision", "callback"]
+    message: str
+    history: dict[str, list[float]] = field(repr=False)
+
+
+def duality_gap(point: Any) -> float:
+    """Bound on ``F(w) - F*`` from the dual point ``α = 2Cωξ``, scaled to its best length.
+
+    With ``u = w - ∇F(w)``, ``a = e'α`` and ``b = ½‖u‖² + ‖α‖²/4C``, the dual value of ``tα`` is
+    ``ta - t²b``: ``t = 1`` gives the identity ``F - D = ½‖∇F‖²``, ``t = a/2b`` the largest value.
+    """
+    u = point.w - point.gradient
+    linear, quadratic = point.dual_terms
+    half = 0.5 * float(u @ u) + quadratic
+    identity = 0.5 * float(point.gradient @ point.gradient)
+    if half <= 0.0:
+        return identity
+    # F - a²/4b = (F - a + b) - (a - 2b)²/4b; the first bracket is the identity, free of cancellation.
+    return max(0.0, identity - (linear - 2.0 * half) ** 2 / (4.0 * half))
+
+
+class Recorder:
+    """Collects the history of a solver and talks to its callback."""
+
+    def __init__(self, callback: Callback | None, started: float | None = None) -> None:
+        self.callback = callback
+        self.started = time.perf_counter() if started is None else started
+        keys = ("objective", "gap", "decrement", "gradient_norm", "step", "n_hvp", "seconds")
+        self.history: dict[str, list[float]] = {key: [] for key in keys}
+        self.best_bound = -np.inf
+
+    def record(self, point: Any, *, step: float, n_hvp: int) -> bool:
+        """Add an iterate; True if the callback asks to stop."""
+        self.best_bound = max(self.best_bound, point.value - duality_gap(point))
+        entry = {
+            "objective": point.value,
+            "gap": max(0.0, point.value - self.best_bound),
+            "decrement": float("nan"),
+            "gradient_norm": float(np.linalg.norm(point.gradient)),
+            "step": step,
+            "n_hvp": n_hvp,
+            "seconds": time.perf_counter() - self.started,
+        }
+        for key, value in entry.items():
+            self.history[key].append(value)
+        if self.callback is None:
+            return False
+        return bool(self.callback({**entry, "w": point.w, "n_iter": self.n_iter}))
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history["objective"]) - 1
+
+    def note_decrement(self, decrement: float) -> None:
+        """The estimate of ``F - F*`` made at the last iterate."""
+        self.history["decrement"][-1] = decrement
+
+    def result(self, point: Any, stopped: Any, message: str) -> Result:
+        return Result(
+            w=point.w,
+            value=point.value,
+            gap=self.history["gap"][-1],
+            gradient_norm=self.history["gradient_norm"][-1],
+            n_iter=self.n_iter,
+            n_hvp=int(self.history["n_hvp"][-1]),
+            converged=stopped == "tolerance",
+            stopped=stopped,
+            message=message,
+            history=self.history,
+        )

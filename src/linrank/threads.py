@@ -1,0 +1,34 @@
+"""How many threads a call may use."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["resolve"]
+
+
+def resolve(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        ``None`` and -1 mean every core that this process may run on (its affinity mask, not the
+        cores of the machine); an integer >= 1 means that many.
+
+    Examples
+    --------
+    >>> resolve(3)
+    3
+    >>> resolve(-1) == resolve(None) >= 1
+    True
+    """
+    if n_jobs is None or n_jobs == -1:
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__"):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be >= 1, or -1 or None for all cores, got {n_jobs}")
+    return int(n_jobs)
