@@ -17,7 +17,6 @@ from linrank.threads import resolve
 __all__ = ["CsrRows", "DenseRows", "Rows", "as_rows"]
 
 Array = NDArray[Any]
-_BLOCK_ROWS = 1024  # a block of an F-ordered matrix that stays in cache while it is transposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +193,7 @@ def _by_rows(a: Array) -> Array:
     )
     if walkable:
         return a
-    copy = np.empty(a.shape, dtype=a.dtype.newbyteorder("="))
-    for begin in range(0, len(a), _BLOCK_ROWS):
-        copy[begin : begin + _BLOCK_ROWS] = a[begin : begin + _BLOCK_ROWS]
-    return copy
+    return np.array(a, dtype=a.dtype.newbyteorder("="), order="C")
 
 
 def _from_sparse(X: Any) -> CsrRows:

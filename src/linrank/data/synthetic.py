@@ -1,0 +1,199 @@
+"""Feature matrices with the traits of search and click data, made block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.rows import CsrRows, DenseRows
+
+__all__ = ["dense_rows", "zipf_rows"]
+
+Array = NDArray[Any]
+Cells = Callable[[int], tuple[Array, Array]]
+_BLOCK_VALUES = 1 << 20  # values made at a time: the working memory beside the result
+_BERNOULLI_DENSITY = 0.05  # above this, testing every cell is cheaper than merging draws
+
+# Marginals of about unit size for a standard normal signal: log-normal, heavy, bounded, counts with
+# zeros, Gaussian. Exponents stop short of overflow.
+_SHAPES: tuple[Callable[[Array], Array], ...] = (
+    lambda s: np.exp(np.minimum(np.float32(0.8) * s, 6)) / np.float32(1.5),
+    lambda s: np.exp(np.minimum(np.float32(1.3) * s, 8)) / np.float32(4),
+    lambda s: np.float32(4) / (1 + np.exp(np.minimum(np.float32(-1.5) * s, 80))),
+    lambda s: np.floor(np.exp(np.minimum(s, 8))),
+    lambda s: s,
+)
+
+
+@dataclass(frozen=True)
+class _Families:
+    """What all blocks of a dense problem share.
+
+    Column j of family f carries the signal ``s_j = √(1 - a_j²)·b_f + a_j·ε_j``, where the family
+    signals b are a low-rank mixture plus noise; all have unit variance.
+    """
+
+    family: Array  # family of each column, ascending
+    mixing: Array  # (n_factors, n_families)
+    own_family: float  # share of b_f that is not mixture
+    own: Array  # a_j
+    shape: Array  # index into _SHAPES, by column; one shape per family
+    scale: Array
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator, n_features: int, correlation: float) -> _Families:
+        n_families = max(1, n_features // 4)
+        family = np.sort(rng.integers(0, n_families, n_features))
+        mixing = rng.standard_normal((max(1, n_families // 3), n_families))
+        mixing *= np.sqrt(correlation) / np.linalg.norm(mixing, axis=0)
+        # Real columns range from near copies to nearly unrelated; the near copies set the
+        # condition number. At correlation 0.9 the exponents give a from 0.0025 to 0.8.
+        own = (1 - correlation) ** rng.uniform(0.1, 2.6, n_features)
+        shape = rng.integers(0, len(_SHAPES), n_families)[family]
+        scale = np.exp(rng.uniform(-1, 1, n_features))
+        single = np.float32
+        return cls(
+            family,
+            mixing.astype(single),
+            float(np.sqrt(1 - correlation)),
+            own.astype(single),
+            shape,
+            scale.astype(single),
+        )
+
+    def signals(self, rng: np.random.Generator, n_rows: int) -> Array:
+        """Signals of ``n_rows`` rows, alike in all queries: utilities are made of them."""
+        n_factors, n_families = self.mixing.shape
+        base = rng.standard_normal((n_rows, n_factors), dtype=np.float32) @ self.mixing
+        base += np.float32(self.own_family) * rng.standard_normal(
+            (n_rows, n_families), dtype=np.float32
+        )
+        signals = rng.standard_normal((n_rows, len(self.family)), dtype=np.float32)
+        signals *= self.own
+        signals += np.sqrt(1 - self.own**2) * base[:, self.family]
+        return signals
+
+    def features(self, rng: np.random.Generator, signals: Array, sizes: Array) -> Array:
+        """Signals shifted and stretched by query and family, then given their marginals."""
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        drawn = rng.standard_normal((2, len(sizes), self.mixing.shape[1]), dtype=np.float32)
+        shift, stretch = drawn[0] / 2, np.exp(np.float32(0.3) * drawn[1])
+        signals *= stretch[:, self.family][query]
+        signals += shift[:, self.family][query]
+        for k, shape in enumerate(_SHAPES):
+            columns = self.shape == k
+            signals[:, columns] = shape(signals[:, columns])
+        signals *= self.scale
+        return signals
+
+
+def dense_rows(
+    rng: np.random.Generator, sizes: Array, beta: Array, correlation: float, dtype: np.dtype[Any]
+) -> tuple[DenseRows, Array]:
+    """Rows of queries of the given sizes, and their utilities ``Σ_j β_j s_ij``."""
+    families = _Families.draw(rng, len(beta), correlation)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.empty((int(offsets[-1]), len(beta)), dtype=dtype)
+    utility = np.empty(len(values))
+    for first, last in _blocks(offsets, max(1, _BLOCK_VALUES // len(beta))):
+        rows = slice(offsets[first], offsets[last])
+        signals = families.signals(rng, int(offsets[last] - offsets[first]))
+        utility[rows] = signals @ beta.astype(np.float32)
+        values[rows] = families.features(rng, signals, sizes[first:last])
+    return DenseRows(values), utility
+
+
+def _blocks(offsets: Array, n_rows: int) -> Iterator[tuple[int, int]]:
+    """Runs of whole queries with at most ``n_rows`` rows, or of one query with more."""
+    first, n_queries = 0, len(offsets) - 1
+    while first < n_queries:
+        last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
+
+
+def zipf_rows(
+    rng: np.random.Generator, n_rows: int, beta: Array, density: float, dtype: np.dtype[Any]
+) -> tuple[CsrRows, Array]:
+    """CSR rows with about ``density`` non-zeros, and their utilities ``Σ_j β_j x_ij``."""
+    n_features = len(beta)
+    index = np.dtype(np.int32 if n_features <= np.iinfo(np.int32).max else np.int64)
+    is_dense = density >= _BERNOULLI_DENSITY
+    cells = (_bernoulli_cells if is_dense else _drawn_cells)(rng, n_features, density)
+    block = int(_BLOCK_VALUES / (n_features if is_dense else max(1.0, density * n_features))) + 1
+    capacity = int(1.05 * density * n_rows * n_features) + 1
+    values, columns = np.empty(capacity, dtype), np.empty(capacity, index)
+    offsets, utility = np.zeros(n_rows + 1, np.int64), np.empty(n_rows)
+    filled = 0
+    for begin in range(0, n_rows, block):
+        rows = slice(begin, min(begin + block, n_rows))
+        row, column = cells(rows.stop - rows.start)
+        drawn = np.exp(np.float32(0.5) * rng.standard_normal(len(row), dtype=np.float32))
+        utility[rows] = np.bincount(row, drawn * beta[column], minlength=rows.stop - rows.start)
+        counts = np.bincount(row, minlength=rows.stop - rows.start)
+        offsets[rows.start + 1 : rows.stop + 1] = filled + np.cumsum(counts)
+        new = slice(filled, filled + len(row))
+        _reserve(values, columns, new.stop)
+        values[new], columns[new] = drawn, column
+        filled = new.stop
+    for a in (values, columns):
+        a.resize(filled, refcheck=False)
+    return CsrRows(values, columns, offsets, n_features), utility
+
+
+def _reserve(values: Array, columns: Array, n_entries: int) -> None:
+    """Room for ``n_entries``: large arrays are remapped, not copied, by realloc."""
+    if n_entries > len(values):
+        for a in (values, columns):
+            a.resize(n_entries + n_entries // 8, refcheck=False)
+
+
+def _bernoulli_cells(rng: np.random.Generator, n_features: int, density: float) -> Cells:
+    """Each cell of the column of rank r is set with probability ``min(1, c/(r+1))``."""
+    rank = rng.permutation(n_features) + 1.0  # frequent columns lie anywhere
+    low, high = 0.0, float(n_features)
+    for _ in range(60):  # c by bisection: the mean probability is the density
+        c = (low + high) / 2
+        low, high = (c, high) if np.minimum(1, c / rank).mean() < density else (low, c)
+    probability = np.minimum(1, high / rank).astype(np.float32)
+
+    def cells(n_rows: int) -> tuple[Array, Array]:
+        row, column = np.nonzero(rng.random((n_rows, n_features), np.float32) < probability)
+        return row, column
+
+    return cells
+
+
+def _drawn_cells(rng: np.random.Generator, n_features: int, density: float) -> Cells:
+    """Rows draw columns of rank r with probability ``log((r+2)/(r+1)) / log(n+1)``, once each.
+
+    Rows draw Poisson numbers around m·(a log-normal factor), with m such that the expected
+    number of different columns, ``Σ_r 1 - exp(-m p_r)``, is ``density`` times n.
+    """
+    column_of = rng.permutation(n_features)
+    log_n = np.log(n_features + 1.0)
+    p = np.log1p(1 / np.arange(1.0, n_features + 1)) / log_n
+    m = target = density * n_features
+    for _ in range(30):  # Newton from below on a concave function: no overshoot
+        missed = np.exp(-m * p)
+        step = (target - (n_features - missed.sum())) / (p * missed).sum()
+        m += step
+        if step < 1e-6 * m:
+            break
+
+    def cells(n_rows: int) -> tuple[Array, Array]:
+        length = rng.poisson(m * np.exp(0.4 * rng.standard_normal(n_rows) - 0.08))
+        row = np.repeat(np.arange(n_rows), length)
+        rank = np.exp(log_n * rng.random(len(row))).astype(np.int64) - 1
+        key = row * n_features + column_of[np.minimum(rank, n_features - 1)]
+        key.sort()
+        key = key[np.diff(key, prepend=-1) > 0]
+        row = key // n_features
+        return row, key - row * n_features
+
+    return cells
