@@ -18,12 +18,13 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 
 # Part -> the parts that it may import. A part is a module or a package directly below linrank.
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
-GROUND = {"_core", "errors", "threads"}
+GROUND = {"_core", "errors", "memory", "threads"}
 DATA = GROUND | {"data"}
-TRAINING = DATA | {"losses", "objective", "solvers", "ranksvm"}
+TRAINING = DATA | {"losses", "objective", "sampling", "solvers", "ranksvm"}
 MODEL = TRAINING | {"scaling", "model"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "memory": set(),
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
@@ -32,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "losses": DATA,
     "objective": DATA | {"losses"},
     "solvers": DATA | {"losses", "objective"},
-    "ranksvm": DATA | {"losses", "objective", "solvers"},
+    "sampling": DATA,
+    "ranksvm": DATA | {"losses", "objective", "sampling", "solvers"},
     "scaling": DATA,
     "model": TRAINING | {"scaling"},
     "model_selection": DATA | {"metrics"},
