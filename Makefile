@@ -45,7 +45,7 @@ bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their rat
 lint: style sanitize fuzz  ## Style, types, and the core under ASan + UBSan with a longer fuzz run
 
 docs: $(VENV)/.linrank $(VENV)/.docs  ## Build the documentation into docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 stub: $(VENV)/.linrank  ## Regenerate src/linrank/_core.pyi from the built module
@@ -71,7 +71,7 @@ fuzz: sanitize  ## Run each fuzzer of the core for FUZZ_SECONDS under the saniti
 	done
 
 clean:  ## Remove everything that make has written
-	rm -rf $(VENV) build dist docs/_build $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/reference/generated $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # ---- the environment: one stamp for each step, so that nothing is installed twice ----------------
 
