@@ -226,6 +226,7 @@ std::int64_t n_positions(const BoundRows &rows, const Order &order) {
 
 struct BoundProblem {
     PairProblem problem;
+    std::vector<std::int32_t> by_level;
     nb::object keep_alive;
 };
 
@@ -248,9 +249,13 @@ BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> lev
             if (levels(std::size_t(i)) < 0 || levels(std::size_t(i)) >= n_levels(std::size_t(q)))
                 throw std::invalid_argument("a level is out of range");
     }
-    return {{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
-             span_of(query_weight)},
-            nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+    BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
+                        span_of(query_weight), {}},
+                       {},
+                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+    bound.by_level = level_order(bound.problem);
+    bound.problem.by_level = bound.by_level;  // a vector keeps its memory when it is moved
+    return bound;
 }
 
 struct BoundPoint {
@@ -303,10 +308,15 @@ void bind_pairs(nb::module_ &m) {
         }
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z, int n_threads) {
-        return BoundPoint{point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, n_threads),
-                          nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("n_threads"));
+    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
+                           const BoundPoint *near, int n_threads) {
+        if (near && !near->problem.is(problem))
+            throw std::invalid_argument("near is a point of another problem");
+        const PairPoint *guess = near ? near->point.get() : nullptr;
+        return BoundPoint{
+            point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, guess, n_threads),
+            nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("near").none(), nb::arg("n_threads"));
 
     auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
                                            "The same loss by Lee and Lin's selection trees.");
