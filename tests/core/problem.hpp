@@ -11,10 +11,10 @@ namespace linrank_test {
 /// Owns what a PairProblem looks at.
 struct Problem {
     std::vector<std::int64_t> offsets{0};
-    std::vector<std::int32_t> levels, n_levels;
+    std::vector<std::int32_t> levels, n_levels, by_level;
     std::vector<double> u, c;
 
-    linrank::PairProblem view() const { return {offsets, levels, n_levels, u, c}; }
+    linrank::PairProblem view() const { return {offsets, levels, n_levels, u, c, by_level}; }
 
     /// Adds a query whose labels are replaced by their dense ranks.
     void add_query(const std::vector<std::int64_t> &labels) {
@@ -26,16 +26,22 @@ struct Problem {
         n_levels.push_back(next);
         offsets.push_back(std::int64_t(levels.size()));
     }
+    void finish() { by_level = linrank::level_order(view()); }
 };
+
+inline std::vector<std::int64_t> draw_labels(Rng &rng, std::int64_t n, std::int64_t n_labels) {
+    std::vector<std::int64_t> labels(static_cast<std::size_t>(n));
+    for (auto &label : labels) label = draw(rng, 0, n_labels - 1);
+    return labels;
+}
 
 inline Problem draw_problem(Rng &rng, bool weighted, std::int64_t most_rows = 60) {
     Problem problem;
     for (std::int64_t q = draw(rng, 1, 8); q > 0; --q) {
         const std::int64_t n = draw(rng, 1, most_rows), k = draw(rng, 1, 40);
-        std::vector<std::int64_t> labels(static_cast<std::size_t>(n));
-        for (auto &label : labels) label = draw(rng, 0, k - 1);
-        problem.add_query(labels);
+        problem.add_query(draw_labels(rng, n, k));
     }
+    problem.finish();
     if (weighted) {
         std::uniform_real_distribution<double> weight(0.0, 2.0);
         problem.u.resize(problem.levels.size());

@@ -95,7 +95,7 @@ void products_equal_the_definition(Rng &rng) {
         const bool in_order = repetition % 3 == 0;
         if (!in_order) std::shuffle(order.begin(), order.end(), rng);
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, x.n_columns);
-        const PairPoint point(p, z, 1);
+        const PairPoint point(p, z, nullptr, 1);
         const std::vector<double> h = definition(p, z, x, order);
         for (const Rows &rows : x.storages())
             check_storage(rows, in_order ? Order{} : Order(order), point, x, h, v);

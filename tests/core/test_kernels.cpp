@@ -3,7 +3,9 @@
 
 #include <string>
 
-#include "check.hpp"
+#include "level_sums.hpp"
+#include "problem.hpp"
+#include "radix_tree.hpp"
 
 namespace linrank {
 namespace baseline { extern const Kernels table; }
@@ -104,6 +106,51 @@ void cross_products(const Kernels &k, Rng &rng) {
     }
 }
 
+/// Sums of v over the windows of each row, straight from their meaning.
+void window_sums(const Windows &q, const double *v, std::vector<double> &above,
+                 std::vector<double> &below) {
+    for (std::int32_t t = 0; t < q.n; ++t) {
+        double &up = above[std::size_t(q.order[t])], &down = below[std::size_t(q.order[t])];
+        up = down = 0.0;
+        for (std::int32_t j = 0; j < q.upto[t]; ++j)
+            if (q.level[j] > q.level[t]) up += v[q.order[j]];
+        for (std::int32_t j = q.from[t]; j < q.n; ++j)
+            if (q.level[j] < q.level[t]) down += v[q.order[j]];
+    }
+}
+
+void sweeps(const Kernels &k, Rng &rng) {
+    for (int repetition = 0; repetition < 100; ++repetition) {
+        Problem problem;
+        problem.add_query(draw_labels(rng, draw(rng, 2, 200), repetition % 2 == 0 ? 6 : 90));
+        problem.finish();
+        const PairProblem p = problem.view();
+        if (!p.has_pairs(0)) continue;
+        const PairPoint point(p, draw_normal(rng, p.n_rows()), nullptr, 1);
+        const Windows q = point.windows(0);
+        const std::size_t n = std::size_t(q.n);
+        const std::vector<double> v = draw_normal(rng, q.n);
+        std::vector<double> above(n), below(n), up(n), down(n), scratch(16 * (n + 1));
+        window_sums(q, v.data(), up, down);
+        const auto compare = [&] {
+            for (std::size_t i = 0; i < n; ++i)
+                CHECK(close(above[i], up[i], 1e-12) && close(below[i], down[i], 1e-12));
+        };
+        const RadixTree by_level(q.n_levels), by_place(q.n + 1);
+        scratch.assign(std::size_t(by_level.size), 0.0);
+        k.radix_above(q, v.data(), 0, q.n, scratch.data(), above.data());
+        scratch.assign(std::size_t(by_level.size), 0.0);
+        k.radix_below(q, v.data(), 0, q.n, scratch.data(), below.data());
+        compare();
+        scratch.resize(8 * (n + 1) + std::size_t(by_place.size));
+        if (q.n_levels <= prefix_table_levels)
+            k.prefix_table(q, v.data(), above.data(), below.data(), scratch.data());
+        else if (sums_by_rank(q.n, q.n_levels))
+            k.ranked_sums(q, v.data(), above.data(), below.data(), scratch.data());
+        compare();
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -112,6 +159,7 @@ int main() {
         dense_kernels(*table, rng);
         vector_kernels(*table, rng);
         cross_products(*table, rng);
+        sweeps(*table, rng);
     }
     CHECK(std::string(kernels().name) == available().back()->name);
 }
