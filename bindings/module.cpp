@@ -545,6 +545,8 @@ void bind_metrics(nb::module_ &m) {
 
 NB_MODULE(_core, m) {
     m.doc() = "The C++ core of linrank.";
+    // A dataset that lives until the interpreter exits is no leak, and not worth a page on stderr.
+    nb::set_leak_warnings(false);
     bind_rows(m);
     bind_queries(m);
     bind_reader(m);

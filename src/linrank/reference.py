@@ -15,6 +15,42 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+# ---- losses -----------------------------------------------------------------------------------
+
+
+def pairs(offsets: Array, levels: Array) -> list[tuple[int, int, int]]:
+    """(q, i, j) for every pair of positions of query q with ``level_i > level_j``."""
+    return [
+        (q, i, j)
+        for q in range(len(offsets) - 1)
+        for i in range(offsets[q], offsets[q + 1])
+        for j in range(offsets[q], offsets[q + 1])
+        if levels[i] > levels[j]
+    ]
+
+
+def squared_hinge(
+    z: Array, offsets: Array, levels: Array, u: Array | None = None, c: Array | None = None
+) -> dict[str, Any]:
+    """``L(z) = Σ c_q u_i u_j max(0, 1 - z_i + z_j)²`` with its derivatives and the sums of slacks."""
+    n = len(z)
+    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0}
+    gradient, hessian = np.zeros(n), np.zeros((n, n))
+    for q, i, j in pairs(offsets, levels):
+        slack = (1.0 - z[i]) + z[j]
+        if slack <= 0:
+            continue
+        weight = (1.0 if c is None else c[q]) * (1.0 if u is None else u[i] * u[j])
+        out["value"] += weight * slack**2
+        out["sum_of_slacks"] += weight * slack
+        out["n_violations"] += weight
+        e = np.zeros(n)
+        e[i], e[j] = 1.0, -1.0
+        gradient -= 2.0 * weight * slack * e
+        hessian += 2.0 * weight * np.outer(e, e)
+    return {**out, "gradient": gradient, "hessian": hessian}
+
+
 # ---- metrics ----------------------------------------------------------------------------------
 # `ranked` are the labels of one query from rank 1 down; k = None is the whole list.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,9 +52,10 @@ def newton(
             return recorder.result(point, "tolerance", "the gradient is zero")
         solve = memory.improve(preconditioner.at(point, n_last))
         # The residual's share of the decrement need not be smaller than what the tolerance allows.
-        d, image, n_last = _solve(point, solve, memory, forcing, floor=0.04 * tol * point.value)
+        solution = _solve(point, solve, memory, forcing, floor=0.04 * tol * point.value)
+        d, image, n_last = solution.d, solution.image, solution.n
         n_hvp += n_last
-        decrement = -0.5 * float(point.gradient @ d)
+        decrement = -0.5 * float(point.gradient @ d) + solution.rest
         recorder.note_decrement(decrement)
         is_last = decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
@@ -108,21 +110,32 @@ class _Memory:
         return improved
 
 
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """``H d ≈ -g``, the image of ``d``, the products it took, and the decrease that is left."""
+
+    d: Array
+    image: list[Any]
+    n: int
+    rest: float
+
+
 def _solve(
     point: Any, solve: Callable[[Array], Array], memory: _Memory, forcing: float, floor: float
-) -> tuple[Array, list[Any], int]:
+) -> _Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
-    Ends when ``r'M⁻¹r``, about twice the decrease that is left, is at most ``forcing²`` of its first
-    value or at most ``floor``.
+    The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for which
+    the coefficients of the iteration give an estimate. It ends when twice that is at most ``forcing²``
+    of its first value or at most ``floor``.
     """
     r = -point.gradient
     y = solve(r)
     p, ry = y, float(r @ y)
-    goal, d, image, n = max(forcing * forcing * ry, floor), np.zeros_like(r), None, 0
-    while True:
+    goal, d, image = max(forcing * forcing * ry, floor), np.zeros_like(r), None
+    lanczos = _Lanczos()
+    for n in range(1, 501):
         hp, xp = point.hvp(p)
-        n += 1
         php = float(p @ hp)
         if not php > 0.0 or not np.isfinite(php):  # rounding has eaten the curvature
             break
@@ -133,12 +146,34 @@ def _solve(
         r = r - alpha * hp
         y = solve(r)
         ry, old = float(r @ y), ry
-        if not ry > goal or n >= 500:
+        lanczos.add(alpha, ry / old)
+        if not ry > 0.0 or (ry <= goal and ry <= goal * lanczos.smallest()):
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
-        d, image = p, xp
-    return d, image, n
+        return _Solution(p, xp, n, 0.0)
+    return _Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest())
+
+
+class _Lanczos:
+    """The tridiagonal matrix that conjugate gradients build, whose eigenvalues are those of ``M⁻¹H``."""
+
+    def __init__(self) -> None:
+        self.alphas: list[float] = []
+        self.betas: list[float] = []
+
+    def add(self, alpha: float, beta: float) -> None:
+        self.alphas.append(alpha)
+        self.betas.append(max(beta, 0.0))
+
+    def smallest(self) -> float:
+        """The smallest eigenvalue so far, at most 1."""
+        alphas, betas = np.array(self.alphas), np.array(self.betas[:-1])
+        diagonal = 1.0 / alphas
+        diagonal[1:] += betas / alphas[:-1]
+        beside = np.sqrt(betas) / alphas[:-1]
+        matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+        return min(1.0, max(float(np.linalg.eigvalsh(matrix)[0]), 1e-12))
 
 
 def _combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any]:

@@ -1,0 +1,207 @@
+"""The laws of a pair loss, checked for every loss and storage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from linrank import _core, reference
+from linrank.data.queries import Queries
+from linrank.data.rows import as_rows
+from linrank.losses.selection_tree import SelectionTreeSquaredHinge
+from linrank.losses.squared_hinge import SquaredHinge
+from strategies import scored_queries
+
+LOSSES = [SquaredHinge, SelectionTreeSquaredHinge]
+
+
+@st.composite
+def weighted_queries(draw, ties=True, max_rows=30):
+    case = draw(scored_queries(max_rows, ties))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if draw(st.booleans()):
+        return case, None, None
+    u = rng.integers(0, 4, len(case.labels)) / 2
+    return case, u, rng.uniform(0.1, 2.0, case.queries.n_queries)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(weighted_queries())
+def test_value_and_gradient_are_the_definition(loss, problem):
+    case, u, c = problem
+    queries, z = case.queries, case.z
+    point = loss(queries, u, c).at(z)
+    truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
+    assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-12)
+    assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-12)
+    assert_allclose(point.gradient, truth["gradient"], rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(weighted_queries(ties=False), st.integers(0, 2**32 - 1))
+def test_curvature_is_the_definition(loss, problem, seed):
+    case, u, c = problem
+    queries, z = case.queries, case.z
+    one = loss(queries, u, c)
+    point = one.at(z)
+    truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
+    v = np.random.default_rng(seed).normal(size=len(z))
+    assert_allclose(point.n_violations, truth["n_violations"], atol=1e-12)
+    assert_allclose(one.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 8, 9, 40, 300])
+@pytest.mark.parametrize("n", [2, 17, 300, 5000])
+def test_every_way_of_counting_agrees_with_the_selection_tree(n_levels, n):
+    """Tables, ranked sums and trees over levels are chosen by length and number of levels."""
+    rng = np.random.default_rng(n * n_levels)
+    queries = Queries.of(rng.integers(0, n_levels, 3 * n), np.repeat([0, 1, 2], n))
+    z = rng.normal(size=3 * n) * 2
+    fast, slow = SquaredHinge(queries), SelectionTreeSquaredHinge(queries)
+    a, b = fast.at(z), slow.at(z)
+    assert a.n_violations == b.n_violations
+    assert_allclose(a.value, b.value, rtol=1e-12)
+    assert_allclose(a.gradient, b.gradient, rtol=1e-11, atol=1e-9 * n)
+    v = rng.normal(size=3 * n)
+    assert_allclose(fast.curvature(a, v), slow.curvature(b, v), rtol=1e-11, atol=1e-9 * n)
+
+
+@pytest.mark.parametrize("n_levels", [2, 7, 600, 140_000])
+def test_a_long_query_is_the_same_on_any_number_of_threads(n_levels):
+    n = 140_000  # above long_query of the core
+    rng = np.random.default_rng(n_levels)
+    queries = Queries.of(rng.permutation(n) % n_levels)
+    z, v = rng.normal(size=n), rng.normal(size=n)
+    losses = [SquaredHinge(queries, n_threads=t) for t in (1, 3)]
+    points = [loss.at(z) for loss in losses]
+    products = [loss.curvature(p, v) for loss, p in zip(losses, points, strict=True)]
+    assert points[0].value == points[1].value
+    assert (points[0].gradient == points[1].gradient).all()
+    assert (products[0] == products[1]).all()
+    slow = SelectionTreeSquaredHinge(queries)
+    truth = slow.at(z)
+    assert points[0].n_violations == truth.n_violations
+    assert_allclose(points[0].value, truth.value, rtol=1e-11)
+    assert_allclose(products[0], slow.curvature(truth, v), rtol=1e-8, atol=1e-6)
+
+
+@given(scored_queries(), st.floats(-1e6, 1e6))
+def test_a_shift_of_the_scores_of_a_query_changes_nothing(case, shift):
+    queries, z = case.queries, case.z
+    moved = z + shift * (1 + np.arange(queries.n_queries)).repeat(np.diff(queries.offsets))
+    a, b = SquaredHinge(queries).at(z), SquaredHinge(queries).at(moved)
+    assert_allclose(a.value, b.value, rtol=1e-7, atol=1e-7)
+
+
+@given(scored_queries(ties=False))
+def test_the_gradient_sums_to_zero_in_every_query(case):
+    queries = case.queries
+    gradient = SquaredHinge(queries).at(case.z).gradient
+    assert_allclose(np.add.reduceat(gradient, queries.offsets[:-1]), 0, atol=1e-10)
+
+
+@given(scored_queries(ties=True), st.integers(0, 2**32 - 1))
+def test_a_point_does_not_depend_on_the_point_it_starts_from(case, seed):
+    queries, z = case.queries, case.z
+    loss = SquaredHinge(queries)
+    near = loss.at(np.random.default_rng(seed).normal(size=len(z)))
+    a, b = loss.at(z), loss.at(z, near)
+    assert a.value == b.value
+    assert (a.gradient == b.gradient).all()
+
+
+def test_scores_that_differ_below_float32_are_sorted_in_double():
+    n = 3000
+    rng = np.random.default_rng(0)
+    z = 1.0 + rng.permutation(n) * 1e-12
+    queries = Queries.of(rng.integers(0, 50, n))
+    a, b = SquaredHinge(queries).at(z * 1e11), SelectionTreeSquaredHinge(queries).at(z * 1e11)
+    assert_allclose(a.value, b.value, rtol=1e-10)
+    assert SquaredHinge(queries).at(z).n_violations == queries.n_pairs
+
+
+STORAGES = {
+    "dense float32": lambda X: X.astype(np.float32),
+    "dense float64": lambda X: X.astype(np.float64),
+    "wide stride": lambda X: np.hstack([X, X])[:, : X.shape[1]],
+    "csr float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "csr int64": lambda X: _with_int64(sparse.csr_array(X)),
+}
+
+
+def _with_int64(X):
+    return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@settings(max_examples=40)
+@given(problem=weighted_queries(ties=False), n=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
+def test_products_with_the_rows_are_the_definition(storage, problem, n, seed):
+    """Fused products, explicit Hessian, scores and gradient, for rows in any order and storage."""
+    case, u, c = problem
+    queries, z = case.queries, case.z
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-16, 17, (len(z), n)) / 8
+    X[rng.random(X.shape) < 0.4] = 0
+    rows = as_rows(STORAGES[storage](X))
+    by_position = X if queries.order is None else X[queries.order]
+    loss = SquaredHinge(queries, u, c, n_threads=2)
+    point = loss.at(z)
+    H = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)["hessian"]
+    truth = by_position.T @ H @ by_position
+    size = 1 + np.abs(truth).max()
+    v = rng.normal(size=n)
+    product, image = loss.hessian_product(rows, point, v)
+    assert_allclose(product, truth @ v, atol=2e-5 * size * n)
+    has_pairs = np.repeat(queries.n_levels > 1, np.diff(queries.offsets))
+    assert_allclose(image, np.where(has_pairs, by_position @ v, 0), atol=1e-12)
+    assert_allclose(loss.hessian_matrix(rows, point), truth, atol=2e-6 * size)
+    assert_allclose(_core.scores(rows.core, v, queries.order, 2), by_position @ v, atol=1e-12)
+    r = rng.normal(size=len(z))
+    assert_allclose(_core.gradient(rows.core, r, queries.order, 2), by_position.T @ r, atol=1e-11)
+    diagonal = loss.hessian_diagonal(rows, point)
+    assert (diagonal >= 0).all()
+    assert (diagonal <= 2 * np.einsum("ij,ij->j", by_position**2, np.diag(H)[:, None]) + 1e-9).all()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_diagonal_is_near_the_exact_one(storage):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6)) * (rng.random((400, 6)) < 0.5) + 100 * (np.arange(6) == 3)
+    queries = Queries.of(rng.integers(0, 4, 400), np.repeat(np.arange(8), 50))
+    loss, rows = SquaredHinge(queries), as_rows(STORAGES[storage](X))
+    point = loss.at(rng.normal(size=400))
+    exact = np.diagonal(SquaredHinge(queries).hessian_matrix(rows, point))
+    assert_allclose(loss.hessian_diagonal(rows, point), exact, rtol=0.1)
+
+
+@given(st.integers(1, 60), st.integers(0, 2**32 - 1))
+def test_cholesky_solves(n, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, n))
+    A = A @ A.T + np.eye(n)
+    b = rng.normal(size=n)
+    factor = _core.cholesky_factor(A.reshape(-1), n)
+    assert_allclose(A @ _core.cholesky_solve(factor, n, b), b, atol=1e-8 * np.linalg.cond(A))
+    A[0, 0] = -1.0
+    assert _core.cholesky_factor(A.reshape(-1), n) is None
+
+
+def test_the_core_refuses_arrays_that_do_not_fit():
+    queries = Queries.of([1.0, 0.0])
+    loss = SquaredHinge(queries)
+    with pytest.raises(ValueError, match="z has length 3, expected 2"):
+        loss.at(np.zeros(3))
+    with pytest.raises(ValueError, match="a level is out of range"):
+        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, None, None)
+    with pytest.raises(ValueError, match="another problem"):
+        SquaredHinge(queries).at(np.zeros(2), loss.at(np.zeros(2)))
+    rows = as_rows(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="order is out of range"):
+        _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)
+    with pytest.raises(ValueError, match="w has length 2, expected 3"):
+        _core.scores(rows.core, np.zeros(2), None, 1)

@@ -1,0 +1,344 @@
+"""Training: both solvers reach the optimum of the definition and certify it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import minimize
+
+from linrank import _core, ranksvm
+from linrank.data.dataset import Dataset
+from linrank.datasets import make_ranking
+from linrank.errors import NoPairsError
+from linrank.ranksvm import train
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled
+from linrank.solvers.result import duality_gap
+
+
+def explicit_optimum(data: Dataset, C: float, query_weight=None) -> tuple[float, np.ndarray]:
+    """The optimum by a generic solver over the list of pairs."""
+    X = np.asarray(data.X.toarray() if sparse.issparse(data.X) else data.X, dtype=np.float64)
+    y, qid = data.labels, data.qid if data.qid is not None else np.zeros(data.n_rows)
+    u = np.ones(data.n_rows) if data.weight is None else data.weight
+    i, j = np.nonzero((qid[:, None] == qid[None, :]) & (y[:, None] > y[None, :]))
+    weight = u[i] * u[j]
+    if query_weight is not None:
+        weight = weight * np.array([query_weight[q] for q in qid[i].tolist()])
+    D = X[i] - X[j]
+
+    def value_and_gradient(w):
+        slack = np.maximum(0, 1 - D @ w)
+        return (
+            0.5 * w @ w + C * weight @ slack**2,
+            w - 2 * C * D.T @ (weight * slack),
+        )
+
+    best = minimize(
+        value_and_gradient,
+        np.zeros(X.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    return best.fun, best.x
+
+
+def small(seed=0, **options) -> Dataset:
+    return make_ranking(12, (3, 12), 5, random_state=seed, dtype="float64", **options)
+
+
+def weighted(data: Dataset, seed=0) -> Dataset:
+    return replace(data, weight=np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize("C", [1e-4, 1.0, 30.0])
+@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
+def test_both_solvers_reach_the_optimum_of_the_definition(data, C, solver):
+    truth, w = explicit_optimum(data, C)
+    result = train(data, C=C, solver=solver, tol=1e-9)
+    assert result.converged
+    assert_allclose(result.value, truth, rtol=1e-8)
+    assert_allclose(result.w, w, atol=2e-3 * (1 + np.abs(w).max()))
+
+
+@pytest.mark.parametrize("data", [small(3), weighted(small(4)), make_ranking(random_state=5)])
+def test_newton_and_tron_agree_to_1e8(data):
+    a, b = (train(data, solver=s, tol=1e-8, max_iter=1000) for s in ("newton", "tron"))
+    assert_allclose(a.value, b.value, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_the_gap_is_certified_at_every_iterate(solver):
+    data = small(6)
+    truth, _ = explicit_optimum(data, 1.0)
+    history = train(data, solver=solver, tol=1e-10, max_iter=1000).history
+    distance = np.array(history["objective"]) - truth
+    assert (np.array(history["gap"]) >= distance - 1e-7 * truth).all()
+    assert history["gap"][-1] <= 1e-6 * truth
+    assert (np.diff(history["objective"]) <= 1e-12 * truth).all()
+    assert len({len(column) for column in history.values()}) == 1
+
+
+def test_the_gap_is_the_identity_or_better():
+    """P - D = ½‖∇F‖² for the dual point α = 2Cωξ; its best multiple is nearer."""
+    data = weighted(small(7))
+    problem = ranksvm._Problem(
+        data.rows, data.queries, data.queries.gather(data.weight), None, 0.7, None, 1
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        point = problem.objective().at(rng.normal(size=5) * 0.1)
+        loss = point.parts[1].loss
+        u = point.w - point.gradient
+        linear, quadratic = 2 * 0.7 * loss.sum_of_slacks, 0.7 * loss.value
+        primal_minus_dual = point.value - (linear - 0.5 * u @ u - quadratic)
+        assert_allclose(primal_minus_dual, 0.5 * point.gradient @ point.gradient, rtol=1e-9)
+        best = max(t * linear - t * t * (0.5 * u @ u + quadratic) for t in np.linspace(0, 3, 30001))
+        assert_allclose(duality_gap(point), point.value - best, rtol=1e-4)
+        assert duality_gap(point) <= primal_minus_dual * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("preconditioner", ["explicit", "sampled", "diagonal"])
+@pytest.mark.parametrize("n_levels", [3, None])
+def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels):
+    data = make_ranking(150, (5, 60), 12, n_levels, random_state=8)
+    problem = ranksvm._Problem(data.rows, data.queries, None, None, 1.0, None, 2)
+    start = np.zeros(12)
+    chosen = {
+        "explicit": lambda: Explicit(patience=2),
+        "sampled": lambda: Sampled(lambda m: problem.sample(m).objective(), 200, start, n_limit=4),
+        "diagonal": Diagonal,
+    }[preconditioner]()
+    result = newton(problem.objective(), start, preconditioner=chosen, tol=1e-9)
+    assert result.converged
+    truth = newton(problem.objective(), start, preconditioner=Explicit(0), tol=1e-12).value
+    assert_allclose(result.value, truth, rtol=1e-8)
+
+
+REGIMES = {
+    "explicit": {"n_queries": 40, "rows_per_query": (3, 30), "n_features": 20},
+    "explicit from a sample": {"n_queries": 400, "rows_per_query": (5, 40), "n_features": 8},
+    "diagonal": {"n_queries": 40, "rows_per_query": (5, 40), "n_features": 4500, "density": 0.005},
+    "few rows": {"n_queries": 10, "rows_per_query": (5, 40), "n_features": 400},
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_every_regime_agrees_with_tron(regime):
+    data = make_ranking(random_state=9, **REGIMES[regime])
+    C = 1e-3
+    a = train(data, C=C, tol=1e-9)
+    b = train(data, C=C, tol=1e-7, solver="tron", max_iter=2000)
+    assert a.converged
+    assert_allclose(a.value, b.value, rtol=1e-8)
+
+
+def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
+    data = make_ranking(600, (5, 40), 10, random_state=10)
+    truth = train(data, tol=1e-10).value
+    monkeypatch.setattr(ranksvm, "_hessian_price", lambda rows: 1000)
+    assert_allclose(train(data, tol=1e-10).value, truth, rtol=1e-9)
+    weights = weighted(data)
+    query_weight = np.random.default_rng(0).uniform(0.5, 2, data.queries.n_queries)
+    sampled = train(weights, tol=1e-10, query_weight=query_weight).value
+    monkeypatch.undo()
+    assert_allclose(sampled, train(weights, tol=1e-10, query_weight=query_weight).value, rtol=1e-9)
+
+
+def test_one_query_longer_than_a_thread_takes_alone():
+    data = make_ranking(1, 140_000, 6, None, random_state=11)
+    a = train(data, C=1e-9, tol=1e-8)
+    b = train(data, C=1e-9, tol=1e-6, solver="tron")
+    assert_allclose(a.value, b.value, rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        make_ranking(300, (5, 60), 40, random_state=12),
+        make_ranking(2000, (5, 60), 46, random_state=12),
+        make_ranking(300, (5, 60), 5000, density=0.01, random_state=12),
+    ],
+)
+def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):
+    monkeypatch.setattr(ranksvm, "_n_threads", lambda rows, n_jobs: n_jobs)
+    results = [train(data, n_jobs=n) for n in (1, 2, 5)]
+    for other in results[1:]:
+        assert (other.w == results[0].w).all()
+        assert other.history["objective"] == results[0].history["objective"]
+
+
+def test_rows_in_any_order_and_storage_give_the_same_model():
+    data = small(13)
+    truth = train(data, tol=1e-10)
+    shuffle = np.random.default_rng(1).permutation(data.n_rows)
+    variants = [
+        Dataset.of(data.X[shuffle], data.y[shuffle], qid=data.qid[shuffle]),
+        Dataset.of(sparse.csr_array(data.X), data.y, qid=data.qid),
+        Dataset.of(sparse.csr_array(data.X[shuffle]), data.y[shuffle], qid=data.qid[shuffle]),
+        Dataset.of(data.X + 7.0 * data.qid[:, None], data.y, qid=data.qid),
+        Dataset.of(data.X, np.exp(data.y) - 40, qid=data.qid),
+    ]
+    for variant in variants:
+        assert_allclose(train(variant, tol=1e-10).value, truth.value, rtol=1e-8)
+    narrow = Dataset.of(data.X.astype(np.float32), data.y, qid=data.qid)
+    assert_allclose(train(narrow, tol=1e-10).value, truth.value, rtol=1e-5)
+
+
+def test_weights_are_repetitions():
+    data = small(14)
+    counts = np.random.default_rng(2).integers(0, 3, data.n_rows)
+    repeated = np.repeat(np.arange(data.n_rows), counts)
+    a = train(replace(data, weight=counts.astype(float)), tol=1e-10)
+    b = train(Dataset.of(data.X[repeated], data.y[repeated], qid=data.qid[repeated]), tol=1e-10)
+    assert_allclose(a.value, b.value, rtol=1e-9)
+
+
+def test_duplicating_every_row_is_four_times_C():
+    data = small(15)
+    twice = Dataset.of(np.vstack([data.X] * 2), np.tile(data.y, 2), qid=np.tile(data.qid, 2))
+    assert_allclose(train(twice, C=0.25, tol=1e-10).value, train(data, tol=1e-10).value, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_query_weights_and_normalisation_enter_as_documented(solver):
+    data = weighted(small(16))
+    queries = data.queries
+    c = np.random.default_rng(3).uniform(0.5, 2.0, queries.n_queries)
+    a = train(data, solver=solver, tol=1e-9, query_weight=c)
+    truth, _ = explicit_optimum(data, 1.0, dict(zip(queries.ids.tolist(), c, strict=True)))
+    assert_allclose(a.value, truth, rtol=1e-8)
+    u = data.weight
+    weight = {
+        q: sum(
+            u[i] * u[j]
+            for i in np.flatnonzero(data.qid == q)
+            for j in np.flatnonzero(data.qid == q)
+            if data.labels[i] > data.labels[j]
+        )
+        for q in queries.ids.tolist()
+    }
+    inverse = {q: 1 / w if w else 0.0 for q, w in weight.items()}
+    truth, _ = explicit_optimum(data, 5.0, inverse)
+    b = train(data, C=5.0, solver=solver, tol=1e-9, query_normalization="pairs")
+    assert_allclose(b.value, truth, rtol=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_scale_multiplies_the_columns(solver):
+    data = small(17)
+    d = np.array([2.0, 0.5, 1.0, 0.0, 3.0])
+    scaled = Dataset.of(data.X * d, data.y, qid=data.qid)
+    a = train(data, scale=d, solver=solver, tol=1e-9)
+    b = train(scaled, solver=solver, tol=1e-9)
+    assert_allclose(a.value, b.value, rtol=1e-9)
+    assert a.w[3] == 0
+
+
+def test_a_warm_start_at_the_optimum_takes_one_step():
+    data = small(18)
+    first = train(data, tol=1e-8)
+    again = train(data, tol=1e-8, w0=first.w)
+    assert again.n_iter <= 1
+    assert_allclose(again.value, first.value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_too_few_iterations_say_what_to_do(solver):
+    result = train(small(19), solver=solver, tol=1e-10, max_iter=1)
+    assert not result.converged
+    assert result.stopped == "max_iter"
+    assert "raise max_iter" in result.message
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_a_callback_sees_every_iterate_and_can_stop(solver):
+    seen = []
+
+    def callback(state):
+        seen.append(state["objective"])
+        return len(seen) == 3
+
+    result = train(small(20), solver=solver, tol=1e-12, callback=callback)
+    assert result.stopped == "callback"
+    assert seen == result.history["objective"]
+    assert len(seen) == 3
+
+
+def test_an_interrupt_passes_through():
+    def callback(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(small(21), callback=callback)
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_the_limit_of_precision_is_not_an_endless_loop(solver):
+    result = train(small(22), solver=solver, tol=1e-300, max_iter=500)
+    assert result.stopped == "precision"
+    truth, _ = explicit_optimum(small(22), 1.0)
+    assert_allclose(result.value, truth, rtol=1e-9)
+
+
+def test_identical_rows_with_different_labels_cost_a_constant():
+    data = Dataset.of(np.ones((4, 2)), [0, 1, 2, 3])
+    result = train(data)
+    assert result.converged
+    assert_allclose(result.value, 6.0)
+    assert (result.w == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "qid", "message"),
+    [
+        ([1, 1, 1], None, "all 3 rows have the same label"),
+        ([1, 2, 3], [1, 2, 3], "none of the 3 queries has two different labels; check that qid"),
+    ],
+)
+def test_no_pairs_name_the_remedy(labels, qid, message):
+    with pytest.raises(NoPairsError, match=message):
+        train(Dataset.of(np.eye(3), labels, qid=qid))
+
+
+def test_no_weight_on_any_pair():
+    data = Dataset.of(np.eye(3), [0, 1, 1], sample_weight=[0.0, 1.0, 1.0])
+    with pytest.raises(NoPairsError, match="weight zero"):
+        train(data)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"C": 0}, "C must be a finite number > 0, got 0"),
+        ({"C": float("nan")}, "C must be a finite number > 0, got nan"),
+        ({"C": float("inf")}, "C must be"),
+        ({"solver": "lbfgs"}, "solver must be 'newton' or 'tron', got 'lbfgs'"),
+        ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
+        ({"max_iter": 0}, "max_iter must be >= 1, got 0"),
+        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
+    ],
+)
+def test_bad_options_are_named(option, message):
+    with pytest.raises(ValueError, match=message):
+        train(small(), **option)
+
+
+def test_huge_and_tiny_C_and_features_do_not_break_the_solver():
+    data = small(23)
+    for C in (1e-12, 1e10):
+        result = train(data, C=C)
+        assert np.isfinite(result.value)
+        assert result.stopped in ("tolerance", "precision")
+    wild = Dataset.of(data.X * np.array([1e8, 1e-8, 1, 1, 1]), data.y, qid=data.qid)
+    assert train(wild).converged
+
+
+def test_the_instruction_set_is_known():
+    assert _core.instruction_set() in ("baseline", "avx2", "avx512")
