@@ -1,0 +1,96 @@
+# linrank: everything starts from plain Python (>= 3.10), g++ and make.
+# The virtual environment .venv holds linrank itself and every tool used below.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules
+
+# The first interpreter that is new enough and can make an environment.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python3.10; do \
+    $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
+    && { echo $$p; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+# The tools of the environment (cmake, ninja) come before those of the system.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+SANITIZE := build/sanitize
+FUZZ_SECONDS ?= 20
+DEMO_DIR ?= demo-report
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+# What goes into the wheel. The list itself is a prerequisite, so a deleted file rebuilds as well.
+SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.hpp' -o -name '*.py' \
+    -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
+    CMakeLists.txt pyproject.toml README.md LICENSE
+
+.PHONY: help demo test bench lint docs stub style sanitize fuzz clean FORCE
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write the plots
+	$(BIN)/python -m linrank.demo $(DEMO_DIR)
+
+# CI runs this. pytest comes last, so that its summary is the last thing printed.
+test: FUZZ_SECONDS = 5
+test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanitizers (short), then all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+lint: style sanitize fuzz  ## Style, types, and the core under ASan + UBSan with a longer fuzz run
+
+docs: $(VENV)/.linrank $(VENV)/.docs  ## Build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+stub: $(VENV)/.linrank  ## Regenerate src/linrank/_core.pyi from the built module
+	$(BIN)/python -m nanobind.stubgen -q -m linrank._core -o src/linrank/_core.pyi
+
+style: $(VENV)/.linrank $(VENV)/.test $(VENV)/.lint  ## ruff and mypy only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The core alone, warnings as errors, no Python in the process.
+sanitize: $(VENV)/.build  ## Build the core with ASan + UBSan and run its C++ tests
+	cmake -S . -B $(SANITIZE) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+	    -DLINRANK_PYTHON=OFF -DLINRANK_CORE_TESTS=ON -DLINRANK_SANITIZE=ON -DLINRANK_WERROR=ON \
+	    --log-level=WARNING
+	cmake --build $(SANITIZE) -- --quiet
+	ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=ignore -E '^fuzz_'
+
+fuzz: sanitize  ## Run each fuzzer of the core for FUZZ_SECONDS under the sanitizers
+	@set -e; for source in $(wildcard tests/core/fuzz_*.cpp); do \
+	    name=$$(basename $$source .cpp); echo "$$name: $(FUZZ_SECONDS) s"; \
+	    $(SANITIZE)/$$name $(FUZZ_SECONDS); \
+	done
+
+clean:  ## Remove everything that make has written
+	rm -rf $(VENV) build dist docs/_build docs/reference/generated $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# ---- the environment: one stamp for each step, so that nothing is installed twice ----------------
+
+$(VENV)/.made:
+	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.10 with venv found; set PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install 'pip>=25.1'  # the first one that knows --group
+	@touch $@
+
+# Stamps of the dependency groups of pyproject.toml: build, test, lint, docs.
+DEPENDENCY_GROUPS := build test lint docs
+$(DEPENDENCY_GROUPS:%=$(VENV)/.%): $(VENV)/.%: pyproject.toml $(VENV)/.made
+	$(PIP) install --group $*
+	@touch $@
+
+# Without isolation the tools of .venv build linrank: the build folder stays valid between calls.
+$(VENV)/.linrank: $(SOURCES) $(VENV)/.sources $(VENV)/.build
+	$(PIP) install --no-build-isolation '.[plot]'
+	@touch $@
+
+$(VENV)/.sources: FORCE | $(VENV)/.made
+	@echo '$(SOURCES)' | cmp -s - $@ || echo '$(SOURCES)' > $@

@@ -1,0 +1,131 @@
+// Xᵀ∇²L X: the fused product, the matrix and the factor agree with the sum over pairs, for every storage.
+#include "hessian.hpp"
+
+#include <numeric>
+
+#include "cholesky.hpp"
+#include "problem.hpp"
+
+using namespace linrank;
+using namespace linrank_test;
+
+namespace {
+
+/// The same small matrix in all storages; a fifth of the entries is not zero.
+struct Matrix {
+    std::int64_t n_rows, n_columns;
+    std::vector<double> dense;
+    std::vector<float> dense_narrow;
+    std::vector<double> values;
+    std::vector<float> values_narrow;
+    std::vector<std::int32_t> columns;
+    std::vector<std::int64_t> wide_columns, offsets{0};
+
+    Matrix(Rng &rng, std::int64_t rows, std::int64_t n) : n_rows(rows), n_columns(n) {
+        for (std::int64_t i = 0; i < rows; ++i) {
+            for (std::int64_t c = 0; c < n; ++c) {
+                // Small integers over 8: exact in float32, so that storages differ in sums only.
+                const double x = draw(rng, 0, 4) == 0 ? 0.125 * double(draw(rng, -8, 8)) : 0.0;
+                dense.push_back(x);
+                if (x == 0.0) continue;
+                values.push_back(x);
+                columns.push_back(std::int32_t(c));
+            }
+            offsets.push_back(std::int64_t(values.size()));
+        }
+        dense_narrow.assign(dense.begin(), dense.end());
+        values_narrow.assign(values.begin(), values.end());
+        wide_columns.assign(columns.begin(), columns.end());
+    }
+    std::vector<Rows> storages() const {
+        const std::int64_t l = n_rows, n = n_columns;
+        const auto csr = [&](const auto &v, const auto &c) {
+            using Value = typename std::decay_t<decltype(v)>::value_type;
+            using Index = typename std::decay_t<decltype(c)>::value_type;
+            return CsrRows<Value, Index>{v.data(), c.data(), offsets.data(), l, n};
+        };
+        return {DenseRows<float>{dense_narrow.data(), n, l, n}, DenseRows<double>{dense.data(), n, l, n},
+                csr(values_narrow, columns), csr(values, columns),
+                csr(values_narrow, wide_columns), csr(values, wide_columns)};
+    }
+};
+
+/// Σ over violated pairs of 2 ω (x_i - x_j)(x_i - x_j)ᵀ.
+std::vector<double> definition(const PairProblem &p, const std::vector<double> &z, const Matrix &x,
+                               const std::vector<std::int64_t> &order) {
+    const std::size_t n = std::size_t(x.n_columns);
+    std::vector<double> h(n * n), d(n);
+    for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double) {
+        for (std::size_t c = 0; c < n; ++c)
+            d[c] = x.dense[std::size_t(order[i]) * n + c] - x.dense[std::size_t(order[j]) * n + c];
+        for (std::size_t r = 0; r < n; ++r)
+            for (std::size_t c = 0; c < n; ++c) h[r * n + c] += 2.0 * weight * d[r] * d[c];
+    });
+    return h;
+}
+
+void check_storage(const Rows &rows, Order order, const PairPoint &point, const Matrix &x,
+                   const std::vector<double> &h, const std::vector<double> &v) {
+    const std::size_t n = v.size();
+    std::vector<double> out(n), again(n), image(std::size_t(x.n_rows)), image_again(image.size());
+    hessian_product(rows, order, point, v, out, image, 1);
+    hessian_product(rows, order, point, v, again, image_again, 3);
+    CHECK(out == again && image == image_again);
+    const std::vector<double> matrix = hessian_matrix(rows, order, point, 2);
+    double size = 1.0;
+    for (const double entry : h) size = std::max(size, std::abs(entry));
+    for (std::size_t r = 0; r < n; ++r) {
+        double product = 0;
+        for (std::size_t c = 0; c < n; ++c) {
+            product += h[r * n + c] * v[c];
+            CHECK(std::abs(matrix[r * n + c] - h[r * n + c]) <= 2e-5 * size);
+        }
+        CHECK(std::abs(out[r] - product) <= 2e-5 * size * double(n));
+    }
+    for (const double d : hessian_diagonal(rows, order, point, 2)) CHECK(d >= 0.0);
+}
+
+void products_equal_the_definition(Rng &rng) {
+    for (int repetition = 0; repetition < 40; ++repetition) {
+        const Problem problem = draw_problem(rng, repetition % 2 == 1, 25);
+        const PairProblem p = problem.view();
+        const Matrix x(rng, p.n_rows(), draw(rng, 1, 35));
+        std::vector<std::int64_t> order(static_cast<std::size_t>(p.n_rows()));
+        std::iota(order.begin(), order.end(), 0);
+        const bool in_order = repetition % 3 == 0;
+        if (!in_order) std::shuffle(order.begin(), order.end(), rng);
+        const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, x.n_columns);
+        const PairPoint point(p, z, nullptr, 1);
+        const std::vector<double> h = definition(p, z, x, order);
+        for (const Rows &rows : x.storages())
+            check_storage(rows, in_order ? Order{} : Order(order), point, x, h, v);
+    }
+}
+
+void the_factor_solves(Rng &rng) {
+    for (const std::int64_t n : {1, 2, 17, 60}) {
+        const std::size_t m = std::size_t(n);
+        const std::vector<double> b = draw_normal(rng, n * n), x = draw_normal(rng, n);
+        std::vector<double> a(m * m), right(m);
+        for (std::size_t r = 0; r < m; ++r)
+            for (std::size_t c = 0; c < m; ++c) {
+                a[r * m + c] = r == c ? 1.0 : 0.0;
+                for (std::size_t k = 0; k < m; ++k) a[r * m + c] += b[r * m + k] * b[c * m + k];
+            }
+        for (std::size_t r = 0; r < m; ++r)
+            for (std::size_t c = 0; c < m; ++c) right[r] += a[r * m + c] * x[c];
+        CHECK(cholesky_factor(a, n));
+        cholesky_solve(a, n, right);
+        for (std::size_t r = 0; r < m; ++r) CHECK(close(right[r], x[r], 1e-8));
+    }
+    std::vector<double> indefinite{1.0, 2.0, 2.0, 1.0};
+    CHECK(!cholesky_factor(indefinite, 2));
+}
+
+}  // namespace
+
+int main() {
+    Rng rng(2);
+    products_equal_the_definition(rng);
+    the_factor_solves(rng);
+}

@@ -1,0 +1,167 @@
+// Every instruction set that this processor has gives the sums of the plain loops.
+#include "simd.hpp"
+
+#include <string>
+
+#include "level_sums.hpp"
+#include "problem.hpp"
+#include "radix_tree.hpp"
+
+namespace linrank {
+namespace baseline { extern const Kernels table; }
+#ifdef __x86_64__
+namespace avx2 { extern const Kernels table; }
+namespace avx512 { extern const Kernels table; }
+#endif
+}  // namespace linrank
+
+using namespace linrank;
+using namespace linrank_test;
+
+namespace {
+
+std::vector<const Kernels *> available() {
+    std::vector<const Kernels *> tables{&baseline::table};
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+        tables.push_back(&avx512::table);
+#endif
+    return tables;
+}
+
+template <class Value>
+struct Block {
+    std::vector<Value> x;
+    std::vector<std::int64_t> index;
+    DenseBlock<Value> view;
+    Block(Rng &rng, std::int64_t n_rows, std::int64_t n, bool indexed) {
+        const std::vector<double> values = draw_normal(rng, (n_rows + 3) * (n + 1));
+        x.assign(values.begin(), values.end());
+        for (std::int64_t t = 0; t < n_rows; ++t) index.push_back(draw(rng, 0, n_rows + 2));
+        view = {x.data(), n + 1, n, indexed ? index.data() : nullptr, 2, n_rows};
+    }
+};
+
+/// `Total` is the type in which `add` sums.
+template <class Total, class Value>
+void check_block(Rng &rng, double tolerance,
+                 void (*dot)(const DenseBlock<Value> &, const double *, double *),
+                 void (*add)(const DenseBlock<Value> &, const double *, Total *)) {
+    for (int repetition = 0; repetition < 60; ++repetition) {
+        const std::int64_t n = draw(rng, 1, 70), l = draw(rng, 0, 20);
+        const Block<Value> block(rng, l, n, repetition % 2 == 0);
+        const std::vector<double> w = draw_normal(rng, n), a = draw_normal(rng, l);
+        std::vector<double> out(static_cast<std::size_t>(l)), sums(w.size());
+        std::vector<Total> total(w.size());
+        dot(block.view, w.data(), out.data());
+        add(block.view, a.data(), total.data());
+        for (std::int64_t t = 0; t < l; ++t) {
+            double expected = 0;
+            for (std::size_t c = 0; c < w.size(); ++c) {
+                const double x = double(block.view.row(t)[c]);
+                expected += x * w[c];
+                sums[c] += a[std::size_t(t)] * x;
+            }
+            CHECK(close(out[std::size_t(t)], expected, 1e-12));
+        }
+        for (std::size_t c = 0; c < w.size(); ++c) CHECK(close(double(total[c]), sums[c], tolerance));
+    }
+}
+
+void dense_kernels(const Kernels &k, Rng &rng) {
+    check_block<float>(rng, 2e-5, k.dot_f32, k.add_f32_fast);
+    check_block<double>(rng, 1e-12, k.dot_f32, k.add_f32);
+    check_block<double>(rng, 1e-12, k.dot_f64, k.add_f64);
+}
+
+void vector_kernels(const Kernels &k, Rng &rng) {
+    for (std::int64_t n = 0; n < 70; ++n) {
+        const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
+        double expected = 0;
+        for (std::size_t c = 0; c < x.size(); ++c) expected += x[c] * y[c];
+        CHECK(close(k.dot_vectors(n, x.data(), y.data()), expected, 1e-12));
+    }
+    for (const std::int64_t n : {0, 16, 48}) {  // rows of a cross product: whole vectors
+        const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
+        std::vector<float> from(x.begin(), x.end()), to(y.begin(), y.end());
+        k.axpy_f32(n, 0.5f, from.data(), to.data());
+        for (std::size_t c = 0; c < x.size(); ++c) CHECK(close(double(to[c]), 0.5 * x[c] + y[c], 1e-6));
+    }
+}
+
+void cross_products(const Kernels &k, Rng &rng) {
+    for (const std::int64_t n : {16, 32, 48, 144}) {
+        const std::int64_t l = draw(rng, 0, 50);
+        const std::vector<double> x = draw_normal(rng, l * n), y = draw_normal(rng, l * n);
+        const std::vector<float> a(x.begin(), x.end()), b(y.begin(), y.end());
+        std::vector<double> product(static_cast<std::size_t>(n * n), 1.0);
+        k.add_cross_product(l, n, a.data(), b.data(), product.data());
+        for (std::int64_t r = 0; r < n; ++r)
+            for (std::int64_t c = r; c < n; ++c) {  // the upper half is what it promises
+                double expected = 1.0;
+                for (std::int64_t t = 0; t < l; ++t)
+                    expected += double(a[std::size_t(t * n + r)]) * double(b[std::size_t(t * n + c)]);
+                CHECK(close(product[std::size_t(r * n + c)], expected, 2e-5));
+            }
+    }
+}
+
+/// Sums of v over the windows of each row, straight from their meaning.
+void window_sums(const Windows &q, const double *v, std::vector<double> &above,
+                 std::vector<double> &below) {
+    for (std::int32_t t = 0; t < q.n; ++t) {
+        double &up = above[std::size_t(q.order[t])], &down = below[std::size_t(q.order[t])];
+        up = down = 0.0;
+        for (std::int32_t j = 0; j < q.upto[t]; ++j)
+            if (q.level[j] > q.level[t]) up += v[q.order[j]];
+        for (std::int32_t j = q.from[t]; j < q.n; ++j)
+            if (q.level[j] < q.level[t]) down += v[q.order[j]];
+    }
+}
+
+void sweeps(const Kernels &k, Rng &rng) {
+    for (int repetition = 0; repetition < 100; ++repetition) {
+        Problem problem;
+        problem.add_query(draw_labels(rng, draw(rng, 2, 200), repetition % 2 == 0 ? 6 : 90));
+        problem.finish();
+        const PairProblem p = problem.view();
+        if (!p.has_pairs(0)) continue;
+        const PairPoint point(p, draw_normal(rng, p.n_rows()), nullptr, 1);
+        const Windows q = point.windows(0);
+        const std::size_t n = std::size_t(q.n);
+        const std::vector<double> v = draw_normal(rng, q.n);
+        std::vector<double> above(n), below(n), up(n), down(n), scratch(16 * (n + 1));
+        window_sums(q, v.data(), up, down);
+        const auto compare = [&] {
+            for (std::size_t i = 0; i < n; ++i)
+                CHECK(close(above[i], up[i], 1e-12) && close(below[i], down[i], 1e-12));
+        };
+        const RadixTree by_level(q.n_levels), by_place(q.n + 1);
+        scratch.assign(std::size_t(by_level.size), 0.0);
+        k.radix_above(q, v.data(), 0, q.n, scratch.data(), above.data());
+        scratch.assign(std::size_t(by_level.size), 0.0);
+        k.radix_below(q, v.data(), 0, q.n, scratch.data(), below.data());
+        compare();
+        scratch.resize(8 * (n + 1) + std::size_t(by_place.size));
+        if (q.n_levels <= prefix_table_levels)
+            k.prefix_table(q, v.data(), above.data(), below.data(), scratch.data());
+        else if (sums_by_rank(q.n, q.n_levels))
+            k.ranked_sums(q, v.data(), above.data(), below.data(), scratch.data());
+        compare();
+    }
+}
+
+}  // namespace
+
+int main() {
+    for (const Kernels *table : available()) {
+        Rng rng(3);
+        dense_kernels(*table, rng);
+        vector_kernels(*table, rng);
+        cross_products(*table, rng);
+        sweeps(*table, rng);
+    }
+    CHECK(std::string(kernels().name) == available().back()->name);
+}

@@ -1,0 +1,117 @@
+// The sweeps are the O(n²) sums over pairs, ties, one-level and one-row queries included.
+#include "pair_sweep.hpp"
+
+#include "problem.hpp"
+#include "selection_tree.hpp"
+
+using namespace linrank;
+using namespace linrank_test;
+
+namespace {
+
+struct Sums {
+    double value = 0, slacks = 0, violations = 0;
+    std::vector<double> gradient, product;
+};
+
+Sums definition(const PairProblem &p, const std::vector<double> &z, const std::vector<double> &v) {
+    Sums sums{0, 0, 0, std::vector<double>(z.size()), std::vector<double>(z.size())};
+    for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double slack) {
+        sums.value += weight * slack * slack;
+        sums.slacks += weight * slack;
+        sums.violations += weight;
+        sums.gradient[i] -= 2.0 * weight * slack;
+        sums.gradient[j] += 2.0 * weight * slack;
+        sums.product[i] += 2.0 * weight * (v[i] - v[j]);
+        sums.product[j] -= 2.0 * weight * (v[i] - v[j]);
+    });
+    return sums;
+}
+
+template <class Point>
+void compare(const Point &point, const std::vector<double> &product, const Sums &truth,
+             double tolerance) {
+    CHECK(close(point.value, truth.value, tolerance));
+    CHECK(close(point.sum_of_slacks, truth.slacks, tolerance));
+    CHECK(close(point.n_violations, truth.violations, tolerance));
+    for (std::size_t i = 0; i < product.size(); ++i) {
+        CHECK(close(point.gradient[i], truth.gradient[i], tolerance));
+        CHECK(close(product[i], truth.product[i], tolerance));
+    }
+}
+
+void sweeps_equal_the_definition(Rng &rng) {
+    for (int repetition = 0; repetition < 300; ++repetition) {
+        const Problem problem = draw_problem(rng, repetition % 2 == 1);
+        const PairProblem p = problem.view();
+        const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
+        const Sums truth = definition(p, z, v);
+        std::vector<double> product(z.size());
+        const PairPoint point(p, z, nullptr, 1 + repetition % 3);
+        point.multiply(v, product, 1 + repetition % 3);
+        compare(point, product, truth, 1e-11);
+        const SelectionTreePoint published(p, z);
+        published.multiply(v, product);
+        compare(published, product, truth, 1e-11);
+    }
+}
+
+void an_offset_of_the_scores_changes_nothing(Rng &rng) {
+    const Problem problem = draw_problem(rng, false);
+    const PairProblem p = problem.view();
+    std::vector<double> z = draw_scores(rng, p.n_rows());
+    const PairPoint near(p, z, nullptr, 1);
+    for (double &score : z) score += 1e6;
+    const PairPoint far(p, z, nullptr, 1);
+    CHECK(close(near.value, far.value, 1e-8));  // 1e-10 is lost in z itself, 6e-5 without centring
+}
+
+/// The order of another point is a hint: it may save time, it may not change a bit.
+void a_nearby_order_changes_nothing(Rng &rng) {
+    for (int repetition = 0; repetition < 50; ++repetition) {
+        const Problem problem = draw_problem(rng, false, 400);
+        const PairProblem p = problem.view();
+        std::vector<double> z = draw_normal(rng, p.n_rows());
+        const PairPoint before(p, z, nullptr, 1);
+        const double change = repetition % 2 == 0 ? 1e-3 : 10.0;
+        const std::vector<double> move = draw_normal(rng, p.n_rows(), change);
+        for (std::size_t i = 0; i < z.size(); ++i) z[i] += move[i];
+        const PairPoint fresh(p, z, nullptr, 1), guided(p, z, &before, 2);
+        CHECK(fresh.value == guided.value && fresh.gradient == guided.gradient);
+    }
+}
+
+/// Each way of counting, up to the one that cuts a query into pieces, against the published tree.
+void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n,
+                                                        std::int64_t n_labels) {
+    Problem problem;
+    problem.add_query(draw_labels(rng, n, n_labels));
+    problem.add_query({0, 1, 1});
+    problem.finish();
+    const PairProblem p = problem.view();
+    const std::vector<double> z = draw_normal(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
+    const SelectionTreePoint published(p, z);
+    std::vector<double> expected(z.size()), one(z.size()), many(z.size());
+    published.multiply(v, expected);
+    const PairPoint alone(p, z, nullptr, 1), shared(p, z, nullptr, 3);
+    alone.multiply(v, one, 1);
+    shared.multiply(v, many, 3);
+    CHECK(alone.value == shared.value && alone.gradient == shared.gradient && one == many);
+    CHECK(close(alone.value, published.value, 1e-9));
+    for (std::size_t i = 0; i < z.size(); ++i) {
+        CHECK(close(alone.gradient[i], published.gradient[i], 1e-7));
+        CHECK(close(one[i], expected[i], 1e-7));
+    }
+}
+
+}  // namespace
+
+int main() {
+    Rng rng(1);
+    sweeps_equal_the_definition(rng);
+    an_offset_of_the_scores_changes_nothing(rng);
+    a_nearby_order_changes_nothing(rng);
+    for (const std::int64_t n : {std::int64_t(700), std::int64_t(5000), long_query - 1, long_query + 1000})
+        for (const std::int64_t n_labels : {2, 5, 300, 1000000})
+            a_large_query_is_the_same_on_any_number_of_threads(rng, n, n_labels);
+}

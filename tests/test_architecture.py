@@ -1,0 +1,173 @@
+"""The house rules that a machine can check: who may import whom, and what the core may know."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "linrank"
+CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
+
+# Part -> the parts that it may import. A part is a module or a package directly below linrank.
+# The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
+GROUND = {"_core", "errors", "memory", "threads"}
+DATA = GROUND | {"data"}
+TRAINING = DATA | {"losses", "objective", "sampling", "solvers", "ranksvm"}
+MODEL = TRAINING | {"scaling", "model", "model_file"}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "memory": set(),
+    "threads": set(),
+    "reference": DATA,
+    "data": GROUND,
+    "datasets": DATA,
+    "metrics": DATA,
+    "losses": DATA,
+    "objective": DATA | {"losses"},
+    "solvers": DATA | {"losses", "objective"},
+    "sampling": DATA,
+    "ranksvm": DATA | {"losses", "objective", "sampling", "solvers"},
+    "scaling": DATA,
+    "model_file": GROUND,
+    "model": TRAINING | {"scaling", "model_file"},
+    "weights": DATA,
+    "monitor": MODEL | {"metrics"},
+    "ranker": DATA | {"metrics"},
+    "model_selection": DATA | {"metrics", "ranker"},
+    "estimators": MODEL | {"metrics", "model_selection", "monitor", "ranker", "weights"},
+    "plots": MODEL | {"metrics"},
+    # The command line builds objects of the parts; scikit-learn's faces are not on its path.
+    "cli": MODEL | {"metrics", "plots", "datasets", "weights"},
+    "__main__": {"cli"},
+    "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
+}
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a source file below src."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+KNOWN = set(MODULES) | {"linrank._core"}
+
+
+def imported(node: ast.AST, name: str, is_package: bool) -> Iterator[str]:
+    """The modules of linrank that one import statement of module `name` reaches."""
+    if isinstance(node, ast.Import):
+        yield from (a.name for a in node.names if a.name.split(".")[0] == "linrank")
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module or ""
+        if node.level:
+            anchor = name.split(".")[: None if is_package else -1]
+            anchor = anchor[: len(anchor) - (node.level - 1)]
+            base = ".".join([*anchor, base] if base else anchor)
+        if base.split(".")[0] == "linrank":
+            for alias in node.names:
+                below = f"{base}.{alias.name}"
+                if below in KNOWN:
+                    yield below
+                elif (base, alias.name) != ("linrank", "__version__"):
+                    yield base
+
+
+def part_of(name: str) -> str:
+    """The part that a module belongs to; empty for linrank itself."""
+    return [*name.split("."), ""][1]
+
+
+def violations(name: str, source: str, is_package: bool) -> list[str]:
+    """What module `name` imports against the direction, as sentences."""
+    part = part_of(name)
+    if part not in ALLOWED:
+        return [f"{name}: the part {part!r} is not in the table ALLOWED"]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        for target in imported(node, name, is_package):
+            if part_of(target) not in ALLOWED[part] | {part}:
+                found.append(f"{name}:{getattr(node, 'lineno', 0)} imports {target}")
+    return found
+
+
+@pytest.mark.parametrize("name", [n for n in MODULES if n != "linrank"])
+def test_imports_follow_the_direction(name):
+    assert violations(name, MODULES[name].read_text(), name in PACKAGES) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("linrank.data.rows", "from linrank.solvers import newton"),
+        ("linrank.data.rows", "from ..model import LinearModel"),
+        ("linrank.losses.squared_hinge", "import linrank.solvers.newton"),
+        ("linrank.metrics.ndcg", "def f():\n    from linrank.estimators import RankSVM"),
+        ("linrank.cli.train", "from linrank.estimators import RankSVM"),
+        ("linrank.solvers.newton", "from linrank import RankSVM"),
+        ("linrank.nowhere", "import numpy"),
+    ],
+)
+def test_an_import_against_the_direction_is_found(name, source):
+    assert len(violations(name, source, is_package=False)) == 1
+
+
+def test_the_table_has_no_cycle():
+    """Mutual permission would allow what the one direction forbids."""
+    tuple(graphlib.TopologicalSorter(ALLOWED).static_order())
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    """Imports at module level, those inside functions and TYPE_CHECKING blocks left out."""
+    graph = {
+        name: {
+            target
+            for node in ast.parse(path.read_text()).body
+            for target in imported(node, name, name in PACKAGES)
+            if target != name
+        }
+        for name, path in MODULES.items()
+    }
+    tuple(graphlib.TopologicalSorter(graph).static_order())
+
+
+def includes(path: Path) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
+def test_core_knows_neither_python_nor_streams(path):
+    banned = re.compile(r"Python\.h|nanobind|pybind|numpy|iostream|fstream|omp\.h")
+    assert [i for i in includes(path) if banned.search(i)] == []
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)
+def test_threads_start_in_one_place(path):
+    if path.name == "parallel.hpp":
+        assert "thread" in includes(path)
+    else:
+        assert {"thread", "future"} & set(includes(path)) == set()
+
+
+def test_nothing_has_a_name_that_says_nothing():
+    folders = ("src", "core", "bindings", "tests", "benchmarks")
+    names = {p for folder in folders for p in (ROOT / folder).rglob("*")}
+    assert [str(p) for p in names if p.stem.lower() in FORBIDDEN_NAMES] == []
+
+
+@pytest.mark.parametrize("statement", ["import linrank", "import linrank.cli.main"])
+def test_the_command_line_starts_without_scipy_and_scikit_learn(statement):
+    """Importing scikit-learn alone takes longer than training on a small set."""
+    code = f"{statement}; import sys; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"scipy", "sklearn", "pandas", "polars", "pyarrow", "matplotlib", "joblib"}
+    assert heavy & set(run.stdout.split()) == set()

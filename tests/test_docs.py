@@ -1,0 +1,132 @@
+"""What the README, the guide and the docstrings show is run, in the order in which it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import linrank
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def blocks(text: str) -> list[tuple[int, str, str]]:
+    """(line, language, code) of every fenced block whose language is run."""
+    return [
+        (text.count("\n", 0, match.start()) + 2, match[1], match[2])
+        for match in FENCE.finditer(text)
+        if match[1] in ("python", "sh", "bash", "console")
+    ]
+
+
+def commands(code: str) -> Iterator[str]:
+    """The commands of a shell block that begin with `linrank`."""
+    for line in code.replace("\\\n", " ").splitlines():
+        line = line.removeprefix("$ ")
+        if line.startswith(("linrank ", "cat ")) and "linrank " in line:
+            yield line
+
+
+def write_letor(path: Path, seed: int) -> None:
+    """A small file in the format of LETOR: the data that the pages speak of."""
+    data = linrank.make_ranking(
+        n_queries=12, rows_per_query=(4, 12), n_features=8, n_levels=3, random_state=seed
+    )
+    lines = [
+        f"{label:g} qid:{query} "
+        + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row, start=1))
+        + f" #docid = D{i}\n"
+        for i, (label, query, row) in enumerate(zip(data.y, data.qid, data.X, strict=True))
+    ]
+    path.write_text("".join(lines))
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder with train.txt, vali.txt and test.txt, and `linrank` on the path of the shell."""
+    for seed, name in enumerate(("train.txt", "vali.txt", "test.txt")):
+        write_letor(tmp_path / name, seed)
+    script = tmp_path / "bin" / "linrank"
+    script.parent.mkdir()
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom linrank.cli.main import main\nsys.exit(main())\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(linrank.__file__).resolve().parent.parent))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+
+
+def run_python(code: str, where: str, names: dict[str, object]) -> None:
+    """Execute a block; one that is a session (>>>) is compared with the output it shows."""
+    if ">>>" in code:
+        test = doctest.DocTestParser().get_doctest(code, names, where, where, 0)
+        report = io.StringIO()
+        outcome = doctest.DocTestRunner(optionflags=FLAGS).run(
+            test, out=report.write, clear_globs=False
+        )
+        names.update(test.globs)
+        assert outcome.failed == 0, report.getvalue()
+    else:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(code, where, "exec"), names)
+
+
+PAGES_THAT_RUN = [page for page in PAGES if blocks(page.read_text())]
+
+
+@pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_page_runs(page, workplace):
+    names: dict[str, object] = {"__name__": "__main__"}
+    for line, language, code in blocks(page.read_text()):
+        where = f"{page.name}:{line}"
+        if language == "python":
+            run_python(code, where, names)
+            continue
+        for command in commands(code):
+            run = subprocess.run(
+                ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True
+            )
+            assert run.returncode == 0, f"{where}: {command}\n{run.stderr}"
+
+
+def test_the_first_pages_show_something_to_run():
+    """Both faces, Python and the command line, are in the README and in the quickstart."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "guide" / "quickstart.md"):
+        found = blocks(page.read_text())
+        assert any(language == "python" for _, language, _ in found)
+        assert any(list(commands(code)) for _, language, code in found if language != "python")
+
+
+def module_names() -> list[str]:
+    found = pkgutil.walk_packages(linrank.__path__, "linrank.")
+    return sorted(["linrank", *(m.name for m in found if m.name != "linrank._core")])
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(linrank.__all__))
+def test_every_public_name_is_documented(name):
+    assert (getattr(linrank, name).__doc__ or "").strip()
+    page = (ROOT / "docs" / "reference" / "index.md").read_text()
+    assert f"\n   {name}\n" in page
