@@ -16,7 +16,7 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
                      std::span<const double> v, std::span<double> out, std::span<double> image,
                      int n_threads);
 
-/// Xᵀ∇²L(z)X in full, n_columns × n_columns, from rows in float32 centred per query.
+/// Xᵀ∇²L(z)X in full, n_columns × n_columns, with sums in the precision of the data.
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
                                    int n_threads);
 

@@ -70,10 +70,13 @@ struct Kernels {
 
     // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n: on and
     // above the diagonal; what lies below is not defined.
-    void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
-                              double *product);
-    // y += a·x
+    void (*add_cross_product_f32)(std::int64_t n_rows, std::int64_t n, const float *a,
+                                  const float *b, double *product);
+    void (*add_cross_product_f64)(std::int64_t n_rows, std::int64_t n, const double *a,
+                                  const double *b, double *product);
+    // y += a·x, n a multiple of 16
     void (*axpy_f32)(std::int64_t n, float a, const float *x, float *y);
+    void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
 };

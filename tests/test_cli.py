@@ -121,12 +121,7 @@ def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, s
     assert json.loads(capsys.readouterr().out)["metrics"] == dict(expected)
 
 
-# Newton carries its scores along by the single-precision images of Hessian products, z + t·Xd, so
-# with float32 rows its objective is that of slightly other scores than Xw (relative 1e-8).
-CARRIED = pytest.mark.xfail(strict=True, reason="newton certifies carried scores, not X·w")
-
-
-@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=CARRIED), "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_certificates_of_two_solvers_do_not_contradict_each_other(files, tmp_path, capsys, dtype):
     """Both objectives lie above one minimum, by no more than the gap that each one certifies."""
     reports = []

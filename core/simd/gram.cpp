@@ -5,24 +5,37 @@
 namespace linrank::LINRANK_ISA {
 namespace {
 
-F32x16 load16(const float *p) {
-    F32x16 v;
+template <class T>
+struct Lanes16;
+template <>
+struct Lanes16<float> {
+    using type = F32x16;
+};
+template <>
+struct Lanes16<double> {
+    using type = F64x16;
+};
+
+template <class T>
+typename Lanes16<T>::type load16(const T *p) {
+    typename Lanes16<T>::type v;
     __builtin_memcpy(&v, p, sizeof v);
     return v;
 }
 
-}  // namespace
-
-// Only the tiles that touch the upper triangle. A tile of 4 × 16 sums stays in registers while all rows pass; the product itself, in double, is
-// touched once per call, so rounding grows with the rows of a call and not with those of the data.
-void add_cross_product(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
+// Only the tiles that touch the upper triangle. A tile of 4 × 16 sums stays in registers while all rows
+// pass; the product itself, in double, is touched once per call, so rounding grows with the rows of a
+// call and not with those of the data.
+template <class T>
+void add_cross_product(std::int64_t n_rows, std::int64_t n, const T *a, const T *b,
                        double *product) {
+    using Vec = typename Lanes16<T>::type;
     for (std::int64_t c = 0; c < n; c += 16)
         for (std::int64_t r = 0; r < c + 16; r += 4) {
-            F32x16 s0{}, s1{}, s2{}, s3{};
-            const float *pa = a + r, *pb = b + c;
+            Vec s0{}, s1{}, s2{}, s3{};
+            const T *pa = a + r, *pb = b + c;
             for (std::int64_t t = 0; t < n_rows; ++t, pa += n, pb += n) {
-                const F32x16 v = load16(pb);
+                const Vec v = load16(pb);
                 s0 += v * pa[0];
                 s1 += v * pa[1];
                 s2 += v * pa[2];
@@ -38,12 +51,26 @@ void add_cross_product(std::int64_t n_rows, std::int64_t n, const float *a, cons
         }
 }
 
-void axpy_f32(std::int64_t n, float a, const float *x, float *y) {
+template <class T>
+void axpy(std::int64_t n, T a, const T *x, T *y) {
     for (std::int64_t c = 0; c < n; c += 16) {
-        const F32x16 sum = load16(y + c) + load16(x + c) * a;
+        const auto sum = load16(y + c) + load16(x + c) * a;
         __builtin_memcpy(y + c, &sum, sizeof sum);
     }
 }
+
+}  // namespace
+
+void add_cross_product_f32(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
+                           double *product) {
+    add_cross_product(n_rows, n, a, b, product);
+}
+void add_cross_product_f64(std::int64_t n_rows, std::int64_t n, const double *a, const double *b,
+                           double *product) {
+    add_cross_product(n_rows, n, a, b, product);
+}
+void axpy_f32(std::int64_t n, float a, const float *x, float *y) { axpy(n, a, x, y); }
+void axpy_f64(std::int64_t n, double a, const double *x, double *y) { axpy(n, a, x, y); }
 
 double dot_vectors(std::int64_t n, const double *x, const double *y) {
     F64x8 s0{}, s1{};

@@ -7,6 +7,7 @@ namespace linrank::LINRANK_ISA {
 typedef float F32x8 __attribute__((vector_size(32)));
 typedef double F64x8 __attribute__((vector_size(64)));
 typedef float F32x16 __attribute__((vector_size(64)));
+typedef double F64x16 __attribute__((vector_size(128)));
 
 template <class T> struct Lanes8;
 template <> struct Lanes8<float> { using type = F32x8; };

@@ -32,14 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSVM"]
 
-# Bytes of rows below which a Newton step takes microseconds, so that precision is free. F is
-# strongly convex, ‖w - w*‖² <= 2(F - F*): with tol = 1e-12, and the last step still to gain,
-# coefficients agree to seven digits whichever way the same problem is written (a weight of 2, or
-# the row twice). At 1e-4 the rounding of the float32 preconditioner shows in the fifth digit.
-_SMALL = 1 << 16
-_TOL_IF_SMALL = 1e-12
-
-
 class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     """Linear ranker by L2-loss RankSVM on all pairs.
 
@@ -206,7 +198,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
         result = train(
             data if rows is data.rows else replace(data, rows=rows),
-            **self._settings(data),
+            **self._settings(),
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
             w0=self._start(scaling, data.n_features),
@@ -320,12 +312,9 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return scaling.unfold(self.coef_)
 
-    def _settings(self, data: Dataset) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         names = ("C", "solver", "tol", "max_iter", "query_normalization")
-        settings = {name: getattr(self, name) for name in names}
-        if self.tol is None and self.solver == "newton" and data.rows.nbytes < _SMALL:
-            settings["tol"] = _TOL_IF_SMALL
-        return settings
+        return {name: getattr(self, name) for name in names}
 
     def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:
         if result.stopped == "max_iter" or (result.stopped == "precision" and self.tol is not None):
@@ -336,7 +325,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             result = monitor.best(result)
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
-        self.model_ = LinearModel.of(result, data, scaling, **self._settings(data))
+        self.model_ = LinearModel.of(result, data, scaling, **self._settings())
         self.coef_ = self.model_.coef
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged

@@ -67,7 +67,7 @@ class RidgePoint:
 
     @property
     def value(self) -> float:
-        return 0.5 * float(self.w @ self.w)
+        return 0.5 * _core.dot(self.w, self.w)
 
     @property
     def gradient(self) -> Array:
@@ -87,7 +87,7 @@ class RidgePoint:
         return np.ones(len(self.w))
 
     def slope(self, d: Array, image: None) -> float:
-        return float(self.w @ d)
+        return _core.dot(self.w, d)
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
         return RidgePoint(self.w + t * d)

@@ -199,7 +199,7 @@ def _published_objective(problem: _Problem) -> Sum:
 
 def _sparse_doubles(rows: Rows) -> CsrRows:
     if isinstance(rows, CsrRows):
-        return CsrRows(rows.values.astype(np.float64), rows.columns, rows.offsets, rows.n_columns)
+        return CsrRows(rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns)
     is_entry = rows.values != 0
     offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
     columns = np.nonzero(is_entry)[1].astype(np.int32)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank._core import dot
 from linrank.objective import Term
 from linrank.solvers.result import Callback, Recorder, Result
 
@@ -55,7 +56,7 @@ def newton(
         solution = _solve(point, solve, memory, forcing, floor=0.04 * tol * point.value)
         d, image, n_last = solution.d, solution.image, solution.n
         n_hvp += n_last
-        decrement = -0.5 * float(point.gradient @ d) + solution.rest
+        decrement = -0.5 * dot(point.gradient, d) + solution.rest
         recorder.note_decrement(decrement)
         is_last = decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
@@ -87,7 +88,7 @@ class _Memory:
     """
 
     def __init__(self, n: int) -> None:
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(24, 2e7 // n + 1)))
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(24, 4e6 // n + 2)))
 
     def add(self, p: Array, hp: Array, php: float) -> None:
         self.pairs.append((p, hp, php))
@@ -100,11 +101,11 @@ class _Memory:
         def improved(r: Array) -> Array:
             q, alphas = r.copy(), []
             for p, hp, php in reversed(pairs):
-                alphas.append(float(p @ q) / php)
+                alphas.append(dot(p, q) / php)
                 q -= alphas[-1] * hp
             y = solve(q)
             for (p, hp, php), alpha in zip(pairs, reversed(alphas), strict=True):
-                y += (alpha - float(hp @ y) / php) * p
+                y += (alpha - dot(hp, y) / php) * p
             return y
 
         return improved
@@ -131,12 +132,12 @@ def _solve(
     """
     r = -point.gradient
     y = solve(r)
-    p, ry = y, float(r @ y)
+    p, ry = y, dot(r, y)
     goal, d, image = max(forcing * forcing * ry, floor), np.zeros_like(r), None
     lanczos = _Lanczos()
     for n in range(1, 501):
         hp, xp = point.hvp(p)
-        php = float(p @ hp)
+        php = dot(p, hp)
         if not php > 0.0 or not np.isfinite(php):  # rounding has eaten the curvature
             break
         memory.add(p, hp, php)
@@ -145,7 +146,7 @@ def _solve(
         image = _combine(image, alpha, xp)
         r = r - alpha * hp
         y = solve(r)
-        ry, old = float(r @ y), ry
+        ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
         if not ry > 0.0 or (ry <= goal and ry <= goal * lanczos.smallest()):
             break
@@ -217,6 +218,6 @@ def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, fl
     # A decrease below the rounding of F is judged by the gradient instead.
     if point.value - trial.value > _ROUNDING * point.value:
         return trial, t
-    if np.linalg.norm(trial.gradient) < np.linalg.norm(point.gradient):
+    if dot(trial.gradient, trial.gradient) < dot(point.gradient, point.gradient):
         return trial, t
     return None, 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from linrank._core import dot
 
 __all__ = ["Callback", "Recorder", "Result", "duality_gap"]
 
@@ -64,8 +67,8 @@ def duality_gap(point: Any) -> float:
     """
     u = point.w - point.gradient
     linear, quadratic = point.dual_terms
-    half = 0.5 * float(u @ u) + quadratic
-    identity = 0.5 * float(point.gradient @ point.gradient)
+    half = 0.5 * dot(u, u) + quadratic
+    identity = 0.5 * dot(point.gradient, point.gradient)
     if half <= 0.0:
         return identity
     # F - a²/4b = (F - a + b) - (a - 2b)²/4b; the first bracket is the identity, free of cancellation.
@@ -89,7 +92,7 @@ class Recorder:
             "objective": point.value,
             "gap": max(0.0, point.value - self.best_bound),
             "decrement": float("nan"),
-            "gradient_norm": float(np.linalg.norm(point.gradient)),
+            "gradient_norm": math.sqrt(dot(point.gradient, point.gradient)),
             "step": step,
             "n_hvp": n_hvp,
             "seconds": time.perf_counter() - self.started,

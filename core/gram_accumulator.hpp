@@ -1,0 +1,141 @@
+// The explicit Hessian of the pair loss, gathered query by query.
+#pragma once
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "pair_sweep.hpp"
+#include "row_range.hpp"
+
+namespace linrank {
+
+/// XᵀAᵀAX, one query at a time, gathered in blocks of rows for add_cross_product.
+///
+/// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
+/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. Rows
+/// are centred per query, which changes nothing and saves float32 from large offsets; the sums of a block
+/// are in the type of the data.
+template <class Storage>
+class GramAccumulator {
+    using Real = typename Storage::value_type;
+
+public:
+    explicit GramAccumulator(const Storage &storage)
+        : product(std::size_t(padded(storage.n_columns) * padded(storage.n_columns))),
+          storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(std::size_t(padded_)),
+          a_(std::size_t(block_rows * padded_)), b_(std::size_t(block_rows * padded_)),
+          mean_(std::size_t(n_)) {}
+
+    std::vector<double> product;  // XᵀAᵀAX on and above the diagonal, padded
+
+    void add(Order order, const PairPoint &point, std::int64_t q) {
+        const PairProblem &problem = point.problem();
+        const std::int64_t begin = problem.begin(q), n = problem.length(q);
+        const RowRange<Storage> rows(storage_, order, begin, n);
+        const Windows w = point.windows(q);
+        const std::int32_t k = w.n_levels;
+        pack(rows, n);
+        sum_levels(rows, w, problem, begin);
+        above_.assign(std::size_t((k + 1) * padded_), Real(0));
+        passed_.assign(std::size_t((k + 1) * padded_), Real(0));
+        std::int64_t n_above = 0, n_passed = 0;
+        for (std::int64_t t = 0; t < n; ++t) {
+            const std::int32_t i = w.order[t], level = w.level[t];
+            for (; n_above < w.upto[t]; ++n_above)
+                if (w.level[n_above] > 0)  // nothing lies below level 0
+                    insert(above_, rows, w.order[n_above], problem.u(begin + w.order[n_above]),
+                           k - 1 - w.level[n_above], k);
+            for (; n_passed < w.from[t]; ++n_passed)
+                if (w.level[n_passed] < k - 1)  // nothing lies above the highest level
+                    insert(passed_, rows, w.order[n_passed], problem.u(begin + w.order[n_passed]),
+                           w.level[n_passed], k);
+            const double degree = point.degree(q)[i];
+            if (degree == 0.0) continue;
+            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            const Real weight = Real(problem.c(q) * problem.u(begin + i));
+            const Real *x = centred(rows, i);
+            for (std::int64_t c = 0; c < padded_; ++c) {
+                a[c] = x[c];
+                b[c] = Real(degree) * x[c];
+            }
+            add_prefix(above_, k - 1 - level, -weight, b);
+            // γ⁻ = all rows of lower levels, less those that lie before the window.
+            axpy(-weight, below_.data() + level * padded_, b);
+            add_prefix(passed_, level, weight, b);
+            if (++filled_ == block_rows) flush();
+        }
+    }
+
+    void flush() {
+        if constexpr (std::is_same_v<Real, float>)
+            kernels().add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
+        else
+            kernels().add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
+        filled_ = 0;
+    }
+
+private:
+    static constexpr std::int64_t block_rows = 96;
+    static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+    void axpy(Real a, const Real *x, Real *y) const {
+        if constexpr (std::is_same_v<Real, float>) kernels().axpy_f32(padded_, a, x, y);
+        else kernels().axpy_f64(padded_, a, x, y);
+    }
+    /// The mean row of a query, and its centred rows if they fit the second-level cache.
+    void pack(const RowRange<Storage> &rows, std::int64_t n) {
+        std::fill(mean_.begin(), mean_.end(), 0.0);
+        weights_.assign(std::size_t(n), 1.0 / double(n));
+        rows.add(weights_.data(), mean_.data());
+        is_packed_ = n * padded_ <= 1 << 18;
+        if (!is_packed_) return;
+        packed_.resize(std::size_t(n * padded_));
+        for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, packed_.data() + i * padded_);
+    }
+    /// Row i less the mean; valid until the next call.
+    const Real *centred(const RowRange<Storage> &rows, std::int64_t i) {
+        if (is_packed_) return packed_.data() + i * padded_;
+        unpack(rows, i, x_.data());
+        return x_.data();
+    }
+    /// below_[r] = Σ u x over the rows of levels < r.
+    void sum_levels(const RowRange<Storage> &rows, const Windows &w, const PairProblem &problem,
+                    std::int64_t begin) {
+        const std::int32_t k = w.n_levels;
+        below_.assign(std::size_t((k + 1) * padded_), Real(0));
+        for (std::int64_t t = 0; t < w.n; ++t)
+            if (w.level[t] < k - 1) {
+                const Real *x = centred(rows, w.order[t]);
+                axpy(Real(problem.u(begin + w.order[t])), x,
+                                   below_.data() + (w.level[t] + 1) * padded_);
+            }
+        for (std::int32_t r = 1; r < k; ++r)
+            axpy(Real(1), below_.data() + (r - 1) * padded_,
+                               below_.data() + r * padded_);
+    }
+    void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) {
+        rows.unpack(i, out);
+        for (std::int64_t c = 0; c < n_; ++c) out[c] = Real(double(out[c]) - mean_[std::size_t(c)]);
+        std::fill(out + n_, out + padded_, Real(0));
+    }
+    // Fenwick trees of vectors: node m holds the last (m & -m) of the first m slots.
+    void insert(std::vector<Real> &tree, const RowRange<Storage> &rows, std::int64_t i, double u,
+                std::int32_t slot, std::int32_t n_slots) {
+        const Real *x = centred(rows, i);
+        for (std::int32_t m = slot + 1; m <= n_slots; m += m & -m)
+            axpy(Real(u), x, tree.data() + m * padded_);
+    }
+    void add_prefix(const std::vector<Real> &tree, std::int32_t slot, Real factor, Real *b) {
+        for (std::int32_t m = slot; m > 0; m -= m & -m)
+            axpy(factor, tree.data() + m * padded_, b);
+    }
+
+    Storage storage_;
+    std::int64_t n_, padded_;
+    std::vector<Real> x_, a_, b_, packed_, above_, passed_, below_;
+    bool is_packed_ = false;
+    std::vector<double> mean_, weights_;
+    std::int64_t filled_ = 0;
+};
+
+}  // namespace linrank
