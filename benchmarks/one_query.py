@@ -1,0 +1,155 @@
+"""All rows in one query: time per Hessian product, number of products, newton against tron.
+
+Sets: nycflights13 (real, 327k rows, 5.3·10^10 pairs), a sparse click-log shape of 10^6 rows and
+10^6 features, and the largest set that scikit-survival's FastSurvivalSVM finishes in two minutes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import problems
+from linrank.losses.selection_tree import SelectionTreeSquaredHinge
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
+from linrank.ranksvm import train
+from race import GAP, TimeLimit, as_published, optimum, run, time_limit
+from report import Table, main, ratio, seconds, spread
+
+C_OF = {"nycflights": 1.0, "d200k": 1e-6, "d": 1e-6}
+LIMIT = 150  # seconds that tron may take on one set
+RIVAL_C, RIVAL_LIMIT = 1e-4, 120
+
+
+def measure(quick: bool) -> list[Table]:
+    return [products(quick), race(quick), rival(quick)]
+
+
+def _sets(quick: bool, table: Table) -> Any:
+    for name, C in C_OF.items():
+        if quick and name == "d":
+            continue
+        try:
+            yield name, C, problems.load(name, 0.1 if quick else 1.0)
+        except problems.Absent as absent:
+            table.notes.append(f"{name} skipped: {absent}")
+
+
+def products(quick: bool) -> Table:
+    table = Table(
+        "One query: milliseconds per Hessian product",
+        ["set", "rows", "levels", "pairs", "newton, 1 thread", "newton, 2 threads", "tron"]
+        + ["tron / newton, 1 thread", "two threads"],
+        notes=["at the minimiser for tol = 1e-2; median (lowest–highest) of 7, tron of 3"],
+    )
+    for name, C, data in _sets(quick, table):
+        w = train(data, C=C, tol=1e-2).w
+        published = as_published(data)
+        one = _times(data, SquaredHinge(data.queries, None, None, 1), w, 7)
+        two = _times(data, SquaredHinge(data.queries, None, None, 2), w, 7)
+        tron = _times(published, SelectionTreeSquaredHinge(published.queries, None, None), w, 3)
+        fast, both, slow = (float(np.median(t)) for t in (one, two, tron))
+        table.add(
+            name, data.n_rows, int(data.queries.n_levels[0]), data.queries.n_pairs,
+            spread(one, 1e-3), spread(two, 1e-3), spread(tron, 1e-3),
+            ratio(slow / fast), ratio(fast / both),
+        )  # fmt: skip
+    return table
+
+
+def _times(data: Any, loss: Any, w: Any, repeat: int) -> list[float]:
+    point = Sum(Ridge(), Risk(data.rows, loss, 1.0)).at(w)
+    v = np.random.default_rng(0).standard_normal(data.n_features)
+    point.hvp(v)  # sorts the scores, once for all products at this point
+    return seconds(lambda: point.hvp(v), repeat)
+
+
+def race(quick: bool) -> Table:
+    table = Table(
+        f"One query: seconds until (F - F*)/F* <= {GAP:g}",
+        [
+            "set",
+            "C",
+            "newton, 1 thread",
+            "Hv",
+            "newton, 2 threads",
+            "tron",
+            "Hv",
+            "ratio, 1 thread",
+        ],
+    )
+    limit = 10 if quick else LIMIT
+    for name, C, data in _sets(quick, table):
+        best = optimum(data, C)
+        one, two = (
+            [run(data, "newton", best * (1 + GAP), C=C, n_jobs=n, limit=limit) for _ in range(3)]
+            for n in (1, 2)
+        )
+        tron = run(as_published(data), "tron", best * (1 + GAP), C=C, limit=limit)
+        at_least = "" if tron.is_there else ">= "
+        if not tron.is_there:
+            gap = tron.objective / best - 1
+            table.notes.append(f"{name}: tron at {gap:.2g} of F* when stopped after {limit} s")
+        table.add(
+            name, C, spread([r.seconds for r in one]), one[0].n_hvp,
+            spread([r.seconds for r in two]), at_least + f"{tron.seconds:.3g}",
+            at_least + str(tron.n_hvp),
+            at_least + ratio(tron.seconds / float(np.median([r.seconds for r in one]))),
+        )  # fmt: skip
+        if not all(r.is_there for r in [*one, *two]):
+            table.notes.append(f"{name}: newton did not reach {best!r}·(1 + {GAP:g})")
+    return table
+
+
+def rival(quick: bool) -> Table:
+    table = Table(
+        f"scikit-survival FastSurvivalSVM, one query, all labels distinct, C = {RIVAL_C:g}",
+        ["rows × features", "FastSurvivalSVM, s", "its (F - F*)/F*", "newton until the same F"]
+        + ["ratio", "tron until the same F"],
+        notes=[
+            "its objective is ½‖w‖² + (alpha/2) Σ max(0, 1 - w·(x_i - x_j))²: alpha = 2C;",
+            "all times are events; its defaults (AVL tree) but max_iter=100; one thread each",
+        ],
+    )
+    try:
+        from sksurv.svm import FastSurvivalSVM
+    except ImportError:
+        table.notes.append("skipped: pip install scikit-survival")
+        return table
+    for n_rows in (2_000,) if quick else (10_000, 25_000, 50_000):
+        data = problems.load("f", n_rows / 50_000)
+        y = np.array(
+            [(True, label + 1) for label in data.y], dtype=[("event", bool), ("time", float)]
+        )
+        model = FastSurvivalSVM(alpha=2 * RIVAL_C, max_iter=100, random_state=0)
+        try:
+            with time_limit(RIVAL_LIMIT), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                taken = seconds(lambda m=model, d=data, y=y: m.fit(d.X, y), 1)[0]
+        except TimeLimit:
+            table.notes.append(f"{n_rows} rows: not finished after {RIVAL_LIMIT} s")
+            break
+        _add_rival(table, data, model.coef_, taken)
+    return table
+
+
+def _add_rival(table: Table, data: Any, w: Any, taken: float) -> None:
+    loss = SquaredHinge(data.queries, None, None, 1)
+    value = Sum(Ridge(), Risk(data.rows, loss, RIVAL_C)).at(np.asarray(w, dtype=np.float64)).value
+    best = optimum(data, RIVAL_C)
+    goal = max(value, best * (1 + 1e-9))
+    ours = [run(data, "newton", goal, C=RIVAL_C) for _ in range(3)]
+    tron = run(as_published(data), "tron", goal, C=RIVAL_C, limit=60)
+    fastest = float(np.median([r.seconds for r in ours]))
+    table.add(
+        f"{data.n_rows} × {data.n_features}", taken, f"{value / best - 1:.1e}",
+        spread([r.seconds for r in ours]), ratio(taken / fastest),
+        f"{'' if tron.is_there else '>= '}{tron.seconds:.3g}",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)
