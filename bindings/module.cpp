@@ -13,13 +13,16 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cholesky.hpp"
 #include "hessian.hpp"
+#include "metrics.hpp"
 #include "pair_sweep.hpp"
 #include "products.hpp"
 #include "queries.hpp"
+#include "row_checks.hpp"
 #include "rows.hpp"
 #include "selection_tree.hpp"
 #include "simd.hpp"
@@ -51,7 +54,9 @@ struct BoundRows {
 
 template <class Value>
 BoundRows dense_rows(Matrix<Value> x) {
-    if (x.shape(1) > 1 && x.stride(1) != 1) throw std::invalid_argument("rows must be contiguous");
+    // NumPy gives arrays without elements strides of 0.
+    if (x.shape(0) > 0 && x.shape(1) > 1 && x.stride(1) != 1)
+        throw std::invalid_argument("rows must be contiguous");
     const auto n_rows = static_cast<std::int64_t>(x.shape(0));
     const auto n_columns = static_cast<std::int64_t>(x.shape(1));
     const std::int64_t stride = n_rows > 1 ? x.stride(0) : n_columns;
@@ -115,7 +120,7 @@ auto factorise_ids(Vector<std::int64_t> ids) {
         nb::gil_scoped_release release;
         result = factorise(as_span(ids));
     }
-    return nb::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
+    return std::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
 }
 
 auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
@@ -125,7 +130,7 @@ auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
         nb::gil_scoped_release release;
         result = group_rows(as_span(codes), n_queries);
     }
-    return nb::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
+    return std::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
                           result.is_identity);
 }
 
@@ -145,7 +150,7 @@ auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets,
         result = rank_levels(as_span(labels), as_span(offsets),
                              order ? as_span(*order) : std::span<const std::int64_t>(), n_threads);
     }
-    return nb::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
+    return std::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
 }
 
 auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
@@ -157,8 +162,12 @@ auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
         for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
             if (levels(t) < 0 || levels(t) >= n_levels(q))
                 throw std::invalid_argument("a level is out of range");
-    nb::gil_scoped_release release;
-    return count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
+    std::vector<std::int64_t> pairs;
+    {
+        nb::gil_scoped_release release;
+        pairs = count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
+    }
+    return to_numpy(std::move(pairs));
 }
 
 void bind_queries(nb::module_ &m) {
@@ -169,13 +178,9 @@ void bind_queries(nb::module_ &m) {
     m.def("rank_levels", &rank_levels_of, nb::arg("labels").noconvert(),
           nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
           nb::arg("n_threads") = 1, "(levels, n_levels): dense ranks of the labels of each query.");
-    m.def("count_pairs",
-          [](Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
-             Vector<std::int32_t> n_levels) {
-              return to_numpy(count_pairs_of(levels, offsets, n_levels));
-          },
-          nb::arg("levels").noconvert(), nb::arg("offsets").noconvert(),
-          nb::arg("n_levels").noconvert(), "Pairs (i above j) of each query.");
+    m.def("count_pairs", &count_pairs_of, nb::arg("levels").noconvert(),
+          nb::arg("offsets").noconvert(), nb::arg("n_levels").noconvert(),
+          "Pairs (i above j) of each query.");
     m.def("first_non_finite",
           [](const BoundRows &rows, int n_threads) {
               nb::gil_scoped_release release;
@@ -226,6 +231,7 @@ std::int64_t n_positions(const BoundRows &rows, const Order &order) {
 
 struct BoundProblem {
     PairProblem problem;
+    std::vector<std::int32_t> by_level;
     nb::object keep_alive;
 };
 
@@ -248,9 +254,13 @@ BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> lev
             if (levels(std::size_t(i)) < 0 || levels(std::size_t(i)) >= n_levels(std::size_t(q)))
                 throw std::invalid_argument("a level is out of range");
     }
-    return {{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
-             span_of(query_weight)},
-            nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+    BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
+                        span_of(query_weight), {}},
+                       {},
+                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+    bound.by_level = level_order(bound.problem);
+    bound.problem.by_level = bound.by_level;  // a vector keeps its memory when it is moved
+    return bound;
 }
 
 struct BoundPoint {
@@ -303,10 +313,15 @@ void bind_pairs(nb::module_ &m) {
         }
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z, int n_threads) {
-        return BoundPoint{point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, n_threads),
-                          nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("n_threads"));
+    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
+                           const BoundPoint *near, int n_threads) {
+        if (near && !near->problem.is(problem))
+            throw std::invalid_argument("near is a point of another problem");
+        const PairPoint *guess = near ? near->point.get() : nullptr;
+        return BoundPoint{
+            point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, guess, n_threads),
+            nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("near").none(), nb::arg("n_threads"));
 
     auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
                                            "The same loss by Lee and Lin's selection trees.");
@@ -413,7 +428,113 @@ void bind_hessian(nb::module_ &m) {
 
 // ---- metrics ----------------------------------------------------------------------------------
 
-void bind_metrics(nb::module_ &) {}
+using OptionalRows = std::optional<Vector<std::int64_t>>;
+
+std::span<const std::int64_t> span_or_empty(const OptionalRows &a) {
+    return a ? as_span(*a) : std::span<const std::int64_t>();
+}
+
+/// The core trusts these: positions cover the rows, rows exist, levels are within their query.
+void check_ranking(std::size_t n_rows, const Vector<std::int64_t> &offsets,
+                   const OptionalRows &order) {
+    check_offsets(offsets, n_rows);
+    if (!order) return;
+    if (order->shape(0) != n_rows) throw std::invalid_argument("order and scores differ in length");
+    for (const std::int64_t row : as_span(*order))
+        if (row < 0 || row >= static_cast<std::int64_t>(n_rows))
+            throw std::invalid_argument("order names a row that does not exist");
+}
+
+void check_levels(std::size_t n_rows, const Vector<std::int64_t> &offsets,
+                  const Vector<std::int32_t> &levels, const Vector<std::int32_t> &n_levels) {
+    if (levels.shape(0) != n_rows || n_levels.shape(0) + 1 != offsets.shape(0))
+        throw std::invalid_argument("levels do not match the queries");
+    for (std::size_t q = 0; q < n_levels.shape(0); ++q)
+        for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
+            if (levels(static_cast<std::size_t>(t)) < 0 ||
+                levels(static_cast<std::size_t>(t)) >= n_levels(q))
+                throw std::invalid_argument("a level is out of range");
+}
+
+auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<std::int64_t> offsets,
+                         OptionalRows order, Vector<std::int32_t> levels,
+                         Vector<std::int32_t> n_levels, OptionalRows docid,
+                         const std::vector<Measure> &measures, Ties ties, bool with_pairs,
+                         int n_threads) {
+    const std::size_t n_rows = labels.shape(0);
+    if (scores.shape(0) != n_rows || (docid && docid->shape(0) != n_rows))
+        throw std::invalid_argument("labels, scores and document ids differ in length");
+    check_ranking(n_rows, offsets, order);
+    check_levels(n_rows, offsets, levels, n_levels);
+    MetricValues result;
+    {
+        nb::gil_scoped_release release;
+        const RankInput input{{as_span(offsets), span_or_empty(order)}, as_span(labels),
+                              as_span(scores), as_span(levels), as_span(n_levels),
+                              span_or_empty(docid)};
+        result = evaluate_queries(input, measures, ties, with_pairs, n_threads);
+    }
+    return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
+                           to_numpy(std::move(result.pairs)));
+}
+
+auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,
+                             OptionalRows order, int n_threads) {
+    check_ranking(scores.shape(0), offsets, order);
+    std::vector<std::int64_t> ranks(scores.shape(0));
+    {
+        nb::gil_scoped_release release;
+        ranks_within_queries({as_span(offsets), span_or_empty(order)}, as_span(scores), n_threads,
+                             ranks);
+    }
+    return to_numpy(std::move(ranks));
+}
+
+void bind_measure(nb::module_ &m) {
+    nb::enum_<Ties>(m, "Ties", "Who comes first among equal scores.")
+        .value("stable", Ties::stable)
+        .value("average", Ties::average)
+        .value("pessimistic", Ties::pessimistic)
+        .value("docid", Ties::docid);
+    nb::enum_<Gain>(m, "Gain").value("exponential", Gain::exponential).value("linear", Gain::linear);
+    nb::enum_<Discount>(m, "Discount")
+        .value("standard", Discount::standard)
+        .value("letor", Discount::letor);
+    nb::enum_<Kind>(m, "Kind", "The measures of one query.")
+        .value("ndcg", Kind::ndcg)
+        .value("mean_ndcg", Kind::mean_ndcg)
+        .value("average_precision", Kind::average_precision)
+        .value("precision", Kind::precision)
+        .value("recall", Kind::recall)
+        .value("reciprocal_rank", Kind::reciprocal_rank)
+        .value("err", Kind::err)
+        .value("auc", Kind::auc);
+    nb::class_<Measure>(m, "Measure", "A measure with every convention decided.")
+        .def("__init__",
+             [](Measure *self, Kind kind, std::int64_t k, Gain gain, Discount discount,
+                double relevant_from, double y_max, double empty, bool short_is_zero,
+                bool reachable, bool step_precision) {
+                 if (k < 0) throw std::invalid_argument("k must be >= 0");
+                 new (self) Measure{kind,  k,     gain,          discount,  relevant_from,
+                                    y_max, empty, short_is_zero, reachable, step_precision};
+             },
+             nb::kw_only(), nb::arg("kind"), nb::arg("k"), nb::arg("gain"), nb::arg("discount"),
+             nb::arg("relevant_from"), nb::arg("y_max"), nb::arg("empty"),
+             nb::arg("short_is_zero"), nb::arg("reachable"), nb::arg("step_precision"));
+}
+
+void bind_metrics(nb::module_ &m) {
+    bind_measure(m);
+    m.def("evaluate_queries", &evaluate_queries_of, nb::arg("labels").noconvert(),
+          nb::arg("scores").noconvert(), nb::arg("offsets").noconvert(),
+          nb::arg("order").noconvert().none(), nb::arg("levels").noconvert(),
+          nb::arg("n_levels").noconvert(), nb::arg("docid").noconvert().none(),
+          nb::arg("measures"), nb::arg("ties"), nb::arg("with_pairs"), nb::arg("n_threads") = 1,
+          "(values by measure and query, means, pair counts by query), each flat.");
+    m.def("ranks_within_queries", &ranks_within_queries_of, nb::arg("scores").noconvert(),
+          nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
+          nb::arg("n_threads") = 1, "Rank of each row in its query, from 1.");
+}
 
 }  // namespace
 

@@ -147,7 +147,7 @@ public:
                     insert(w.n_levels - 1 - w.level[inserted],
                            float(problem.u(begin + rank[inserted])), w.n_levels);
                 }
-            const double degree = point.degree(q)[t];
+            const double degree = point.degree(q)[rank[t]];
             if (degree == 0.0) continue;
             float *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
             unpack(rows, rank[t], a);
@@ -256,7 +256,7 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
             const double degree = point.degree(q)[t];
             if (degree == 0.0) continue;
             total_degree += degree;
-            for_each_entry(rows, point.order(q)[t], [&](std::int64_t c, double x) {
+            for_each_entry(rows, t, [&](std::int64_t c, double x) {
                 if (first_moment[std::size_t(c)] == 0.0) touched.push_back(c);
                 first_moment[std::size_t(c)] += degree * x;
                 out[std::size_t(c)] += 2.0 * degree * x * x;

@@ -11,6 +11,8 @@ namespace {
 
 /// A table of 8 doubles a row leaves the second-level cache beyond this length.
 constexpr std::int32_t longest_table = 4096;
+/// A tree over the rows leaves it beyond this one; then a tree over the levels, often far fewer, wins.
+constexpr std::int64_t longest_ranked = 32768;
 
 /// Fills a tree from the sum of each level; sums_beyond = true for RadixTree lookups "above".
 void build_tree(const RadixTree &layout, const double *level_totals, std::int64_t n_levels,
@@ -38,19 +40,30 @@ void build_tree(const RadixTree &layout, const double *level_totals, std::int64_
 
 }  // namespace
 
-void level_sums(const Windows &q, const double *v, double *above, double *below,
+bool sums_by_rank(std::int64_t n, std::int64_t n_levels) {
+    return n_levels > prefix_table_levels && n <= longest_ranked;
+}
+
+void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch) {
     const Kernels &kernel = kernels();
+    const std::size_t n = std::size_t(q.n), count = std::size_t(n_vectors);
     if (q.n_levels <= prefix_table_levels && q.n <= longest_table) {
-        scratch.table.resize(8 * (std::size_t(q.n) + 1));
-        kernel.prefix_table(q, v, above, below, scratch.table.data());
-        return;
+        scratch.tree.resize(8 * count * (n + 1));
+        const auto sums = n_vectors == 2 ? kernel.prefix_table_two : kernel.prefix_table;
+        sums(q, v, above, below, scratch.tree.data());
+    } else if (sums_by_rank(q.n, q.n_levels)) {
+        scratch.tree.resize(count * (n + 1 + std::size_t(RadixTree(q.n + 1).size)));
+        const auto sums = n_vectors == 2 ? kernel.ranked_sums_two : kernel.ranked_sums;
+        sums(q, v, above, below, scratch.tree.data());
+    } else {
+        for (std::size_t k = 0; k < count; ++k) {
+            scratch.tree.assign(std::size_t(RadixTree(q.n_levels).size), 0.0);
+            kernel.radix_above(q, v + k * n, 0, q.n, scratch.tree.data(), above + k * n);
+            std::fill(scratch.tree.begin(), scratch.tree.end(), 0.0);
+            kernel.radix_below(q, v + k * n, 0, q.n, scratch.tree.data(), below + k * n);
+        }
     }
-    const RadixTree layout(q.n_levels);
-    scratch.tree.assign(std::size_t(layout.size), 0.0);
-    kernel.radix_above(q, v, 0, q.n, scratch.tree.data(), above);
-    scratch.tree.assign(std::size_t(layout.size), 0.0);
-    kernel.radix_below(q, v, 0, q.n, scratch.tree.data(), below);
 }
 
 // The score axis is cut into pieces. What a piece finds in its tree when it starts are the level
@@ -72,7 +85,7 @@ void level_sums_parallel(const Windows &q, const double *v, double *above, doubl
         double *totals = (is_above ? before.data() : after.data()) + p * k;
         const std::int64_t first = is_above ? upto(cut(p)) : from(cut(p));
         const std::int64_t last = is_above ? upto(cut(p + 1)) : from(cut(p + 1));
-        for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += v[t];
+        for (std::int64_t t = first; t < last; ++t) totals[q.level[t]] += v[q.order[t]];
     });
     // Exclusive scans: piece p starts with everything inserted by the pieces before (or after) it.
     const std::int64_t stripe = (k + 15) / 16;

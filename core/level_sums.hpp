@@ -4,11 +4,15 @@
 
 namespace linrank {
 
-/// above[t], below[t] as in Kernels::prefix_table; picks the way of counting that is fastest here.
-void level_sums(const Windows &q, const double *v, double *above, double *below,
+/// Whether level_sums will want PairProblem::by_level and the places of the rows.
+bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
+
+/// above[i], below[i] as in Kernels, by the way of counting that is fastest for this query; v holds
+/// n_vectors (1 or 2) vectors one after the other, and so do above and below.
+void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);
 
-/// The same for one long query: pieces of the score axis are swept by different threads.
+/// The same for one vector of a long query: pieces of the score axis are swept by different threads.
 void level_sums_parallel(const Windows &q, const double *v, double *above, double *below,
                          int n_threads);
 

@@ -20,6 +20,7 @@ struct PairProblem {
     std::span<const std::int32_t> n_levels;
     std::span<const double> row_weight;    // u, or empty for ones
     std::span<const double> query_weight;  // c, or empty for ones
+    std::span<const std::int32_t> by_level;  // of level_order(), or empty
 
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
@@ -31,6 +32,10 @@ struct PairProblem {
         return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
     }
 };
+
+/// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.
+/// Empty if no query asks for it (see sums_by_rank).
+std::vector<std::int32_t> level_order(const PairProblem &problem);
 
 /// From this length on a query is cut into pieces that threads share.
 inline constexpr std::int64_t long_query = 1 << 17;
@@ -47,13 +52,15 @@ std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
 
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {
-    std::vector<double> table, tree, above, below, v, s;
+    std::vector<double> tree, above, below, v, s;
 };
 
 /// The loss at one vector of scores.
 class PairPoint {
 public:
-    PairPoint(const PairProblem &problem, std::span<const double> z, int n_threads);
+    /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
+    PairPoint(const PairProblem &problem, std::span<const double> z, const PairPoint *near,
+              int n_threads);
 
     double value = 0;         // L
     double sum_of_slacks = 0; // Σ c u u max(0, 1 - z_i + z_j)
@@ -70,20 +77,20 @@ public:
     Windows windows(std::int64_t q) const;
     /// Row (within the query) that stands at each place of the ascending order of scores.
     const std::int32_t *order(std::int64_t q) const { return order_.data() + problem_.begin(q); }
-    /// c u_i Σ_{violating j} u_j, in ascending order of scores.
+    /// c u_i Σ_{violating j} u_j of each row.
     const double *degree(std::int64_t q) const { return degree_.data() + problem_.begin(q); }
     const PairProblem &problem() const { return problem_; }
 
 private:
     struct Sums { double value = 0, slacks = 0, violations = 0; };
     void find_windows(std::int64_t q, const double *s);
-    Sums evaluate(std::int64_t q, std::span<const double> z, SweepScratch &scratch);
-    Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
-    Sums finish(std::int64_t q, const double *s, const double *counts_above,
-                const double *counts_below, const double *sums_above, const double *sums_below);
+    void sort(std::int64_t q, const double *s, const PairPoint *near, int n_threads);
+    Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
+                  SweepScratch &scratch, int n_threads);
+    Sums finish(std::int64_t q, const SweepScratch &scratch);
 
     PairProblem problem_;
-    std::vector<std::int32_t> order_, level_, upto_, from_;
+    std::vector<std::int32_t> order_, level_, upto_, from_, place_;
     std::vector<double> degree_;
 };
 

@@ -1,12 +1,8 @@
-// Query ids to offsets, labels to levels, and the checks a matrix must pass once.
+// Query ids to offsets, labels to levels.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
-
-#include "rows.hpp"
 
 namespace linrank {
 
@@ -44,12 +40,5 @@ Levels rank_levels(std::span<const double> labels, std::span<const std::int64_t>
 std::vector<std::int64_t> count_pairs(std::span<const std::int32_t> levels,
                                       std::span<const std::int64_t> offsets,
                                       std::span<const std::int32_t> n_levels);
-
-/// The first NaN or infinity in row order, as (row, column).
-std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
-                                                                      int n_threads);
-
-/// Whether the columns of every row increase strictly: no duplicates, sorted. True for dense rows.
-bool columns_increase(const Rows &rows, int n_threads);
 
 }  // namespace linrank

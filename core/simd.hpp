@@ -22,16 +22,20 @@ struct DenseBlock {
     }
 };
 
-/// What a sweep over the pairs of one query needs, all in ascending order of score.
+/// What a sweep over the pairs of one query needs. A row has an index, 0..n-1, and a place in the
+/// ascending order of scores.
 ///
-/// Row t violates against the preferred rows among the first upto[t] ones, and, where itself
-/// preferred, against the rows from[t]..n-1.
+/// The row at place t violates against the preferred rows among the places before upto[t], and, where
+/// itself preferred, against the rows from place from[t] on.
 struct Windows {
     std::int32_t n;
     std::int32_t n_levels;
-    const std::int32_t *level;
+    const std::int32_t *order;     // row at each place
+    const std::int32_t *level;     // level of the row at each place
     const std::int32_t *upto;
     const std::int32_t *from;
+    const std::int32_t *place;     // place of each row; ranked_sums only
+    const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };
 
 struct Kernels {
@@ -47,10 +51,19 @@ struct Kernels {
     void (*add_f32_exact)(const DenseBlock<float> &, const double *a, double *total);
     void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
 
-    // above[t] = Σ v over the rows of higher level in row t's first window, below[t] = Σ v over the
-    // rows of lower level in its second one.
+    // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
+    // rows of lower level in its second one; v, above and below by row. The second vector of the
+    // _two forms shares the walk through the rows.
     void (*prefix_table)(const Windows &, const double *v, double *above, double *below,
                          double *table);
+    void (*prefix_table_two)(const Windows &, const double *v, double *above, double *below,
+                             double *table);
+    void (*ranked_sums)(const Windows &, const double *v, double *above, double *below,
+                        double *scratch);
+    void (*ranked_sums_two)(const Windows &, const double *v, double *above, double *below,
+                            double *scratch);
+    // The same for the places [first, last) of a long query, from a tree that holds what was inserted
+    // before; see sweep.cpp.
     void (*radix_above)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                         double *tree, double *above);
     void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
@@ -68,7 +81,7 @@ struct Kernels {
 /// The kernels for this processor.
 const Kernels &kernels();
 
-/// Largest number of levels that prefix_table takes, and doubles of scratch it needs per row.
+/// Largest number of levels that prefix_table takes.
 inline constexpr int prefix_table_levels = 8;
 
 }  // namespace linrank

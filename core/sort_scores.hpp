@@ -9,8 +9,10 @@ struct SortScratch {
     std::vector<std::uint64_t> keys, spare;
 };
 
-/// order[t] = index of the t-th smallest score; equal scores keep their order of index.
-void sort_scores(const double *scores, std::int64_t n, std::int32_t *order, SortScratch &scratch);
+/// order[t] = index of the t-th smallest score; equal scores keep their order of index. `guess`, an
+/// order that may be nearly right, saves time where it is, and may be null.
+void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess,
+                 std::int32_t *order, SortScratch &scratch);
 
 /// The same on several threads, for one long query; the result does not depend on their number.
 void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads);

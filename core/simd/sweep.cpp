@@ -1,4 +1,4 @@
-// Two ways to sum a vector over the pairs of a query, both without a branch that depends on a level.
+// Three ways to sum a vector over the pairs of a query, none with a branch that depends on a level.
 #include "sweep.hpp"
 
 #include "radix_tree.hpp"
@@ -45,12 +45,12 @@ void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int
             std::int32_t level = q.level[inserted];
             for (int d = 0; d < depth; ++d, level >>= 4)
                 insert(tree + layout.start[d] + (level & ~15), digit_masks.beyond[level & 15],
-                       v[inserted]);
+                       v[q.order[inserted]]);
         }
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        above[t] = sum;
+        above[q.order[t]] = sum;
     }
 }
 
@@ -65,12 +65,12 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
             std::int32_t level = q.level[inserted];
             for (int d = 0; d < depth; ++d, level >>= 4)
                 insert(tree + layout.start[d] + (level & ~15), digit_masks.short_of[level & 15],
-                       v[inserted]);
+                       v[q.order[inserted]]);
         }
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        below[t] = sum;
+        below[q.order[t]] = sum;
     }
 }
 
@@ -83,24 +83,124 @@ constexpr Sweep sweeps_below[] = {sweep_below<1>, sweep_below<2>, sweep_below<3>
 
 }  // namespace
 
-// table[t][r] = Σ v over the first t rows with level < r, and over all of them for r = 0. Then
+namespace {
+
+// table[t][r] = Σ v over the first t places with level < r, and over all of them for r = 0. Then
 //   above = table[upto][0] - table[upto][level + 1]   (level 7: index 8 wraps to 0, the sum to 0)
 //   below = table[n][level] - table[from][level]      (level 0 has nothing below)
+template <int n_vectors>
+void sums_by_table(const Windows &q, const double *v, double *above, double *below, double *table) {
+    constexpr std::int64_t width = 8 * n_vectors;
+    const std::int64_t n = q.n;
+    F64x8 running[n_vectors] = {};
+    for (int k = 0; k < n_vectors; ++k) store8(table + 8 * k, running[k]);
+    for (std::int64_t t = 0; t < n; ++t) {
+        const F64x8 counts = load8<double>(indicator.at[q.level[t]]);
+        for (int k = 0; k < n_vectors; ++k) {
+            running[k] += counts * v[k * n + q.order[t]];
+            store8(table + width * (t + 1) + 8 * k, running[k]);
+        }
+    }
+    const double *all = table + width * n;
+    for (std::int64_t t = 0; t < n; ++t) {
+        const std::int32_t level = q.level[t], i = q.order[t];
+        const double *upto = table + width * q.upto[t], *from = table + width * q.from[t];
+        for (int k = 0; k < n_vectors; ++k) {
+            above[k * n + i] = upto[8 * k] - upto[8 * k + ((level + 1) & 7)];
+            below[k * n + i] = level == 0 ? 0.0 : all[8 * k + level] - from[8 * k + level];
+        }
+    }
+}
+
+/// A radix-16 tree over places: prefix(x) = Σ of what was inserted at places below x.
+template <int depth>
+struct PlaceTree {
+    std::int64_t start[depth];
+    double *slots;
+
+    void insert(std::int32_t place, double v) {
+        for (int d = 0; d < depth; ++d, place >>= 4)
+            LINRANK_ISA::insert(slots + start[d] + (place & ~15), digit_masks.short_of[place & 15], v);
+    }
+    double prefix(std::int32_t place) const {
+        double sum = 0;
+        for (int d = 0; d < depth; ++d, place >>= 4) sum += slots[start[d] + place];
+        return sum;
+    }
+};
+
+// Rows pass in ascending order of level. With T the tree of the rows passed,
+//   below_i = T(all) - T(from)          before the rows of i's level enter it,
+//   above_i = S(upto) - T(upto)         after they have; S sums over all rows up to a place.
+// Insertions and lookups alternate in a pattern that no score changes, so nothing is mispredicted.
+template <int n_vectors, int depth>
+void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
+    const std::int64_t n = q.n;
+    const RadixTree layout(n + 1);
+    PlaceTree<depth> tree[n_vectors];
+    double total[n_vectors] = {};
+    double *prefix = scratch;  // S
+    double *slots = scratch + n_vectors * (n + 1);
+    for (std::int64_t c = 0; c < n_vectors * layout.size; ++c) slots[c] = 0.0;
+    for (int k = 0; k < n_vectors; ++k) {
+        for (int d = 0; d < depth; ++d) tree[k].start[d] = layout.start[d];
+        tree[k].slots = slots + k * layout.size;
+        double running = 0;
+        for (std::int64_t t = 0; t < n; ++t) {
+            prefix[k * (n + 1) + t] = running;
+            running += v[k * n + q.order[t]];
+        }
+        prefix[k * (n + 1) + n] = running;
+    }
+    for (std::int64_t first = 0, last; first < n; first = last) {
+        const std::int32_t level = q.level[q.place[q.by_level[first]]];
+        last = first;
+        do {
+            const std::int32_t i = q.by_level[last], from = q.from[q.place[i]];
+            for (int k = 0; k < n_vectors; ++k)
+                below[k * n + i] = total[k] - tree[k].prefix(from);
+        } while (++last < n && q.level[q.place[q.by_level[last]]] == level);
+        for (std::int64_t m = first; m < last; ++m) {
+            const std::int32_t i = q.by_level[m];
+            for (int k = 0; k < n_vectors; ++k) {
+                tree[k].insert(q.place[i], v[k * n + i]);
+                total[k] += v[k * n + i];
+            }
+        }
+        for (std::int64_t m = first; m < last; ++m) {
+            const std::int32_t i = q.by_level[m], upto = q.upto[q.place[i]];
+            for (int k = 0; k < n_vectors; ++k)
+                above[k * n + i] = prefix[k * (n + 1) + upto] - tree[k].prefix(upto);
+        }
+    }
+}
+
+template <int n_vectors>
+void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
+    switch (RadixTree(std::int64_t(q.n) + 1).depth) {
+        case 1: return sums_by_rank<n_vectors, 1>(q, v, above, below, scratch);
+        case 2: return sums_by_rank<n_vectors, 2>(q, v, above, below, scratch);
+        case 3: return sums_by_rank<n_vectors, 3>(q, v, above, below, scratch);
+        case 4: return sums_by_rank<n_vectors, 4>(q, v, above, below, scratch);
+        default: return sums_by_rank<n_vectors, 5>(q, v, above, below, scratch);  // up to 2^20 rows
+    }
+}
+
+}  // namespace
+
 void prefix_table(const Windows &q, const double *v, double *above, double *below, double *table) {
-    F64x8 running{};
-    store8(table, running);
-    for (std::int64_t t = 0; t < q.n; ++t) {
-        running += load8<double>(indicator.at[q.level[t]]) * v[t];
-        store8(table + 8 * (t + 1), running);
-    }
-    const double *all = table + 8 * std::int64_t(q.n);
-    for (std::int64_t t = 0; t < q.n; ++t) {
-        const std::int32_t level = q.level[t];
-        const double *upto = table + 8 * std::int64_t(q.upto[t]);
-        const double *from = table + 8 * std::int64_t(q.from[t]);
-        above[t] = upto[0] - upto[(level + 1) & 7];
-        below[t] = level == 0 ? 0.0 : all[level] - from[level];
-    }
+    sums_by_table<1>(q, v, above, below, table);
+}
+void prefix_table_two(const Windows &q, const double *v, double *above, double *below,
+                      double *table) {
+    sums_by_table<2>(q, v, above, below, table);
+}
+void ranked_sums(const Windows &q, const double *v, double *above, double *below, double *scratch) {
+    sums_by_rank<1>(q, v, above, below, scratch);
+}
+void ranked_sums_two(const Windows &q, const double *v, double *above, double *below,
+                     double *scratch) {
+    sums_by_rank<2>(q, v, above, below, scratch);
 }
 
 // The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node

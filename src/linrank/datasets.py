@@ -40,8 +40,8 @@ def make_ranking(
 
     The problem is as collinear as LETOR and MSLR-WEB, which is what makes real problems slow for
     plain conjugate gradients: with ten features or more and the default ``correlation``, the
-    condition number of the within-query covariance is at least 10⁴, of the correlation matrix
-    (what scaling leaves) typically 10⁵ to 10⁶ (MQ2008: 2·10⁶, MSLR-WEB: 4·10⁶).
+    condition number of the within-query covariance is above 10⁴, and that of the correlation
+    matrix (what scaling leaves) 10⁵ to 5·10⁶ (MQ2008: 2·10⁶, a sample of MSLR-WEB: 4·10⁶).
 
     Parameters
     ----------
@@ -55,8 +55,9 @@ def make_ranking(
         Grades 0 .. n_levels - 1, each ``0.4`` times as frequent as the one below; None gives
         every row of a query a label of its own (0 .. rows - 1).
     noise : float
-        Standard deviation of ε against that of the rest of the utility, >= 0. A linear model
-        orders about 80 % of the pairs correctly at 1, 90 % at 0.5.
+        Standard deviation of ε against that of the rest of the utility, >= 0. Least squares on
+        20 features orders 93, 87, 78 and 67 % of the pairs correctly at 0, 0.5, 1 and 2 (five
+        grades, median of ten seeds; from 65 to 83 % among the seeds at 1).
     n_informative : int or None
         Number of columns with β_j ≠ 0; None means half of them.
     correlation : float

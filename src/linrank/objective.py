@@ -132,11 +132,12 @@ class RiskPoint:
     risk: Risk
     w: Array
     z: Array
+    near: Any = None
 
     @cached_property
     def loss(self) -> Any:
         """The pair loss at ``z``: sorted once, used by value, slope, gradient and products."""
-        return self.risk.loss.at(self.z)
+        return self.risk.loss.at(self.z, self.near)
 
     @property
     def value(self) -> float:
@@ -178,7 +179,7 @@ class RiskPoint:
         return self.risk.C * float(self.loss.gradient @ image)
 
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
-        return RiskPoint(self.risk, self.w + t * d, self.z + t * image)
+        return RiskPoint(self.risk, self.w + t * d, self.z + t * image, self.loss)
 
 
 class Sum:

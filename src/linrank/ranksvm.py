@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,18 @@ class _Problem:
 
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
-        queries, positions, factor = sample_queries(self.queries, n_rows, _SAMPLE_SEED)
-        row_weight = None if self.row_weight is None else self.row_weight[positions]
-        part = _Problem(self.rows, queries, row_weight, factor, 1.0, self.scale, self.n_threads)
+        queries, positions, row_weight = sample_queries(self.queries, n_rows, _SAMPLE_SEED)
+        if self.row_weight is not None:
+            row_weight = row_weight * self.row_weight[positions]
+        query_weight = None
+        if self.query_weight is not None:
+            first = np.searchsorted(self.queries.offsets, positions, side="right") - 1
+            query_weight = self.query_weight[first[queries.offsets[:-1]]]
+        part = replace(
+            self, queries=queries, row_weight=row_weight, query_weight=query_weight, n_threads=1
+        )
         weight = part.total_weight()
-        C = self.C * self.total_weight() / weight if weight > 0 else self.C
-        return _Problem(self.rows, queries, row_weight, factor, C, self.scale, self.n_threads)
+        return replace(part, C=self.C * self.total_weight() / weight) if weight > 0 else part
 
 
 def train(

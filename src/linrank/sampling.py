@@ -33,36 +33,58 @@ def pair_weights(queries: Queries, row_weight: Array | None) -> Array:
 def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, Array, Array]:
     """About ``n_rows`` rows of randomly chosen queries that have pairs.
 
+    Of a long query the same number of rows is drawn from each level, so that the few relevant rows
+    among many others are all kept; without levels to speak of, any rows. The weights make up for the
+    rows left out: with the product rule the weight of the pairs of two levels stays what it was.
+
     Returns
     -------
     sample : Queries
-        The chosen queries, over the same matrix; long ones with a random part of their rows.
+        The chosen queries, over the same matrix.
     positions : int64 array
         Position in ``queries`` of each position of the sample.
-    factor : float64 array
-        ``(rows / rows kept)²`` of each query: the weight that makes up for pairs left out.
+    weight : float64 array
+        Rows that each row of the sample stands for.
     """
     rng = np.random.default_rng(seed)
     lengths = np.diff(queries.offsets)
     useful = np.flatnonzero(queries.n_levels > 1)
     limit = max(_ROWS_OF_A_QUERY, n_rows // max(1, len(useful)))
     chosen = rng.permutation(useful)
-    kept = np.minimum(lengths[chosen], limit)
-    n_chosen = int(np.searchsorted(np.cumsum(kept), n_rows)) + 1
+    n_chosen = int(np.searchsorted(np.cumsum(np.minimum(lengths[chosen], limit)), n_rows)) + 1
     chosen = np.sort(chosen[:n_chosen])
-    kept = np.minimum(lengths[chosen], limit)
-    parts = []
-    for q, n_kept in zip(chosen.tolist(), kept.tolist(), strict=True):
+    parts, weights = [], []
+    for q in chosen.tolist():
         begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
-        if n_kept < end - begin:
-            parts.append(begin + np.sort(rng.choice(end - begin, n_kept, replace=False)))
+        if end - begin <= limit:
+            kept, weight = np.arange(end - begin), np.ones(end - begin)
         else:
-            parts.append(np.arange(begin, end))
+            kept, weight = _draw(queries.levels[begin:end], int(queries.n_levels[q]), limit, rng)
+        parts.append(begin + kept)
+        weights.append(weight)
     positions = np.concatenate(parts)
     sample = Queries(
-        offsets=np.concatenate([[0], np.cumsum(kept)]),
+        offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
         order=positions if queries.order is None else queries.order[positions],
         levels=queries.levels[positions],
         n_levels=queries.n_levels[chosen],
     )
-    return sample, positions, (lengths[chosen] / kept) ** 2.0
+    return sample, positions, np.concatenate(weights)
+
+
+def _draw(
+    levels: Array, n_levels: int, limit: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Rows of one query to keep, ascending, and how many rows each stands for."""
+    n = len(levels)
+    if 8 * n_levels > limit:
+        return np.sort(rng.choice(n, limit, replace=False)), np.full(limit, n / limit)
+    shuffled = rng.permutation(n)
+    by_level = shuffled[np.argsort(levels[shuffled], kind="stable")]
+    sizes = np.bincount(levels, minlength=n_levels)
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within its level
+    quota = limit // n_levels
+    kept = by_level[place < quota]
+    weight = np.maximum(sizes / quota, 1.0)[levels[kept]]
+    ascending = np.argsort(kept)
+    return kept[ascending], weight[ascending]

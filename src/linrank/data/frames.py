@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_float", "column_names", "is_frame", "sparse_part", "to_matrix"]
+__all__ = ["as_float", "column_names", "is_frame", "read_column", "sparse_part", "to_matrix"]
 
 Array = NDArray[Any]
 _BLOCK_ROWS = 4096
@@ -34,9 +34,17 @@ def sparse_part(X: Any) -> Any | None:
     """Return the scipy.sparse matrix of a pandas table of sparse columns, or None."""
     if _library(X) != "pandas" or X.shape[1] == 0:
         return None
-    if not all(hasattr(dtype, "sp_index") or "Sparse" in str(dtype) for dtype in X.dtypes):
+    if not all(type(dtype).__name__ == "SparseDtype" for dtype in X.dtypes):
         return None
     return X.sparse.to_coo()
+
+
+def read_column(column: Any) -> Any:
+    """Return a column of a table as a NumPy array; anything else as it is."""
+    read = {"pandas": _read_pandas, "polars": _read_polars, "pyarrow": _read_arrow}.get(
+        _library(column) or ""
+    )
+    return column if read is None or is_frame(column) else read(column)
 
 
 def to_matrix(X: Any) -> Array:
@@ -46,7 +54,7 @@ def to_matrix(X: Any) -> Array:
     names = [str(name) for name in (X.column_names if _library(X) == "pyarrow" else X.columns)]
     if not columns:
         return np.empty((n_rows, 0))
-    kinds = [read(column[:0]).dtype for column in columns]
+    kinds = [read(column).dtype for column in _columns(_no_rows(X))[0]]
     for kind, name in zip(kinds, names, strict=True):
         _check_kind(kind, f"column {name!r} of X")
     if _is_row_major(columns, read, kinds):
@@ -71,7 +79,8 @@ def as_float(a: Array, what: str) -> Array:
     if a.dtype in (np.float32, np.float64):
         return a
     if a.dtype.kind != "O":
-        return a.astype(_float_for(a.dtype))
+        with np.errstate(over="ignore"):  # beyond float64: infinity, which is refused by name
+            return a.astype(_float_for(a.dtype))
     try:
         return a.astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -89,21 +98,32 @@ def _columns(X: Any) -> tuple[list[Any], Callable[[Any], Array]]:
     if _library(X) == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])], _read_pandas
     if _library(X) == "polars":
-        return list(X.get_columns()), lambda column: np.asarray(column.to_numpy())
+        return list(X.get_columns()), _read_polars
     return list(X.columns), _read_arrow
+
+
+def _no_rows(X: Any) -> Any:
+    """The table without its rows: types can be read from it at no cost."""
+    if _library(X) == "pandas":
+        return X.iloc[:0]
+    return X.slice(0, 0)
 
 
 def _read_pandas(column: Any) -> Array:
     """Nullable and arrow-backed types name their NumPy type; a missing value becomes NaN."""
     if isinstance(column.dtype, np.dtype):
-        return np.asarray(column.to_numpy())
+        return np.asarray(column)
     dtype = getattr(column.dtype, "numpy_dtype", None)
     if dtype is None or dtype.kind not in "biuf":
         return np.asarray(column)
-    if dtype.kind != "f" and column.hasnans:
+    if dtype.kind != "f" and bool(column.isna().any()):
         dtype = np.dtype(np.float64)
     missing = {"na_value": np.nan} if dtype.kind == "f" else {}
     return np.asarray(column.to_numpy(dtype=dtype, **missing))
+
+
+def _read_polars(column: Any) -> Array:
+    return np.asarray(column.to_numpy())
 
 
 def _read_arrow(column: Any) -> Array:
@@ -121,7 +141,7 @@ def _is_row_major(
     first, second, last = (read(columns[j]) for j in (0, 1, -1))
     start = [a.__array_interface__["data"][0] for a in (first, second, last)]
     size = kinds[0].itemsize
-    return start[1] - start[0] == size and start[2] - start[0] == size * (len(columns) - 1)
+    return bool(start[1] - start[0] == size and start[2] - start[0] == size * (len(columns) - 1))
 
 
 def _fill(out: Array, columns: Sequence[Array]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import read_column
 from linrank.data.vectors import as_labels
 from linrank.threads import resolve
 
@@ -142,12 +143,8 @@ def as_sizes(group: Any, n_rows: int) -> Array:
 
 def as_ids(qid: Any, n_rows: int) -> Array:
     """Return query ids as a 1-D array of ``n_rows`` elements, of any hashable type."""
-    if hasattr(qid, "to_numpy"):  # pandas, polars and pyarrow columns, categories included
-        ids = np.asarray(qid.to_numpy())
-    elif isinstance(qid, np.ndarray):
-        ids = qid
-    else:
-        ids = _from_sequence(qid)
+    qid = read_column(qid)
+    ids = qid if isinstance(qid, np.ndarray) else _from_sequence(qid)
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1:

@@ -47,8 +47,8 @@ class DenseRows:
         return self.values
 
     def take(self, index: Array | slice) -> DenseRows:
-        """Return the rows of ``index``: a view for a slice, else a copy."""
-        return DenseRows(self.values[index])
+        """Return the rows of ``index``: a view for a slice forwards, else a copy."""
+        return DenseRows(_by_rows(self.values[index]))
 
     def describe(self) -> str:
         """Storage and size in words, as in ``dense float32, 9630 × 46``."""
@@ -93,7 +93,7 @@ class CsrRows:
         # SciPy wants one type for both index arrays, so the short one (offsets) gives way.
         fits = self.columns.dtype == np.int64 or len(self.values) <= np.iinfo(np.int32).max
         columns = self.columns if fits else self.columns.astype(np.int64)
-        matrix = csr_array(self.shape, dtype=self.dtype)
+        matrix: Any = csr_array(self.shape, dtype=self.dtype)
         matrix.data, matrix.indices = self.values, columns
         matrix.indptr = self.offsets.astype(columns.dtype, copy=False)
         return matrix
@@ -183,17 +183,16 @@ def _from_array(X: Any) -> Array:
 
 def _by_rows(a: Array) -> Array:
     """``a``, or a C-ordered copy if the core cannot walk it: rows apart by a whole positive number
-    of elements, unit stride inside a row, aligned, native byte order."""
+    of elements, unit stride inside a row, aligned."""
     size = a.itemsize
     walkable = (
         (a.shape[1] <= 1 or a.strides[1] == size)
         and (a.shape[0] <= 1 or (a.strides[0] >= 0 and a.strides[0] % size == 0))
         and a.flags.aligned
-        and a.dtype.isnative
     )
     if walkable:
         return a
-    return np.array(a, dtype=a.dtype.newbyteorder("="), order="C")
+    return np.array(a, order="C")
 
 
 def _from_sparse(X: Any) -> CsrRows:
@@ -205,15 +204,11 @@ def _from_sparse(X: Any) -> CsrRows:
     n_entries = int(offsets[-1])
     index = np.int32 if csr.indices.dtype == np.int32 else np.int64
     return CsrRows(
-        np.ascontiguousarray(_native(frames.as_float(csr.data[:n_entries], "X"))),
+        np.ascontiguousarray(frames.as_float(csr.data[:n_entries], "X")),
         np.ascontiguousarray(csr.indices[:n_entries], dtype=index),
         offsets,
         int(csr.shape[1]),
     )
-
-
-def _native(a: Array) -> Array:
-    return a.astype(a.dtype.newbyteorder("="), copy=False)
 
 
 def _canonical(rows: Rows, n_threads: int) -> Rows:

@@ -47,13 +47,17 @@ class _Families:
     @classmethod
     def draw(cls, rng: np.random.Generator, n_features: int, correlation: float) -> _Families:
         n_families = max(1, n_features // 4)
-        family = np.sort(rng.integers(0, n_families, n_features))
+        family = np.arange(n_features) * n_families // n_features
         mixing = rng.standard_normal((max(1, n_families // 3), n_families))
         mixing *= np.sqrt(correlation) / np.linalg.norm(mixing, axis=0)
-        # Real columns range from near copies to nearly unrelated; the near copies set the
-        # condition number. At correlation 0.9 the exponents give a from 0.0025 to 0.8.
-        own = (1 - correlation) ** rng.uniform(0.1, 2.6, n_features)
-        shape = rng.integers(0, len(_SHAPES), n_families)[family]
+        # Real columns range from near copies to nearly unrelated; the near copies set the condition
+        # number. So the members of a family spread evenly over the exponents: at correlation 0.9,
+        # a runs from 0.8 down to 0.0025. The first member is the closest to the signal.
+        size = np.bincount(family, minlength=n_families)
+        member = np.arange(n_features) - (np.cumsum(size) - size)[family]
+        spread = (member - rng.random(n_features)) / np.maximum(1, size - 1)[family]
+        own = (1 - correlation) ** np.where(member == 0, 2.6, 0.1 + 2.5 * spread)
+        shape = rng.permutation(np.arange(n_families) % len(_SHAPES))[family]
         scale = np.exp(rng.uniform(-1, 1, n_features))
         single = np.float32
         return cls(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_float
+from linrank.data.frames import as_float, read_column
 
 __all__ = ["as_labels", "as_weights"]
 
@@ -33,7 +33,7 @@ def as_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
 
 
 def _vector(values: Any, name: str, n_rows: int | None) -> Array:
-    a = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    a = np.asarray(read_column(values))
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.ndim != 1:

@@ -63,8 +63,8 @@ class PairLoss:
             queries.offsets, queries.levels, queries.n_levels, row_weight, query_weight
         )
 
-    def at(self, z: Array) -> Any:
-        """The loss at the scores ``z``, given by position."""
+    def at(self, z: Array, near: Any = None) -> Any:
+        """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""
         raise NotImplementedError("a pair loss defines its point by at(z)")
 
     def curvature(self, point: Any, v: Array) -> Array:

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class SelectionTreeSquaredHinge(PairLoss):
     """``l(ξ) = max(0, ξ)²`` by Lee and Lin's Algorithm 2: the baseline of every comparison."""
 
-    def at(self, z: Array) -> _core.SelectionTreePoint:
+    def at(self, z: Array, near: Any = None) -> _core.SelectionTreePoint:
         return _core.selection_tree_point(self.problem, z)
 
     def curvature(self, point: _core.SelectionTreePoint, v: Array) -> Array:

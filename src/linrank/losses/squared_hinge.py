@@ -16,10 +16,10 @@ Array = NDArray[Any]
 
 
 class SquaredHinge(PairLoss):
-    """``l(ξ) = max(0, ξ)²``: O(n log n) for a point, O(n log k) for a product, threads over queries."""
+    """``l(ξ) = max(0, ξ)²``: a point costs O(n log n), a product O(n log k); threads over queries."""
 
-    def at(self, z: Array) -> _core.PairPoint:
-        return _core.pair_point(self.problem, z, self.n_threads)
+    def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
+        return _core.pair_point(self.problem, z, near, self.n_threads)
 
     def curvature(self, point: _core.PairPoint, v: Array) -> Array:
         return point.multiply(v, self.n_threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -44,11 +45,13 @@ def newton(
     n_hvp = n_last = 0
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
-    forcing = 0.1
+    forcing, memory = 0.1, _Memory(len(w0))
     while True:
         if not point.gradient.any():
             return recorder.result(point, "tolerance", "the gradient is zero")
-        d, image, n_last = _solve(point, preconditioner.at(point, n_last), forcing)
+        solve = memory.improve(preconditioner.at(point, n_last))
+        # The residual's share of the decrement need not be smaller than what the tolerance allows.
+        d, image, n_last = _solve(point, solve, memory, forcing, floor=0.04 * tol * point.value)
         n_hvp += n_last
         decrement = -0.5 * float(point.gradient @ d)
         recorder.note_decrement(decrement)
@@ -73,20 +76,57 @@ def newton(
             return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
 
 
+class _Memory:
+    """Improves a preconditioner by the curvature that earlier products have shown.
+
+    The directions ``p`` of the last solves and their products ``Hp`` enter as the pairs of a limited-
+    memory BFGS update of ``M`` (Morales & Nocedal 2000): exact on the span of a solve's directions,
+    which are conjugate, at the cost of a few vector operations.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(24, 2e7 // n + 1)))
+
+    def add(self, p: Array, hp: Array, php: float) -> None:
+        self.pairs.append((p, hp, php))
+
+    def improve(self, solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        pairs = list(self.pairs)  # as they are now: M must not change during a solve
+        if not pairs:
+            return solve
+
+        def improved(r: Array) -> Array:
+            q, alphas = r.copy(), []
+            for p, hp, php in reversed(pairs):
+                alphas.append(float(p @ q) / php)
+                q -= alphas[-1] * hp
+            y = solve(q)
+            for (p, hp, php), alpha in zip(pairs, reversed(alphas), strict=True):
+                y += (alpha - float(hp @ y) / php) * p
+            return y
+
+        return improved
+
+
 def _solve(
-    point: Any, solve: Callable[[Array], Array], forcing: float
+    point: Any, solve: Callable[[Array], Array], memory: _Memory, forcing: float, floor: float
 ) -> tuple[Array, list[Any], int]:
-    """Preconditioned conjugate gradients on ``H d = -g`` until ``‖r‖ <= forcing·‖g‖`` in M⁻¹."""
+    """Preconditioned conjugate gradients on ``H d = -g``.
+
+    Ends when ``r'M⁻¹r``, about twice the decrease that is left, is at most ``forcing²`` of its first
+    value or at most ``floor``.
+    """
     r = -point.gradient
     y = solve(r)
     p, ry = y, float(r @ y)
-    goal, d, image, n = forcing * forcing * ry, np.zeros_like(r), None, 0
+    goal, d, image, n = max(forcing * forcing * ry, floor), np.zeros_like(r), None, 0
     while True:
         hp, xp = point.hvp(p)
         n += 1
         php = float(p @ hp)
         if not php > 0.0 or not np.isfinite(php):  # rounding has eaten the curvature
             break
+        memory.add(p, hp, php)
         alpha = ry / php
         d += alpha * p
         image = _combine(image, alpha, xp)

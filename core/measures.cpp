@@ -1,0 +1,280 @@
+#include "measures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace linrank {
+namespace {
+
+constexpr double skipped = std::numeric_limits<double>::quiet_NaN();
+
+/// f(begin, end) for each group of ranks whose inner order is open, while begin < depth.
+template <class F>
+void for_each_group(std::span<const std::int32_t> ends, std::int64_t depth, const F &f) {
+    std::int32_t begin = 0;
+    for (const std::int32_t end : ends) {
+        if (begin >= depth) return;
+        f(begin, end);
+        begin = end;
+    }
+}
+
+std::int64_t depth_of(const Measure &m, const RankedQuery &query) {
+    return m.k > 0 ? std::min<std::int64_t>(m.k, query.n_rows()) : query.n_rows();
+}
+
+/// Mean of value[level] over ranks [begin, end).
+double mean_of(const RankedQuery &query, std::span<const double> value, std::int32_t begin,
+               std::int32_t end) {
+    if (end == begin + 1)
+        return value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(begin)])];
+    double sum = 0.0;
+    for (std::int32_t i = begin; i < end; ++i)
+        sum += value[static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)])];
+    return sum / (end - begin);
+}
+
+std::vector<double> gains(const Measure &m, const RankedQuery &query) {
+    std::vector<double> gain(query.label.size());
+    const double top = query.label.back();
+    for (std::size_t r = 0; r < gain.size(); ++r)
+        gain[r] = m.gain == Gain::linear ? query.label[r] : scaled_gain(query.label[r], top);
+    return gain;
+}
+
+// ---- NDCG -------------------------------------------------------------------------------------
+
+/// DCG@1, DCG@2, ... to `depth`: E[gain at rank i] · d(i), summed. The expectation over the orders
+/// of tied rows is their mean gain at each of their ranks.
+std::vector<double> running_dcg(const RankedQuery &query, std::span<const double> gain,
+                                std::span<const double> discount, std::int64_t depth) {
+    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    double sum = 0.0;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        const double mean = mean_of(query, gain, begin, end);
+        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i)
+            dcg[static_cast<std::size_t>(i)] = sum += mean * discount[static_cast<std::size_t>(i)];
+    });
+    return dcg;
+}
+
+/// The same of the best order: levels from the top down.
+std::vector<double> running_ideal(const RankedQuery &query, std::span<const double> gain,
+                                  std::span<const double> discount, std::int64_t depth) {
+    std::vector<double> dcg(static_cast<std::size_t>(depth));
+    double sum = 0.0;
+    std::size_t i = 0;
+    for (std::size_t r = gain.size(); r-- > 0;)
+        for (std::int32_t c = 0; c < query.n_at[r] && i < dcg.size(); ++c, ++i)
+            dcg[i] = sum += gain[r] * discount[i];
+    return dcg;
+}
+
+double ndcg(const Measure &m, const RankedQuery &query, std::span<const double> discount) {
+    const std::vector<double> gain = gains(m, query);
+    if (!(gain.back() > 0.0)) return m.empty;
+    if (m.short_is_zero && m.kind == Kind::ndcg && query.n_rows() < m.k) return 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    const std::vector<double> dcg = running_dcg(query, gain, discount, depth);
+    const std::vector<double> ideal = running_ideal(query, gain, discount, depth);
+    if (m.kind == Kind::ndcg) return dcg.back() / ideal.back();
+    double sum = 0.0;
+    for (std::size_t i = 0; i < dcg.size(); ++i) sum += dcg[i] / ideal[i];
+    return sum / static_cast<double>(depth);
+}
+
+// ---- relevant or not --------------------------------------------------------------------------
+
+/// 1 for the relevant levels, 0 for the others, and how many rows are relevant.
+struct Relevance {
+    std::vector<double> flag;
+    std::int64_t n = 0;
+    Relevance(const Measure &m, const RankedQuery &query) : flag(query.label.size()) {
+        for (std::size_t r = 0; r < flag.size(); ++r) {
+            flag[r] = query.label[r] >= m.relevant_from ? 1.0 : 0.0;
+            if (flag[r] > 0.0) n += query.n_at[r];
+        }
+    }
+};
+
+/// E[number of relevant rows among the first `depth`].
+double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_t depth) {
+    double hits = 0.0;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        const auto taken = static_cast<double>(std::min<std::int64_t>(end, depth) - begin);
+        hits += mean_of(query, rel.flag, begin, end) * taken;
+    });
+    return hits;
+}
+
+double precision(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : depth;
+    return expected_hits(query, rel, depth) / static_cast<double>(divisor);
+}
+
+double recall(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return m.empty;
+    return expected_hits(query, rel, depth_of(m, query)) / static_cast<double>(rel.n);
+}
+
+/// Σ over the relevant rows of (relevant rows down to it)/rank, over the number of relevant rows.
+///
+/// A group of g tied rows, r of them relevant, follows s rows of which h are relevant. The row at
+/// its place j = 1..g is relevant with probability r/g, and then h + 1 + (j-1)(r-1)/(g-1) relevant
+/// rows are expected down to it.
+double average_precision(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return m.empty;
+    const std::int64_t depth = depth_of(m, query);
+    double sum = 0.0, above = 0.0;
+    const auto ends = m.step_precision ? std::span(query.score_end) : std::span(query.open_end);
+    for_each_group(ends, depth, [&](std::int32_t begin, std::int32_t end) {
+        const double size = end - begin;
+        const double share = mean_of(query, rel.flag, begin, end);
+        const double hits = share * size;
+        const double slope = size > 1.0 ? (hits - 1.0) / (size - 1.0) : 0.0;
+        for (std::int64_t i = begin; share > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
+            const double down = above + 1.0 + static_cast<double>(i - begin) * slope;
+            sum += m.step_precision ? share * (above + hits) / end
+                                    : share * down / static_cast<double>(i + 1);
+        }
+        above += hits;
+    });
+    const std::int64_t divisor = m.reachable ? std::min(rel.n, depth) : rel.n;
+    return sum / static_cast<double>(divisor);
+}
+
+/// E[1/rank of the first relevant row]: in the first group with r > 0 of its g rows relevant, it
+/// stands at place j with probability r/(g-j+1) · Π_{t<j} (g-r-t+1)/(g-t+1).
+double reciprocal_rank(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    double value = 0.0;
+    bool found = false;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        if (found) return;
+        const double size = end - begin;
+        const double hits = mean_of(query, rel.flag, begin, end) * size;
+        if (!(hits > 0.0)) return;
+        found = true;
+        double none_yet = 1.0;
+        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
+            const double left = static_cast<double>(end - i);
+            value += none_yet * (hits / left) / static_cast<double>(i + 1);
+            none_yet *= std::max(0.0, left - hits) / left;
+        }
+    });
+    return value;
+}
+
+// ---- ERR --------------------------------------------------------------------------------------
+
+/// survive[j] = mean over the j-subsets of the rows [begin, end) of Π (1 - R): the chance to be
+/// still looking after j of these rows in random order. Adding the i-th row:
+/// survive_j ← (1 - j/i) survive_j + (j/i)(1 - R_i) survive_{j-1}. O(rows · depth).
+void mean_survival(const RankedQuery &query, std::span<const double> stop, std::int32_t begin,
+                   std::int32_t end, std::int64_t depth, std::vector<double> &survive) {
+    survive.assign(static_cast<std::size_t>(depth) + 1, 0.0);
+    survive[0] = 1.0;
+    for (std::int32_t i = begin; i < end; ++i) {
+        const double count = i - begin + 1;
+        const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+        const auto top = std::min<std::int64_t>(depth, i - begin + 1);
+        for (std::int64_t j = top; j > 0; --j) {
+            const auto at = static_cast<std::size_t>(j);
+            const double part = static_cast<double>(j) / count;
+            survive[at] = (1.0 - part) * survive[at] + part * (1.0 - stop[r]) * survive[at - 1];
+        }
+    }
+}
+
+/// Σ_i (1/i) R_i Π_{t<i} (1 - R_t) = Σ_i (1/i)(survival before i - survival after i).
+double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
+    std::vector<double> stop(query.label.size());
+    for (std::size_t r = 0; r < stop.size(); ++r) stop[r] = scaled_gain(query.label[r], m.y_max);
+    if (!(stop.back() > 0.0)) return std::isnan(m.empty) ? skipped : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    double value = 0.0, looking = 1.0;
+    std::vector<double> survive;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        if (end == begin + 1) {
+            const double chance = mean_of(query, stop, begin, end);
+            value += looking * chance / end;
+            looking *= 1.0 - chance;
+            return;
+        }
+        const std::int64_t taken = std::min<std::int64_t>(end, depth) - begin;
+        mean_survival(query, stop, begin, end, taken, survive);
+        for (std::int64_t j = 0; j < taken; ++j) {
+            const auto at = static_cast<std::size_t>(j);
+            value += looking * (survive[at] - survive[at + 1]) / static_cast<double>(begin + j + 1);
+        }
+        looking *= survive.back();
+    });
+    return value;
+}
+
+// ---- AUC --------------------------------------------------------------------------------------
+
+/// Share of the pairs (relevant, other) in the right order, equal scores counting one half.
+double auc(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    const std::int64_t n_other = query.n_rows() - rel.n;
+    if (rel.n == 0 || n_other == 0) return skipped;
+    std::int64_t relevant_above = 0, twice = 0;
+    for_each_group(query.score_end, query.n_rows(), [&](std::int32_t begin, std::int32_t end) {
+        std::int64_t hits = 0;
+        for (std::int32_t i = begin; i < end; ++i) {
+            const auto r = static_cast<std::size_t>(query.level[static_cast<std::size_t>(i)]);
+            hits += rel.flag[r] > 0.0 ? 1 : 0;
+        }
+        twice += (end - begin - hits) * (2 * relevant_above + hits);
+        relevant_above += hits;
+    });
+    return 0.5 * static_cast<double>(twice) /
+           (static_cast<double>(rel.n) * static_cast<double>(n_other));
+}
+
+}  // namespace
+
+std::vector<double> discounts(Discount kind, std::int64_t n) {
+    std::vector<double> d(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < d.size(); ++i) {
+        const double rank = static_cast<double>(i) + 1.0;
+        d[i] = 1.0 / std::log2(kind == Discount::letor ? std::max(2.0, rank) : rank + 1.0);
+    }
+    return d;
+}
+
+double scaled_gain(double y, double y_max) {
+    // Whole grades below the width of a double: both powers and their difference are exact.
+    if (y == std::floor(y) && y_max == std::floor(y_max) && y_max <= 52.0)
+        return std::ldexp(1.0, static_cast<int>(y - y_max)) -
+               std::ldexp(1.0, static_cast<int>(-y_max));
+    // 2^(y - y_max) (1 - 2^-y): no cancellation for small y.
+    return -std::exp2(y - y_max) * std::expm1(-y * 0.6931471805599453);
+}
+
+double measure_query(const Measure &m, const RankedQuery &query,
+                     std::span<const double> discount) {
+    if (query.n_rows() == 0) return skipped;
+    switch (m.kind) {
+        case Kind::ndcg:
+        case Kind::mean_ndcg: return ndcg(m, query, discount);
+        case Kind::average_precision: return average_precision(m, query);
+        case Kind::precision: return precision(m, query);
+        case Kind::recall: return recall(m, query);
+        case Kind::reciprocal_rank: return reciprocal_rank(m, query);
+        case Kind::err: return expected_reciprocal_rank(m, query);
+        case Kind::auc: return auc(m, query);
+    }
+    return skipped;
+}
+
+}  // namespace linrank

@@ -1,0 +1,45 @@
+// Measures of one ranked query, straight from their formulas.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ranking.hpp"
+
+namespace linrank {
+
+enum class Kind { ndcg, mean_ndcg, average_precision, precision, recall, reciprocal_rank, err, auc };
+enum class Gain { exponential, linear };   // 2^y - 1, y
+enum class Discount { standard, letor };   // 1/log2(i+1), 1/log2(max(2, i)); ranks i = 1, 2, ...
+
+/// A measure with every convention decided.
+struct Measure {
+    Kind kind;
+    std::int64_t k = 0;                  // cutoff; 0: the whole list
+    Gain gain = Gain::exponential;
+    Discount discount = Discount::standard;
+    double relevant_from = 1.0;          // a row is relevant when its label reaches this
+    double y_max = 0.0;                  // of ERR: the highest grade there is
+    double empty = 0.0;                  // value of 0/0: no relevant row; NaN: the query is left out
+    bool short_is_zero = false;          // NDCG@k of a query with fewer than k rows is 0 (LETOR)
+    bool reachable = false;         // AP@k divides by min(k, #relevant), P@k by min(k, rows)
+    bool step_precision = false;         // AP of tied rows from the precision after all of them
+};
+
+/// discount[i] of rank i + 1, for i < n.
+std::vector<double> discounts(Discount kind, std::int64_t n);
+
+/// 2^(y - y_max) - 2^(-y_max): the gain 2^y - 1 scaled so that no label overflows.
+double scaled_gain(double y, double y_max);
+
+/// Value of the measure; NaN where the query does not take part in the mean.
+double measure_query(const Measure &measure, const RankedQuery &query,
+                     std::span<const double> discount);
+
+/// Of the pairs with different labels: scores in the right order, in the wrong order, equal.
+struct PairCounts {
+    std::int64_t concordant = 0, discordant = 0, tied = 0;
+};
+PairCounts pair_counts(const RankedQuery &query, std::vector<std::int64_t> &tree);
+
+}  // namespace linrank

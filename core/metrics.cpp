@@ -1,0 +1,80 @@
+#include "metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "parallel.hpp"
+
+namespace linrank {
+namespace {
+
+bool discounted(const Measure &m) { return m.kind == Kind::ndcg || m.kind == Kind::mean_ndcg; }
+
+/// Discounts by kind, as deep as some measure looks; logarithms are taken once, not per query.
+std::array<std::vector<double>, 2> discount_tables(std::span<const Measure> measures,
+                                                   std::span<const std::int64_t> offsets) {
+    std::int64_t longest = 0;
+    for (std::size_t q = 1; q < offsets.size(); ++q)
+        longest = std::max(longest, offsets[q] - offsets[q - 1]);
+    std::array<std::int64_t, 2> depth{};
+    for (const Measure &m : measures) {
+        if (!discounted(m)) continue;
+        auto &d = depth[static_cast<std::size_t>(m.discount)];
+        d = std::max(d, m.k > 0 ? std::min(m.k, longest) : longest);
+    }
+    return {discounts(Discount::standard, depth[0]), discounts(Discount::letor, depth[1])};
+}
+
+/// Mean of the values that are not NaN, summed in order with Neumaier's correction.
+double mean_in_order(std::span<const double> values) {
+    double sum = 0.0, lost = 0.0;
+    std::int64_t n = 0;
+    for (const double v : values) {
+        if (std::isnan(v)) continue;
+        const double next = sum + v;
+        lost += std::abs(sum) >= std::abs(v) ? (sum - next) + v : (v - next) + sum;
+        sum = next;
+        ++n;
+    }
+    if (n == 0) return std::numeric_limits<double>::quiet_NaN();
+    return (sum + lost) / static_cast<double>(n);
+}
+
+}  // namespace
+
+MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
+                              bool with_pairs, int n_threads) {
+    const auto n_queries = static_cast<std::size_t>(input.queries.n_queries());
+    const auto tables = discount_tables(measures, input.queries.offsets);
+    MetricValues out;
+    out.values.resize(measures.size() * n_queries);
+    if (with_pairs) out.pairs.resize(3 * n_queries);
+
+    const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
+    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+        std::vector<RankKey> keys;
+        std::vector<std::int64_t> tree;
+        RankedQuery query;
+        const auto c = static_cast<std::size_t>(chunk);
+        for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
+            rank_query(input, q, ties, keys, query);
+            const auto at = static_cast<std::size_t>(q);
+            for (std::size_t m = 0; m < measures.size(); ++m)
+                out.values[m * n_queries + at] = measure_query(
+                    measures[m], query, tables[static_cast<std::size_t>(measures[m].discount)]);
+            if (!with_pairs) continue;
+            const PairCounts counts = pair_counts(query, tree);
+            out.pairs[3 * at] = counts.concordant;
+            out.pairs[3 * at + 1] = counts.discordant;
+            out.pairs[3 * at + 2] = counts.tied;
+        }
+    });
+    for (std::size_t m = 0; m < measures.size(); ++m)
+        out.means.push_back(
+            mean_in_order(std::span(out.values).subspan(m * n_queries, n_queries)));
+    return out;
+}
+
+}  // namespace linrank

@@ -1,0 +1,73 @@
+// One query put in the order of its scores: the sort that all measures share.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace linrank {
+
+/// Who comes first among rows of one query with equal scores.
+enum class Ties {
+    stable,       // the row that comes first in the input
+    average,      // nobody: measures are expectations over all orders of the tied rows
+    pessimistic,  // the row with the lower label
+    docid,        // the row with the larger document id (trec_eval)
+};
+
+/// Queries as positions: query q is positions [offsets[q], offsets[q+1]), and position t is row
+/// order[t], or row t when `order` is empty.
+struct QueryView {
+    std::span<const std::int64_t> offsets;
+    std::span<const std::int64_t> order;
+
+    std::int64_t n_queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+    std::int64_t n_rows() const { return offsets.back(); }
+    std::int64_t row(std::int64_t t) const {
+        return order.empty() ? t : order[static_cast<std::size_t>(t)];
+    }
+};
+
+/// A query after sorting. Rank 0 is the top.
+struct RankedQuery {
+    std::vector<std::int32_t> level;      // level by rank
+    std::vector<std::int32_t> score_end;  // ends of the groups of equal scores, ascending
+    // Ends of the groups whose inner order is left open: the same groups under Ties::average,
+    // single rows under every other rule, so that each measure has one form.
+    std::vector<std::int32_t> open_end;
+    std::vector<double> label;            // label of each level, ascending
+    std::vector<std::int32_t> n_at;       // rows in each level
+    std::int32_t n_rows() const { return static_cast<std::int32_t>(level.size()); }
+    std::int32_t n_levels() const { return static_cast<std::int32_t>(label.size()); }
+};
+
+/// What a row is sorted by.
+struct RankKey {
+    double score;
+    std::int64_t second;  // ties: smaller first
+    std::int32_t place;   // place in the query; ties of ties
+};
+
+/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position.
+struct RankInput {
+    QueryView queries;
+    std::span<const double> labels;
+    std::span<const double> scores;
+    std::span<const std::int32_t> levels;
+    std::span<const std::int32_t> n_levels;
+    std::span<const std::int64_t> docid;  // rank of the document id; empty: the row number is the id
+};
+
+/// Puts query q into `out`; `keys` is scratch memory kept between calls.
+void rank_query(const RankInput &input, std::int64_t q, Ties ties, std::vector<RankKey> &keys,
+                RankedQuery &out);
+
+/// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
+void ranks_within_queries(const QueryView &queries, std::span<const double> scores, int n_threads,
+                          std::span<std::int64_t> ranks);
+
+/// Whole queries in chunks of about `target` rows: chunk c is queries [cuts[c], cuts[c+1]).
+/// The cuts depend on the queries alone, never on the number of threads.
+std::vector<std::int64_t> cut_queries(std::span<const std::int64_t> offsets,
+                                      std::int64_t target = 1 << 14);
+
+}  // namespace linrank

@@ -1,0 +1,280 @@
+"""Evaluation of scores: from arrays to the core and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.metrics.conventions import Convention
+from linrank.metrics.conventions import convention as named_convention
+from linrank.metrics.evaluation import Evaluation, PairCounts
+from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure, PairwiseAccuracy
+from linrank.metrics.parsing import parse, valid_forms
+from linrank.threads import resolve
+
+__all__ = ["DEFAULT_METRICS", "evaluate", "evaluate_queries", "rank_within_queries"]
+
+Array = NDArray[Any]
+DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
+_PARALLEL_ROWS = 20_000  # below this the work takes about a millisecond: no threads
+_KINDS = {
+    "ndcg": "ndcg",
+    "mean_ndcg": "mean_ndcg",
+    "map": "average_precision",
+    "p": "precision",
+    "recall": "recall",
+    "mrr": "reciprocal_rank",
+    "err": "err",
+    "auc": "auc",
+}
+
+
+def evaluate(
+    y: Any,
+    scores: Any,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    convention: str | Convention = "linrank",
+    docid: Any = None,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """Return the means of ranking measures over queries.
+
+    Rows are ranked inside each query by descending score.
+
+    Parameters
+    ----------
+    y : array (n_rows,)
+        Labels, finite; higher is better.
+    scores : array (n_rows,)
+        Scores, not NaN; higher is better.
+    qid : array (n_rows,), optional
+        Query of each row, of any hashable type and in any order. Without it all rows are one query.
+    group : integers (n_queries,), optional
+        Sizes of consecutive queries, instead of ``qid``.
+    metrics : names or measures
+        ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``mrr[@k]``, ``err[@k]``,
+        ``pairwise_accuracy``, ``auc``, with options as in ``p(rel=2)@5``.
+    convention : str or Convention
+        ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``:
+        who comes first among equal scores, what a query without relevant rows counts, and so on.
+    docid : array (n_rows,), optional
+        Document ids, which break ties under ``trec_eval``. Without them the row number is the id,
+        so that the later row comes first.
+    n_jobs : int, optional
+        Threads; None uses all cores. Results do not depend on it.
+
+    Examples
+    --------
+    >>> result = evaluate([2, 0, 1, 0, 1], [3, 2, 1, 5, 4], qid=["a", "a", "a", "b", "b"],
+    ...                   metrics=["ndcg@2", "mrr"])
+    >>> {name: round(mean, 4) for name, mean in result.items()}
+    {'ndcg@2': 0.7286, 'mrr': 0.75}
+    >>> result.per_query["mrr"]
+    array([1. , 0.5])
+    """
+    labels = _vector(y, "y")
+    if len(labels) == 0:
+        raise ValueError("y is empty: there is nothing to evaluate")
+    _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
+    queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
+    return evaluate_queries(
+        queries,
+        labels,
+        scores,
+        metrics=metrics,
+        convention=convention,
+        docid=docid,
+        n_jobs=n_jobs,
+    )
+
+
+def evaluate_queries(
+    queries: Queries,
+    labels: Array,
+    scores: Any,
+    *,
+    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    convention: str | Convention = "linrank",
+    docid: Any = None,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """`evaluate` for rows that are grouped already; ``labels`` are float64, finite, by row."""
+    chosen = named_convention(convention)
+    measures = _measures(metrics)
+    scores = _scores(scores, len(labels), chosen)
+    _check_gains(measures, labels, chosen)
+    kernels = [m for m in measures if not isinstance(m, PairwiseAccuracy)]
+    gainful = np.maximum(labels, 0.0) if chosen.negative_is_zero else labels
+    y_max = float(gainful.max())
+    with_pairs = len(kernels) < len(measures)
+    values, means, pairs = _core.evaluate_queries(
+        gainful,
+        scores,
+        queries.offsets,
+        queries.order,
+        queries.levels,
+        queries.n_levels,
+        _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
+        [_kernel(m, chosen, y_max) for m in kernels],
+        _core.Ties[chosen.ties],
+        with_pairs,
+        _threads(n_jobs, len(labels)),
+    )
+    by_query = values.reshape(len(kernels), queries.n_queries)
+    result = {m: (float(means[i]), by_query[i]) for i, m in enumerate(kernels)}
+    counts = PairCounts(*pairs.reshape(-1, 3).T) if with_pairs else None
+    for measure in measures:
+        if isinstance(measure, PairwiseAccuracy) and counts is not None:
+            result[measure] = _accuracy(measure, counts, chosen)
+    return Evaluation(
+        {str(m): result[m][0] for m in measures},
+        {str(m): result[m][1] for m in measures},
+        queries.ids,
+        chosen,
+        counts,
+    )
+
+
+def rank_within_queries(
+    scores: Any, qid: Any = None, *, group: Any = None, n_jobs: int | None = None
+) -> Array:
+    """Return the rank of each row in its query: 1 for the highest score, ties in input order.
+
+    Examples
+    --------
+    >>> rank_within_queries([0.1, 0.5, 0.3, 0.3], qid=[7, 7, 9, 9]).tolist()
+    [2, 1, 1, 2]
+    """
+    values = _scores(scores, None, named_convention("linrank"))
+    queries = Queries.of(np.zeros(len(values)), qid=qid, group=group, n_jobs=n_jobs)
+    threads = _threads(n_jobs, len(values))
+    ranks: Array = _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
+    return ranks
+
+
+def _threads(n_jobs: int | None, n_rows: int) -> int:
+    n_threads = resolve(n_jobs)
+    return n_threads if n_rows >= _PARALLEL_ROWS else 1
+
+
+def _measures(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """The measures in the order given, each once."""
+    if isinstance(metrics, (str, Measure)):
+        metrics = [metrics]
+    measures = list(dict.fromkeys(parse(m) for m in metrics))
+    if not measures:
+        raise ValueError(f"metrics is empty; name at least one of {', '.join(valid_forms())}")
+    return measures
+
+
+def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure:
+    """The measure with every open choice decided, as the core takes it."""
+
+    def choose(option: str, default: Any) -> Any:
+        given = getattr(measure, option, None)
+        return default if given is None else given
+
+    empty = choose("empty", chosen.empty)
+    return _core.Measure(
+        kind=_core.Kind[_KINDS[measure.name]],
+        k=choose("k", 0),
+        gain=_core.Gain[choose("gain", chosen.gain)],
+        discount=_core.Discount[choose("discount", chosen.discount)],
+        relevant_from=float(choose("rel", chosen.relevant_from)),
+        y_max=float(choose("y_max", y_max)),
+        empty=float("nan") if empty == "skip" else float(empty),
+        short_is_zero=chosen.short_is_zero,
+        reachable=chosen.reachable,
+        step_precision=chosen.step_precision,
+    )
+
+
+def _accuracy(
+    measure: PairwiseAccuracy, counts: PairCounts, chosen: Convention
+) -> tuple[float, Array]:
+    """Mean and values by query; queries without a pair to judge are NaN."""
+    ties = measure.ties or chosen.pair_ties
+    right = counts.concordant + (0.5 * counts.tied if ties == "half" else 0.0)
+    total = counts.concordant + counts.discordant + (0 if ties == "skip" else counts.tied)
+    values = np.full(len(total), np.nan)
+    np.divide(right, total, out=values, where=total > 0)
+    if measure.over == "queries":
+        judged = values[total > 0]
+        return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
+    c, d, t = counts.totals()
+    t_right, t_total = {"error": (0.0, t), "half": (0.5 * t, t), "skip": (0.0, 0)}[ties]
+    pooled = c + d + t_total
+    return ((c + t_right) / pooled if pooled else float("nan")), values
+
+
+def _vector(values: Any, name: str) -> Array:
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one value per row; got shape {array.shape}")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
+
+
+def _scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
+    array = _vector(scores, "scores")
+    if n_rows is not None and len(array) != n_rows:
+        raise ValueError(
+            f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"
+        )
+    _reject(np.isnan(array), array, "scores", "a NaN cannot be ranked")
+    if chosen.single_precision:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32).astype(np.float64)
+    return array
+
+
+def _reject(bad: Array, values: Array, name: str, why: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"{name} has {values[row]} at row {row} ({int(bad.sum())} such rows): {why}"
+        )
+
+
+def _check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
+    """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max."""
+    gainful = [m for m in measures if isinstance(m, (NDCG, MeanNDCG, ERR))]
+    if gainful and not chosen.negative_is_zero and labels.min() < 0:
+        row = int(np.argmax(labels < 0))
+        raise ValueError(
+            f"y has the negative label {labels[row]:g} at row {row}, whose gain in {gainful[0]} "
+            "would be negative; shift the labels so that the lowest is 0, or leave that metric out"
+        )
+    for m in gainful:
+        if isinstance(m, ERR) and m.y_max is not None and labels.max() > m.y_max:
+            row = int(np.argmax(labels))
+            raise ValueError(
+                f"y has {labels[row]:g} at row {row}, above the highest grade of {m}; raise y_max"
+            )
+
+
+def _document_keys(docid: Any, n_rows: int) -> Array | None:
+    """Document ids as integers in the same order; None: the row number stands for the id."""
+    if docid is None:
+        return None
+    ids = np.asarray(docid)
+    if ids.ndim != 1 or len(ids) != n_rows:
+        raise ValueError(f"docid must hold one id for each of the {n_rows} rows, got {ids.shape}")
+    if ids.dtype == object:
+        missing = np.array([i is None for i in ids])
+        if missing.any():
+            raise ValueError(f"docid of row {int(np.argmax(missing))} is missing; ties need it")
+        ids = ids.astype(str)
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,207 @@
+"""Measures as values: ``parse("p(rel=2)@5") == Precision(k=5, rel=2.0)``, and back by ``str``.
+
+A field left at None is decided by the convention of the evaluation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+__all__ = [
+    "AUC",
+    "ERR",
+    "NDCG",
+    "AveragePrecision",
+    "MeanNDCG",
+    "Measure",
+    "PairwiseAccuracy",
+    "Precision",
+    "Recall",
+    "ReciprocalRank",
+]
+
+Gain = Literal["exponential", "linear"]
+Discount = Literal["standard", "letor"]
+Empty = Literal["skip"] | float
+PairTies = Literal["error", "half", "skip"]
+
+LARGEST_CUTOFF = 2**31 - 1  # no query has more rows
+CHOICES: dict[str, tuple[str, ...]] = {
+    "gain": ("exponential", "linear"),
+    "discount": ("standard", "letor"),
+    "ties": ("error", "half", "skip"),
+    "over": ("pairs", "queries"),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What all measures share: their name, their options and how both are written."""
+
+    name: ClassVar[str]
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "none"
+
+    def __post_init__(self) -> None:
+        for option, value in self.options().items():
+            check_option(option, value)
+        k = getattr(self, "k", None)
+        if k is None:
+            if self.cutoff == "required":
+                raise ValueError(f"{self.name} needs a cutoff: write {self.name}@10")
+        elif isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= LARGEST_CUTOFF:
+            raise ValueError(
+                f"the cutoff of {self.name}@k must be an integer from 1 to {LARGEST_CUTOFF}, "
+                f"got {k!r}"
+            )
+
+    def options(self) -> dict[str, Any]:
+        """Options that were given, by name, without the cutoff."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "k"}
+        return {option: value for option, value in values.items() if value is not None}
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{option}={_text(value)}" for option, value in self.options().items())
+        k = getattr(self, "k", None)
+        return self.name + (f"({options})" if options else "") + (f"@{k}" if k else "")
+
+
+@dataclass(frozen=True)
+class NDCG(Measure):
+    """``DCG@k / IDCG@k`` with ``DCG@k = Σ_{i<=k} gain(y_i) · discount(i)``.
+
+    ``gain`` is 2^y - 1 (exponential) or y (linear); ``discount`` is 1/log2(i+1) (standard) or
+    1/log2(max(2, i)) (letor); ``empty`` is the value of a query without a positive gain.
+    """
+
+    name: ClassVar[str] = "ndcg"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+    gain: Gain | None = None
+    discount: Discount | None = None
+    empty: Empty | None = None
+
+
+@dataclass(frozen=True)
+class MeanNDCG(Measure):
+    """``(1/l_q) Σ_{m=1..l_q} NDCG@m`` of a query of ``l_q`` rows."""
+
+    name: ClassVar[str] = "mean_ndcg"
+    gain: Gain | None = None
+    discount: Discount | None = None
+    empty: Empty | None = None
+
+
+@dataclass(frozen=True)
+class AveragePrecision(Measure):
+    """``(1/#relevant) Σ_{i<=k, relevant} (#relevant in the first i)/i``; relevant: y >= ``rel``."""
+
+    name: ClassVar[str] = "map"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+    rel: float | None = None
+    empty: Empty | None = None
+
+
+@dataclass(frozen=True)
+class Precision(Measure):
+    """``(#relevant in the first k) / k``."""
+
+    name: ClassVar[str] = "p"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
+    k: int | None = None
+    rel: float | None = None
+
+
+@dataclass(frozen=True)
+class Recall(Measure):
+    """``(#relevant in the first k) / #relevant``."""
+
+    name: ClassVar[str] = "recall"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
+    k: int | None = None
+    rel: float | None = None
+    empty: Empty | None = None
+
+
+@dataclass(frozen=True)
+class ReciprocalRank(Measure):
+    """``1 / rank of the first relevant row``, 0 if none is among the first k."""
+
+    name: ClassVar[str] = "mrr"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+    rel: float | None = None
+
+
+@dataclass(frozen=True)
+class ERR(Measure):
+    """``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1) / 2^y_max``.
+
+    ``y_max`` is the highest grade there is; without it, the highest label of all queries.
+    """
+
+    name: ClassVar[str] = "err"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+    y_max: float | None = None
+
+
+@dataclass(frozen=True)
+class PairwiseAccuracy(Measure):
+    """Share of the pairs ``y_i > y_j`` of a query with ``s_i > s_j``.
+
+    ``ties`` says what a pair with equal scores is: an error, half right, or skipped. ``over``
+    pools all pairs ("pairs", Lee & Lin) or averages the values of the queries ("queries").
+    """
+
+    name: ClassVar[str] = "pairwise_accuracy"
+    ties: PairTies | None = None
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class AUC(Measure):
+    """Share of the pairs (relevant, other) of a query in the right order, ties counting ½.
+
+    Queries without such a pair are left out of the mean.
+    """
+
+    name: ClassVar[str] = "auc"
+    rel: float | None = None
+
+
+MEASURES: dict[str, type[Measure]] = {
+    kind.name: kind
+    for kind in (
+        NDCG,
+        MeanNDCG,
+        AveragePrecision,
+        Precision,
+        Recall,
+        ReciprocalRank,
+        ERR,
+        PairwiseAccuracy,
+        AUC,
+    )
+}
+
+
+def check_option(option: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is one that ``option`` can take."""
+    if option in CHOICES:
+        if value not in CHOICES[option]:
+            raise ValueError(f"{option} must be one of {', '.join(CHOICES[option])}, got {value!r}")
+    elif option == "empty":
+        if isinstance(value, bool) or value not in (0, 1, "skip"):
+            raise ValueError(f"empty must be 0, 1 or 'skip', got {value!r}")
+    elif not isinstance(value, (int, float)) or not abs(value) < float("inf"):
+        raise ValueError(f"{option} must be a finite number, got {value!r}")
+
+
+def _text(value: Any) -> str:
+    """2 for 2.0, 0.5 for 0.5: the shortest form that parses back."""
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -1,0 +1,107 @@
+"""Names of measures: ``name``, ``name@k``, ``name(option=value, ...)@k``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from linrank.metrics.measures import CHOICES, MEASURES, Measure
+
+__all__ = ["parse", "valid_forms"]
+
+_FORM = re.compile(
+    r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\))?\s*(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
+)
+_ALIASES = {
+    "ap": "map",
+    "precision": "p",
+    "pre": "p",
+    "r": "recall",
+    "rr": "mrr",
+    "meanndcg": "mean_ndcg",
+}
+
+
+def valid_forms() -> tuple[str, ...]:
+    """Return one example of each name that `parse` knows."""
+    suffix = {"none": "", "optional": "[@k]", "required": "@k"}
+    return tuple(name + suffix[kind.cutoff] for name, kind in MEASURES.items())
+
+
+def parse(text: str | Measure) -> Measure:
+    """Return the measure that ``text`` names; a measure is returned as it is.
+
+    Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``.
+
+    Examples
+    --------
+    >>> parse("nDCG@10"), str(parse("P(rel=2)@5"))
+    (NDCG(k=10, gain=None, discount=None, empty=None), 'p(rel=2)@5')
+    """
+    if isinstance(text, Measure):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"a metric is a name such as 'ndcg@10' or a Measure, got {text!r}")
+    lowered = text.strip().lower()
+    match = _FORM.fullmatch(lowered)
+    if match is None:
+        raise _unknown(text, re.split(r"[@(]", lowered)[0])
+    name = _ALIASES.get(match["name"], match["name"])
+    kind = MEASURES.get(name)
+    if kind is None:
+        raise _unknown(text, match["name"])
+    values = _options(kind, match["options"] or "", text)
+    if match["k"] is not None:
+        values["k"] = _cutoff(kind, match["k"], text)
+    if match["minus"]:
+        _require(kind, "empty", text)
+        values.setdefault("empty", 0.0)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"metric {text!r}: {error}") from None
+
+
+def _cutoff(kind: type[Measure], k: str, text: str) -> int:
+    if kind.cutoff == "none":
+        raise ValueError(f"metric {text!r}: {kind.name} looks at whole queries and takes no @k")
+    if not k.isascii() or not k.isdigit() or int(k) < 1:
+        raise ValueError(f"metric {text!r}: the cutoff must be an integer >= 1, got {k!r}")
+    return int(k)
+
+
+def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in inside.split(","))):
+        option, equals, value = (p.strip() for p in part.partition("="))
+        if not equals:
+            raise ValueError(f"metric {text!r}: write options as option=value, got {part!r}")
+        _require(kind, option, text)
+        if option in values:
+            raise ValueError(f"metric {text!r}: {option} is given twice")
+        values[option] = value if option in CHOICES or value == "skip" else _number(value, text)
+    return values
+
+
+def _require(kind: type[Measure], option: str, text: str) -> None:
+    known = [f.name for f in dataclasses.fields(kind) if f.name != "k"]
+    if option not in known:
+        raise ValueError(
+            f"metric {text!r}: {kind.name} has no option {option!r}; it has {', '.join(known)}"
+        )
+
+
+def _number(value: str, text: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"metric {text!r}: {value!r} is not a number") from None
+
+
+def _unknown(text: str, name: str) -> ValueError:
+    import difflib  # needed only to say what is wrong
+
+    near = difflib.get_close_matches(name, [*MEASURES, *_ALIASES], n=1, cutoff=0.5)
+    hint = f" Did you mean {_ALIASES.get(near[0], near[0])!r}?" if near else ""
+    return ValueError(f"unknown metric {text!r}.{hint} Valid forms: {', '.join(valid_forms())}")

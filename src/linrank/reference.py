@@ -1,0 +1,111 @@
+"""The definitions: each loss and metric straight from its formula, in O(n²) or worse.
+
+Nothing in the library calls these; the tests compare the fast kernels with them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# ---- metrics ----------------------------------------------------------------------------------
+# `ranked` are the labels of one query from rank 1 down; k = None is the whole list.
+
+
+def orders(y: Array, s: Array, ties: str, docid: Array | None = None) -> Iterator[list[int]]:
+    """Yield the orders of the rows that a tie rule allows: one, or under "average" all of them."""
+    rows = range(len(y))
+    if ties == "average":
+        groups = [[i for i in rows if s[i] == v] for v in sorted(set(s.tolist()), reverse=True)]
+        for parts in itertools.product(*(itertools.permutations(group) for group in groups)):
+            yield [i for part in parts for i in part]
+        return
+    ids = np.arange(len(y)) if docid is None else docid
+    second: dict[str, Callable[[int], Any]] = {
+        "stable": lambda i: 0,
+        "pessimistic": lambda i: y[i],
+        "docid": lambda i: -int(ids[i]),
+    }
+    yield sorted(rows, key=lambda i: (-s[i], second[ties](i), i))
+
+
+def expected(
+    measure: Callable[[Array], float], y: Array, s: Array, ties: str, docid: Array | None = None
+) -> float:
+    """Return the mean of ``measure(ranked)`` over the orders that the tie rule allows."""
+    return float(np.mean([measure(y[order]) for order in orders(y, s, ties, docid)]))
+
+
+def discount(i: int, kind: str) -> float:
+    """Return 1/log2(i+1) ("standard") or 1/log2(max(2, i)) ("letor") for rank i = 1, 2, ..."""
+    return 1.0 / math.log2(max(2, i) if kind == "letor" else i + 1)
+
+
+def dcg(ranked: Sequence[float], k: int | None, gain: str, kind: str) -> float:
+    """Return ``Σ_{i<=k} gain(y_i) · discount(i)``."""
+    gains = [2.0**y - 1.0 if gain == "exponential" else y for y in ranked]
+    return sum(g * discount(i, kind) for i, g in enumerate(gains[:k], start=1))
+
+
+def ndcg(
+    ranked: Sequence[float], k: int | None = None, gain: str = "exponential", kind: str = "standard"
+) -> float:
+    """Return ``DCG@k / IDCG@k``; NaN if no gain is positive."""
+    best = dcg(sorted(ranked, reverse=True), k, gain, kind)
+    return dcg(ranked, k, gain, kind) / best if best > 0 else math.nan
+
+
+def mean_ndcg(ranked: Sequence[float], gain: str = "exponential", kind: str = "standard") -> float:
+    """Return ``(1/l) Σ_{m=1..l} NDCG@m``."""
+    return sum(ndcg(ranked, m, gain, kind) for m in range(1, len(ranked) + 1)) / len(ranked)
+
+
+def average_precision(ranked: Sequence[float], k: int | None = None, rel: float = 1.0) -> float:
+    """Return ``(1/#rel) Σ_{i<=k: rel} (#rel in the first i)/i``; NaN if no row is relevant."""
+    hits = [y >= rel for y in ranked]
+    terms = [sum(hits[: i + 1]) / (i + 1) for i in range(len(hits[:k])) if hits[i]]
+    return sum(terms) / sum(hits) if any(hits) else math.nan
+
+
+def precision(ranked: Sequence[float], k: int, rel: float = 1.0) -> float:
+    """Return ``(#rel in the first k) / k``, also for fewer than k rows."""
+    return sum(y >= rel for y in ranked[:k]) / k
+
+
+def recall(ranked: Sequence[float], k: int, rel: float = 1.0) -> float:
+    """Return ``(#rel in the first k) / #rel``; NaN if no row is relevant."""
+    n_relevant = sum(y >= rel for y in ranked)
+    return sum(y >= rel for y in ranked[:k]) / n_relevant if n_relevant else math.nan
+
+
+def reciprocal_rank(ranked: Sequence[float], k: int | None = None, rel: float = 1.0) -> float:
+    """Return ``1 / rank of the first relevant row``, 0 if none is among the first k."""
+    return float(next((1.0 / i for i, y in enumerate(ranked[:k], start=1) if y >= rel), 0.0))
+
+
+def err(ranked: Sequence[float], y_max: float, k: int | None = None) -> float:
+    """Return ``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1)/2^y_max``."""
+    stop = [(2.0**y - 1.0) / 2.0**y_max for y in ranked[:k]]
+    terms = (r * math.prod(1.0 - t for t in stop[:i]) / (i + 1) for i, r in enumerate(stop))
+    return float(sum(terms))
+
+
+def pair_counts(y: Array, s: Array) -> tuple[int, int, int]:
+    """Return how many pairs ``y_i > y_j`` are concordant, discordant and tied in ``s``."""
+    above = y[:, None] > y[None, :]
+    difference = np.where(s[:, None] > s[None, :], 1, np.where(s[:, None] < s[None, :], -1, 0))
+    c, d, t = (int(np.sum(above & (difference == sign))) for sign in (1, -1, 0))
+    return c, d, t
+
+
+def auc(y: Array, s: Array, rel: float = 1.0) -> float:
+    """Return the share of pairs (relevant, other) in the right order, ties ½; NaN if none."""
+    c, d, t = pair_counts((y >= rel).astype(float), s)
+    return (c + 0.5 * t) / (c + d + t) if c + d + t else math.nan

@@ -1,0 +1,229 @@
+"""Malformed arrays and tables: each is refused, and the message says what, where and why."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+y = np.array([0.0, 1, 2, 1])
+
+
+def with_value(value, row=2, column=1, dtype=np.float64):
+    bad = X.astype(dtype)
+    bad[row, column] = value
+    return bad
+
+
+def csr_with(data=(1.0, 2.0), indices=(0, 1), indptr=(0, 1, 2, 2, 2)):
+    """A CSR array with the given arrays, bypassing the checks of its constructor."""
+    csr = sparse.csr_array((4, 3))
+    csr.data, csr.indices = np.array(data), np.array(indices, np.int32)
+    csr.indptr = np.array(indptr, np.int32)
+    return csr
+
+
+BAD_X = {
+    "NaN": (with_value(np.nan), ValueError, "Input X contains NaN at row 2, column 1;"),
+    "NaN in float32": (with_value(np.nan, dtype="f4"), ValueError, "NaN at row 2, column 1"),
+    "inf": (with_value(np.inf), ValueError, "contains infinity (inf) at row 2, column 1"),
+    "-inf": (with_value(-np.inf, 0, 0), ValueError, "contains infinity (inf) at row 0, column 0"),
+    "F-ordered NaN": (np.asfortranarray(with_value(np.nan)), ValueError, "row 2, column 1"),
+    "NaN in CSR": (sparse.csr_array(with_value(np.nan)), ValueError, "NaN at row 2, column 1"),
+    "inf in CSC": (sparse.csc_matrix(with_value(np.inf)), ValueError, "(inf) at row 2, column 1"),
+    "NaN in a frame": (
+        pd.DataFrame(with_value(np.nan), columns=["a", "bm25", "c"]),
+        ValueError,
+        "NaN at row 2, column 1 ('bm25')",
+    ),
+    "null in polars": (
+        pl.DataFrame({"a": [1, 2, None, 4], "b": [1.0, 2, 3, 4]}),
+        ValueError,
+        "NaN at row 2, column 0 ('a')",
+    ),
+    "null in pyarrow": (
+        pa.table({"a": [1, 2, 3, 4], "b": [1.0, None, 3, 4]}),
+        ValueError,
+        "NaN at row 1, column 1 ('b')",
+    ),
+    "NA in nullable pandas": (
+        pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64")}),
+        ValueError,
+        "NaN at row 1, column 0 ('a')",
+    ),
+    "overflow of long double": (
+        with_value(np.longdouble("1e4000"), dtype=np.longdouble),
+        ValueError,
+        "infinity (inf) at row 2",
+    ),
+    "1-D": (
+        y,
+        ValueError,
+        "Expected 2D array, got 1D array instead (shape (4,)). Reshape your data",
+    ),
+    "3-D": (X[None], ValueError, "Expected 2D array, got 3D array instead"),
+    "scalar": (3.0, ValueError, "Expected 2D array, got 0D array instead"),
+    "pandas column": (pd.Series(y), ValueError, "Expected 2D array, got 1D array instead"),
+    "1-D sparse": (
+        sparse.coo_array(y),
+        ValueError,
+        "Expected 2D array, got a sparse array of shape",
+    ),
+    "no rows": (X[:0], ValueError, "0 sample(s) (shape=(0, 3)) while a minimum of 1 is required."),
+    "no columns": (X[:, :0], ValueError, "0 feature(s) (shape=(4, 0)) while a minimum of 1 is"),
+    "empty list": ([], ValueError, "Expected 2D array, got 1D array instead (shape (0,))"),
+    "no sparse columns": (sparse.csr_array((4, 0)), ValueError, "0 feature(s) (shape=(4, 0))"),
+    "no columns in a frame": (pd.DataFrame(index=range(4)), ValueError, "0 feature(s)"),
+    "ragged": ([[1, 2], [3]], ValueError, "inhomogeneous"),
+    "complex": (X + 1j, ValueError, "Complex data not supported: X has dtype complex64"),
+    "sparse complex": (sparse.csr_array(X + 1j), ValueError, "Complex data not supported"),
+    "strings": (np.full((4, 3), "a"), ValueError, "X has dtype <U1, which is not numeric"),
+    "dates": (X.astype("datetime64[D]"), ValueError, "X has dtype datetime64[D], which is not"),
+    "dict among objects": (
+        with_value({"foo": "bar"}, dtype=object),
+        TypeError,
+        "X is not numeric: float() argument must be a string or a real number, not 'dict'",
+    ),
+    "word among objects": (with_value("x", dtype=object), ValueError, "could not convert string"),
+    "string column": (
+        pd.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}),
+        ValueError,
+        "column 'title' of X",
+    ),
+    "string column in polars": (
+        pl.DataFrame({"a": [1.0, 2, 3, 4], "title": list("abcd")}),
+        ValueError,
+        "column 'title' of X",
+    ),
+    "string column in pyarrow": (
+        pa.table({"title": list("abcd"), "a": [1.0, 2, 3, 4]}),
+        ValueError,
+        "column 'title' of X",
+    ),
+    "date column": (
+        pd.DataFrame({"when": pd.date_range("2020", periods=4)}),
+        ValueError,
+        "column 'when' of X has dtype datetime64",
+    ),
+    "lazy polars": (pl.DataFrame(X).lazy(), TypeError, "LazyFrame; call .collect() first"),
+    "np.matrix": (np.matrix(X), TypeError, "np.matrix is not supported"),
+    "masked": (np.ma.masked_equal(X, 5), ValueError, "masked array with masked values"),
+    "None": (None, TypeError, "X must be a 2-D array or table of numbers, got NoneType"),
+    "text": ("train.txt", TypeError, "got str"),
+    "dict": ({"a": [1, 2, 3, 4]}, TypeError, "got dict"),
+    "qid column": (
+        pd.DataFrame({"qid": [1, 1, 2, 2], "a": [1.0, 2, 3, 4]}),
+        ValueError,
+        "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop",
+    ),
+    "CSR column too large": (csr_with(indices=(0, 3)), ValueError, "column index is out of range"),
+    "CSR column negative": (csr_with(indices=(-1, 1)), ValueError, "column index is out of range"),
+    "CSR offsets decrease": (csr_with(indptr=(0, 2, 1, 2, 2)), ValueError, "offsets decrease"),
+    "CSR offsets too long": (csr_with(indptr=(0, 1, 2, 2, 9)), ValueError, "do not match"),
+    "CSR offsets start late": (csr_with(indptr=(1, 1, 2, 2, 2)), ValueError, "do not match"),
+    "CSR lengths differ": (csr_with(indices=(0,)), ValueError, "differ in length"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_X))
+def test_bad_features(case):
+    bad, error, message = BAD_X[case]
+    with pytest.raises(error, match=re.escape(message)):
+        Dataset.of(bad, y)
+
+
+BAD_OTHERS = {
+    "no labels": ({"y": None}, ValueError, "requires y to be passed, but the target y is None"),
+    "NaN label": ({"y": [0, 1, np.nan, 1]}, ValueError, "Input y contains NaN at row 2"),
+    "inf label": (
+        {"y": [0, -np.inf, 1, 1]},
+        ValueError,
+        "Input y contains infinity (inf) at row 1",
+    ),
+    "null label": ({"y": pa.array([1, None, 0, 0])}, ValueError, "Input y contains NaN at row 1"),
+    "short labels": ({"y": [0, 1]}, ValueError, "X has 4 rows but y has 2 elements"),
+    "2-D labels": ({"y": X}, ValueError, "y should be a 1d array, got an array of shape (4, 3)"),
+    "text labels": ({"y": list("abcd")}, ValueError, "y has dtype <U1, which is not numeric"),
+    "complex labels": ({"y": y + 1j}, ValueError, "Complex data not supported: y"),
+    "short qid": ({"qid": [1, 2]}, ValueError, "qid has 2 elements but there are 4 rows"),
+    "sizes as qid": ({"qid": [2, 2]}, ValueError, "(pass query sizes as group)"),
+    "2-D qid": ({"qid": X}, ValueError, "qid must be 1-D, one id per row; got shape (4, 3)"),
+    "NaN qid": ({"qid": [1, 1, np.nan, 2]}, ValueError, "qid of row 2 is missing"),
+    "NaN in float qid": (
+        {"qid": np.array([1, np.nan, 1, 2])},
+        ValueError,
+        "qid of row 1 is missing",
+    ),
+    "None qid": ({"qid": ["a", "a", None, "b"]}, ValueError, "qid of row 2 is missing"),
+    "NA category": (
+        {"qid": pd.Series(["a", None, "b", "b"], dtype="category")},
+        ValueError,
+        "qid of row 1 is missing",
+    ),
+    "NA integer": (
+        {"qid": pd.array([1, 1, 2, None], dtype="Int64")},
+        ValueError,
+        "qid of row 3 is missing",
+    ),
+    "NaT qid": (
+        {"qid": np.array(["2020", "NaT", "2020", "2020"], "datetime64[D]")},
+        ValueError,
+        "qid of row 1 is missing",
+    ),
+    "scalar qid": ({"qid": 3}, TypeError, "qid must hold one id per row, got 3"),
+    "text qid": ({"qid": "abcd"}, TypeError, "qid must hold one id per row, got 'abcd'"),
+    "unhashable qid": ({"qid": [[1], [1], [2], [2]]}, TypeError, "query ids must be hashable"),
+    "qid and group": ({"qid": y, "group": [4]}, ValueError, "give qid (one id per row) or group"),
+    "group sum": ({"group": [2, 3]}, ValueError, "group sizes sum to 5 but there are 4 rows"),
+    "ids as group": ({"group": [7, 7, 8, 8]}, ValueError, "(pass ids per row as qid)"),
+    "empty query": ({"group": [4, 0]}, ValueError, "group[1] is 0; every query needs at least one"),
+    "negative size": ({"group": [5, -1]}, ValueError, "group[1] is -1"),
+    "float sizes": ({"group": [2.0, 2.0]}, ValueError, "1-D sequence of integer query sizes"),
+    "scalar group": ({"group": 4}, ValueError, "got shape () and dtype int64"),
+    "negative weight": (
+        {"sample_weight": [1, -0.5, 1, 1]},
+        ValueError,
+        "sample_weight must be >= 0, got -0.5 at row 1",
+    ),
+    "NaN weight": (
+        {"sample_weight": [1, 1, 1, np.nan]},
+        ValueError,
+        "Input sample_weight contains NaN at row 3",
+    ),
+    "short weights": ({"sample_weight": [1]}, ValueError, "sample_weight has 1 elements"),
+    "zero weights": ({"sample_weight": [0] * 4}, ValueError, "sample_weight is zero everywhere"),
+    "few names": ({"feature_names": ["a"]}, ValueError, "X has 3 columns but feature_names has 1"),
+    "number names": ({"feature_names": [1, 2, 3]}, TypeError, "must be a sequence of strings"),
+    "one string": ({"feature_names": "abc"}, TypeError, "must be a sequence of strings"),
+    "no threads": ({"n_jobs": 0}, ValueError, "n_jobs must be >= 1, or -1 or None for all cores"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_OTHERS))
+def test_bad_labels_ids_weights_and_names(case):
+    arguments, error, message = BAD_OTHERS[case]
+    labels = arguments.get("y", y) if "y" in arguments else y
+    others = {name: value for name, value in arguments.items() if name != "y"}
+    with pytest.raises(error, match=re.escape(message)):
+        Dataset.of(X, labels, **others)
+
+
+def test_queries_alone_check_too():
+    with pytest.raises(ValueError, match="Input y contains NaN at row 1"):
+        Queries.of([0.0, np.nan])
+    with pytest.raises(ValueError, match=r"or group \(sizes\), not both"):
+        Queries.of([0.0, 1.0], qid=[1, 1], group=[2])
+
+
+def test_duplicates_with_infinite_sum_are_found():
+    """Two finite values that overflow when duplicates are added."""
+    huge = csr_with(data=(1e308, 1e308), indices=(1, 1), indptr=(0, 2, 2, 2, 2))
+    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 0, column 1"):
+        Dataset.of(huge, y)

@@ -1,0 +1,159 @@
+"""make_ranking: what its docstring promises, measured."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.datasets import make_ranking
+
+
+def within_query(data):
+    """Features less their mean in the query."""
+    queries = data.queries
+    X = np.asarray(data.X, dtype=np.float64)
+    sums = np.add.reduceat(X, queries.offsets[:-1])
+    return X - np.repeat(sums / np.diff(queries.offsets)[:, None], np.diff(queries.offsets), axis=0)
+
+
+def test_defaults():
+    data = make_ranking(random_state=0)
+    assert data.queries.n_queries == 100
+    assert data.n_features == 20
+    assert isinstance(data.rows, DenseRows)
+    assert data.rows.dtype == np.float32
+    assert data.queries.order is None
+    assert set(data.y.tolist()) == {0, 1, 2, 3, 4}
+    as_rows(data.X)  # finite, in place
+
+
+def test_seed_decides():
+    a, b, c = (make_ranking(5, random_state=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.y, b.y)
+    assert a.X.shape != c.X.shape or (a.X != c.X).any()
+
+
+def test_generator_goes_on():
+    rng = np.random.default_rng(0)
+    assert (make_ranking(2, 3, random_state=rng).X != make_ranking(2, 3, random_state=rng).X).any()
+
+
+def test_sizes():
+    sizes = np.diff(make_ranking(2000, (5, 40), 2, random_state=0).queries.offsets)
+    assert sizes.min() >= 5
+    assert sizes.max() <= 40
+    assert len(set(sizes.tolist())) > 25
+    assert np.mean(sizes) > np.median(sizes)  # skewed to the right
+    assert set(np.diff(make_ranking(9, 7, 2, random_state=0).queries.offsets).tolist()) == {7}
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 5])
+def test_high_grades_are_rare(n_levels):
+    share = np.bincount(make_ranking(500, n_levels=n_levels, random_state=0).y.astype(int))
+    assert len(share) == n_levels
+    np.testing.assert_allclose(share[1:] / share[:-1], 0.4, rtol=0.1)
+
+
+def test_labels_without_levels_are_distinct():
+    queries = make_ranking(50, n_levels=None, random_state=0).queries
+    np.testing.assert_array_equal(queries.n_levels, np.diff(queries.offsets))
+
+
+@pytest.mark.parametrize("n_features", [10, 20, 46, 136])
+@pytest.mark.parametrize("seed", range(3))
+def test_as_collinear_as_real_data(seed, n_features):
+    data = make_ranking(200, (20, 120), n_features, random_state=seed)
+    covariance = np.cov(within_query(data).T)
+    scale = np.sqrt(np.diag(covariance))
+    assert np.linalg.cond(covariance) > 1e4
+    assert np.linalg.cond(covariance / np.outer(scale, scale)) > 1e4
+
+
+def test_no_correlation_on_request():
+    data = make_ranking(500, n_features=8, correlation=0.0, random_state=0)
+    assert np.linalg.cond(np.corrcoef(within_query(data).T)) < 5
+
+
+def test_features_are_long_tailed_and_differ_by_query():
+    data = make_ranking(300, (30, 60), 60, random_state=0)
+    X = np.asarray(data.X, np.float64)
+    skew = np.mean(((X - X.mean(0)) / X.std(0)) ** 3, axis=0)
+    assert np.mean(skew > 2) > 0.2  # log-normal, heavy, counts
+    assert np.mean(np.abs(skew) < 0.5) > 0.1  # bounded, Gaussian
+    assert (np.mean(X == 0, axis=0) > 0.2).any()  # counts with zeros
+    between = X.var(0) - within_query(data).var(0)
+    assert (between > 0.02 * X.var(0)).mean() > 0.9
+
+
+def least_squares_accuracy(noise, seed):
+    """Share of pairs that a least-squares fit to the labels orders correctly."""
+    data = make_ranking(200, noise=noise, random_state=seed)
+    offsets, Z = data.queries.offsets, within_query(data)
+    sizes = np.diff(offsets)
+    middle = np.repeat(np.add.reduceat(data.y, offsets[:-1]) / sizes, sizes)
+    scores = Z @ np.linalg.lstsq(Z, data.y - middle, rcond=None)[0]
+    right = 0
+    for begin, end in pairwise(offsets):
+        above = np.greater.outer(data.y[begin:end], data.y[begin:end])
+        right += np.sum(above & np.greater.outer(scores[begin:end], scores[begin:end]))
+    return right / data.queries.n_pairs
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0, 0.93), (0.5, 0.87), (1, 0.78), (2, 0.67)])
+def test_noise_sets_how_many_pairs_can_be_learnt(noise, expected):
+    measured = np.median([least_squares_accuracy(noise, seed) for seed in range(10)])
+    np.testing.assert_allclose(measured, expected, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("n_features", "density"), [(30, 0.5), (50, 0.05), (2000, 0.01), (100_000, 3e-4), (200, 0.9)]
+)
+def test_sparse_density_and_zipf_columns(n_features, density):
+    data = make_ranking(20, (20, 100), n_features, density=density, random_state=0)
+    assert isinstance(data.rows, CsrRows)
+    again = as_rows(data.X)  # canonical: used in place
+    assert np.shares_memory(again.values, data.rows.values)
+    measured = len(data.rows.values) / (data.n_rows * n_features)
+    np.testing.assert_allclose(measured, density, rtol=0.15)
+    use = np.sort(np.bincount(data.rows.columns, minlength=n_features))[::-1]
+    head = use[: max(1, n_features // 10)].sum() / use.sum()
+    assert head > 0.2 if density < 0.5 else head > 0.1
+    assert data.queries.n_pairs > 0
+
+
+def test_sparse_memory_is_that_of_the_result():
+    import tracemalloc
+
+    tracemalloc.start()
+    data = make_ranking(1, 200_000, 100_000, 2, density=4e-4, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * data.rows.nbytes + 60e6
+
+
+def test_float64():
+    assert make_ranking(3, dtype="float64").rows.dtype == np.float64
+    assert make_ranking(3, dtype="float64", density=0.5).rows.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_queries": 0}, "n_queries must be >= 1, got 0"),
+        ({"n_features": 0}, "n_features must be >= 1, got 0"),
+        ({"rows_per_query": (4, 3)}, r"ascending, got \(4, 3\)"),
+        ({"rows_per_query": 0}, "rows_per_query must be >= 1"),
+        ({"n_levels": 0}, "n_levels must be >= 1"),
+        ({"noise": -1}, "noise must be finite and >= 0, got -1"),
+        ({"noise": np.nan}, "noise must be finite and >= 0, got nan"),
+        ({"correlation": 1}, r"correlation must be in \[0, 1\), got 1"),
+        ({"density": 0}, r"density must be in \(0, 1\], got 0"),
+        ({"dtype": "int32"}, "dtype must be float32 or float64, got 'int32'"),
+        ({"n_informative": 21}, "n_informative must be in 1 .. 20, got 21"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_ranking(**arguments)

@@ -1,0 +1,209 @@
+"""Names of measures, the result object, and bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linrank.metrics import (
+    NDCG,
+    PairwiseAccuracy,
+    Precision,
+    convention,
+    evaluate,
+    parse,
+    valid_forms,
+)
+
+NAMES = [
+    "ndcg",
+    "ndcg@10",
+    "ndcg(gain=linear)@4",
+    "mean_ndcg(gain=linear, discount=letor)",
+    "map@3",
+    "map(rel=2, empty=skip)",
+    "p(rel=0.5)@8",
+    "recall(rel=2)@3",
+    "mrr",
+    "err(y_max=6)@5",
+    "pairwise_accuracy(ties=half, over=queries)",
+    "auc(rel=2)",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_parse_back(name):
+    measure = parse(name)
+    assert parse(str(measure)) == measure
+    assert str(measure) == name
+    assert parse(measure) is measure
+
+
+@given(
+    k=st.none() | st.integers(1, 10**6),
+    gain=st.sampled_from([None, "exponential", "linear"]),
+    discount=st.sampled_from([None, "standard", "letor"]),
+    empty=st.sampled_from([None, 0.0, 1.0, "skip"]),
+)
+def test_every_ndcg_parses_back(k, gain, discount, empty):
+    measure = NDCG(k=k, gain=gain, discount=discount, empty=empty)
+    assert parse(str(measure)) == measure
+
+
+@given(rel=st.floats(allow_nan=False, allow_infinity=False))
+def test_every_threshold_parses_back(rel):
+    assert parse(str(Precision(k=3, rel=rel))) == Precision(k=3, rel=rel)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("nDCG@10", "ndcg@10"),
+        (" NDCG @ 10 ", "ndcg@10"),
+        ("P(rel=2)@5", "p(rel=2)@5"),
+        ("precision@5", "p@5"),
+        ("AP", "map"),
+        ("rr@3", "mrr@3"),
+        ("R@7", "recall@7"),
+        ("MeanNDCG", "mean_ndcg"),
+        ("ndcg@10-", "ndcg(empty=0)@10"),
+        ("pairwise_accuracy(TIES=half)", "pairwise_accuracy(ties=half)"),
+    ],
+)
+def test_other_spellings(spelling, name):
+    assert str(parse(spelling)) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ndgc@10", r"unknown metric 'ndgc@10'\. Did you mean 'ndcg'\? Valid forms: ndcg\[@k\]"),
+        ("accuracy", "Did you mean 'pairwise_accuracy'"),
+        ("", r"unknown metric ''\. Valid forms"),
+        ("ndcg@", "unknown metric"),
+        ("ndcg@0", "cutoff must be an integer >= 1, got '0'"),
+        ("ndcg@-3", "cutoff must be an integer >= 1, got '-3'"),
+        ("ndcg@ten", "cutoff must be an integer >= 1, got 'ten'"),
+        ("ndcg@3000000000", "must be an integer from 1 to 2147483647, got 3000000000"),
+        ("p", "p needs a cutoff: write p@10"),
+        ("auc@5", "takes no @k"),
+        ("ndcg(rel=2)", "ndcg has no option 'rel'; it has gain, discount, empty"),
+        ("ndcg(gain=cubic)", "gain must be one of exponential, linear, got 'cubic'"),
+        ("p(rel=x)@5", "'x' is not a number"),
+        ("p(rel=nan)@5", "rel must be a finite number"),
+        ("p(rel)@5", "write options as option=value"),
+        ("p(rel=1, rel=2)@5", "rel is given twice"),
+        ("ndcg(empty=2)", "empty must be 0, 1 or 'skip'"),
+        ("pairwise_accuracy-", "has no option 'empty'"),
+    ],
+)
+def test_bad_names_say_what_is_valid(name, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate([1, 0], [1, 0], metrics=[name])
+
+
+def test_measures_are_values():
+    assert len({NDCG(k=10), parse("ndcg@10"), parse("nDCG@10")}) == 1
+    with pytest.raises(AttributeError):
+        NDCG().k = 3
+    with pytest.raises(ValueError, match="ties must be one of error, half, skip, got 'no'"):
+        PairwiseAccuracy(ties="no")
+    with pytest.raises(TypeError, match="a metric is a name such as 'ndcg@10'"):
+        parse(10)
+    assert len(valid_forms()) == 9
+
+
+def test_conventions_can_be_changed():
+    assert convention("letor", discount="letor") == convention("letor")
+    assert convention("letor", empty="skip").describe().startswith("letor, empty=skip: ")
+    with pytest.raises(ValueError, match="unknown convention 'letr'; did you mean 'letor'"):
+        evaluate([1], [1], convention="letr")
+    with pytest.raises(ValueError, match="has no choice 'tie'"):
+        convention("letor", tie="stable")
+    with pytest.raises(ValueError, match="ties must be one of stable, average"):
+        convention("letor", ties="random")
+
+
+# ---- the result -------------------------------------------------------------------------------
+
+
+def test_result_is_a_mapping():
+    result = evaluate(
+        [1, 0, 0, 1], [4, 3, 2, 1], qid=list("aabb"), metrics=["mrr", "NDCG@1", "mrr"]
+    )
+    assert list(result) == ["mrr", "ndcg@1"]
+    assert result["nDCG@1"] == result["ndcg@1"] == 0.5
+    assert len(result) == 2
+    with pytest.raises(KeyError, match="'map' was not evaluated; there are mrr, ndcg@1"):
+        result["map"]
+    assert "map" not in result
+    table = result.to_text().splitlines()
+    assert table[0].split() == ["metric", "mean", "queries"]
+    assert table[1].split() == ["mrr", "0.7500", "2"]
+    assert table[-1].startswith("convention linrank: gain 2^y - 1")
+    assert str(result) == result.to_text()
+
+
+def test_result_to_dict_is_json():
+    result = evaluate([1, 0, 0, 0], [4, 3, 2, 1], qid=list("aabb"), metrics=["auc"])
+    plain = json.loads(json.dumps(result.to_dict()))
+    assert plain["means"] == {"auc": 1.0}
+    assert plain["per_query"] == {"auc": [1.0, None]}
+    assert plain["query_ids"] == ["a", "b"]
+    assert plain["n_queries"] == 2
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "s", "options", "message"),
+    [
+        ([1, 0], [1, math.nan], {}, "scores has nan at row 1"),
+        ([1, math.nan], [1, 0], {}, "y has nan at row 1"),
+        ([1, math.inf], [1, 0], {}, "y has inf at row 1"),
+        ([1, 0, 1], [1, 0], {}, "y has 3 rows but scores has 2"),
+        ([], [], {}, "y is empty"),
+        ([[1, 0]], [1, 0], {}, r"y must be 1-D, one value per row; got shape \(1, 2\)"),
+        ([1, 0], [[1, 0], [0, 1]], {}, r"scores must be 1-D"),
+        (["a", "b"], [1, 0], {}, "y must hold numbers"),
+        ([1, -1], [1, 0], {"metrics": "ndcg@3"}, "negative label -1 at row 1.*shift the labels"),
+        ([1, -1], [1, 0], {"metrics": "err"}, "negative label -1 at row 1"),
+        ([1, 3], [1, 0], {"metrics": "err(y_max=2)"}, "y has 3 at row 1, above the highest grade"),
+        ([1, 0], [1, 0], {"qid": [1]}, "qid has 1 elements but there are 2 rows"),
+        ([1, 0], [1, 0], {"group": [1]}, "group sizes sum to 1 but there are 2 rows"),
+        ([1, 0], [1, 0], {"qid": [1, 1], "group": [2]}, "not both"),
+        ([1, 0], [1, 0], {"docid": ["a"], "convention": "trec_eval"}, "docid must hold one id"),
+        (
+            [1, 0],
+            [1, 0],
+            {"docid": ["a", None], "convention": "trec_eval"},
+            "docid of row 1 is missing",
+        ),
+        ([1, 0], [1, 0], {"n_jobs": 0}, "n_jobs must be >= 1"),
+        ([1, 0], [1, 0], {"metrics": []}, "metrics is empty; name at least one of ndcg"),
+    ],
+)
+def test_bad_input(y, s, options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(y, s, **options)
+
+
+def test_negative_labels_are_fine_without_gains():
+    result = evaluate([1, -1], [1, 0], metrics=["map", "auc", "pairwise_accuracy"])
+    assert set(result.values()) == {1.0}
+    assert evaluate([1, -1], [1, 0], metrics="ndcg", convention="trec_eval")["ndcg"] == 1.0
+
+
+def test_infinite_scores_rank_first_and_last():
+    assert evaluate([1, 0, 0], [math.inf, 0, -math.inf], metrics="mrr")["mrr"] == 1.0
+    assert evaluate([1, 0, 0], [-math.inf, 0, math.inf], metrics="mrr")["mrr"] == 1 / 3
+
+
+def test_signed_zeros_are_tied():
+    result = evaluate([1, 0], [-0.0, 0.0], metrics="pairwise_accuracy")
+    assert result.pairs.totals() == (0, 0, 1)

@@ -1,0 +1,282 @@
+"""Metrics: the core against the definitions, and the laws they obey."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import reference
+from linrank.metrics import convention, evaluate, parse, rank_within_queries
+
+RULES = ("stable", "average", "pessimistic", "docid")
+
+
+@st.composite
+def scored_queries(draw, max_queries=4, max_rows=6, lowest=0, highest=4):
+    """(y, s, qid, docid): queries interleaved, many ties; short because "average" is factorial."""
+    n = draw(st.integers(1, max_queries * max_rows))
+    qid = np.array(draw(st.lists(st.integers(0, max_queries - 1), min_size=n, max_size=n)))
+    labels = st.integers(lowest, highest)
+    y = np.array(draw(st.lists(labels, min_size=n, max_size=n)), dtype=float)
+    s = np.array(draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n)), dtype=float) / 3
+    docid = np.array(draw(st.permutations(range(n))))
+    keep = np.concatenate([np.flatnonzero(qid == q)[:max_rows] for q in range(max_queries)])
+    keep.sort()
+    return y[keep], s[keep], qid[keep], docid[keep]
+
+
+def definition(name, y, s, ties, docid, y_max):
+    """The metric of one query by `reference`, NaN where it is 0/0."""
+    m = parse(name)
+    on = partial(reference.expected, y=y, s=s, ties=ties, docid=docid)
+    return {
+        "ndcg": lambda: on(
+            lambda r: reference.ndcg(r, m.k, m.gain or "exponential", m.discount or "standard")
+        ),
+        "mean_ndcg": lambda: on(
+            lambda r: reference.mean_ndcg(r, m.gain or "exponential", m.discount or "standard")
+        ),
+        "map": lambda: on(lambda r: reference.average_precision(r, m.k, m.rel or 1.0)),
+        "p": lambda: on(lambda r: reference.precision(r, m.k, m.rel or 1.0)),
+        "recall": lambda: on(lambda r: reference.recall(r, m.k, m.rel or 1.0)),
+        "mrr": lambda: on(lambda r: reference.reciprocal_rank(r, m.k, m.rel or 1.0)),
+        "err": lambda: on(lambda r: reference.err(r, m.y_max or y_max, m.k)),
+        "auc": lambda: reference.auc(y, s, m.rel or 1.0),
+    }[m.name]()
+
+
+NAMES = [
+    "ndcg",
+    "ndcg@1",
+    "ndcg@3",
+    "ndcg@10",
+    "ndcg(gain=linear)@4",
+    "ndcg(discount=letor)@5",
+    "mean_ndcg",
+    "mean_ndcg(gain=linear, discount=letor)",
+    "map",
+    "map@3",
+    "map(rel=2)",
+    "p@1",
+    "p@4",
+    "p(rel=3)@8",
+    "recall@2",
+    "recall(rel=2)@3",
+    "mrr",
+    "mrr(rel=3)@2",
+    "err",
+    "err@3",
+    "err(y_max=6)@5",
+    "auc",
+    "auc(rel=2)",
+]
+
+
+@pytest.mark.parametrize("ties", RULES)
+@settings(max_examples=60, deadline=None)
+@given(case=scored_queries())
+def test_core_equals_definition(ties, case):
+    """Every measure of every query, in any row order, under every tie rule."""
+    y, s, qid, docid = case
+    result = evaluate(
+        y, s, qid=qid, docid=docid, metrics=NAMES, convention=convention("linrank", ties=ties)
+    )
+    undefined_is_zero = {"ndcg", "mean_ndcg", "map", "recall"}
+    for position, q in enumerate(result.query_ids):
+        rows = qid == q
+        for name in NAMES:
+            truth = definition(name, y[rows], s[rows], ties, docid[rows], y.max())
+            if math.isnan(truth) and parse(name).name in undefined_is_zero:
+                truth = 0.0
+            assert_allclose(
+                result.per_query[name][position], truth, rtol=1e-12, atol=1e-15, err_msg=name
+            )
+    for name in NAMES:
+        values = result.per_query[name]
+        taking_part = values[~np.isnan(values)]
+        expected = math.fsum(taking_part) / len(taking_part) if len(taking_part) else math.nan
+        assert_allclose(result[name], expected, rtol=1e-15)
+
+
+@settings(max_examples=100, deadline=None)
+@given(case=scored_queries(max_queries=3, max_rows=40, lowest=-20, highest=20))
+def test_pair_counts_equal_definition(case):
+    """Counts are exact with few and many levels, and accuracies follow from them."""
+    y, s, qid, _ = case
+    rules = {"error": (0.0, 1), "half": (0.5, 1), "skip": (0.0, 0)}
+    names = [f"pairwise_accuracy(ties={t}, over={o})" for t in rules for o in ("pairs", "queries")]
+    result = evaluate(y, s, qid=qid, metrics=names)
+    truth = np.array([reference.pair_counts(y[qid == q], s[qid == q]) for q in result.query_ids])
+    counts = np.stack([result.pairs.concordant, result.pairs.discordant, result.pairs.tied], axis=1)
+    assert_array_equal(counts, truth)
+    for rule, (part, kept) in rules.items():
+        right = truth[:, 0] + part * truth[:, 2]
+        total = truth[:, 0] + truth[:, 1] + kept * truth[:, 2]
+        pooled = right.sum() / total.sum() if total.sum() else math.nan
+        assert_allclose(result[f"pairwise_accuracy(ties={rule}, over=pairs)"], pooled, rtol=1e-14)
+        values = [r / t for r, t in zip(right, total, strict=True) if t]
+        mean = np.mean(values) if values else math.nan
+        assert_allclose(result[f"pairwise_accuracy(ties={rule}, over=queries)"], mean, rtol=1e-13)
+
+
+def random_case(n_rows, n_queries, seed=0, n_levels=5, decimals=1):
+    rng = np.random.default_rng(seed)
+    qid = rng.integers(0, n_queries, n_rows)
+    return (
+        rng.integers(0, n_levels, n_rows).astype(float),
+        rng.normal(size=n_rows).round(decimals),
+        qid,
+    )
+
+
+def test_threads_and_row_order_change_nothing():
+    """The same bits from one and from three threads; permuting rows permutes queries only."""
+    y, s, qid = random_case(60_000, 900, decimals=9)
+    names = ["ndcg@10", "map", "err", "auc", "mean_ndcg", "pairwise_accuracy"]
+    one, three = (evaluate(y, s, qid=qid, metrics=names, n_jobs=n) for n in (1, 3))
+    for name in names:
+        assert one[name] == three[name]
+        assert_array_equal(one.per_query[name], three.per_query[name])
+    mixed = np.random.default_rng(1).permutation(len(y))
+    other = evaluate(y[mixed], s[mixed], qid=qid[mixed], metrics=names)
+    by_id = np.argsort(one.query_ids), np.argsort(other.query_ids)
+    for name in names:
+        assert_allclose(one.per_query[name][by_id[0]], other.per_query[name][by_id[1]], rtol=1e-13)
+
+
+def test_grouped_input_equals_ids():
+    y, s, _ = random_case(30, 1)
+    sizes = [7, 3, 20]
+    by_size = evaluate(y, s, group=sizes)
+    by_id = evaluate(y, s, qid=np.repeat(["x", "y", "z"], sizes))
+    assert dict(by_size) == dict(by_id)
+    assert by_id.query_ids.tolist() == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("y_max", [1, 30, 52, 53, 700, 1831])
+def test_exponential_gain_does_not_overflow(y_max):
+    """NDCG@2 of labels far beyond 2^1024, against rational arithmetic."""
+    y = np.array([0.0, y_max - 1, y_max])
+    gains = [Fraction(2) ** int(v) - 1 for v in y]
+    d = Fraction(1 / math.log2(3))
+    expected = (gains[0] + gains[1] * d) / (gains[2] + gains[1] * d)
+    assert_allclose(evaluate(y, [3, 2, 1], metrics="ndcg@2")["ndcg@2"], float(expected), rtol=1e-14)
+
+
+def test_small_real_gains_do_not_cancel():
+    """2^y - 1 = y ln 2 + ... for tiny y: the ratio of the gains is the ratio of the labels."""
+    got = evaluate([1e-18, 3e-18], [2, 1], metrics="ndcg@1")["ndcg@1"]
+    assert_allclose(got, 1 / 3, rtol=1e-14)
+
+
+def test_perfect_ranking_is_exactly_one():
+    y, _, qid = random_case(500, 20)
+    names = ["ndcg", "ndcg@7", "mean_ndcg", "map", "auc", "pairwise_accuracy"]
+    result = evaluate(y, y, qid=qid, metrics=names)
+    assert [result[name] for name in names] == [1.0] * len(names)
+
+
+def test_err_check_value():
+    """Labels (3, 0, 2, 1) from the top with y_max = 4."""
+    got = evaluate([3, 0, 2, 1], [4, 3, 2, 1], metrics="err(y_max=4)")["err(y_max=4)"]
+    assert_allclose(got, 0.479797363, atol=5e-10)
+    assert evaluate([3, 0, 2, 1], [4, 3, 2, 1], metrics="err")["err"] > got  # y_max 3 by the labels
+
+
+def test_err_grade_is_global():
+    """The highest grade is that of all queries: a query of ones is not a query of fours."""
+    result = evaluate([1, 0, 4, 0], [2, 1, 2, 1], qid=[0, 0, 1, 1], metrics="err")
+    assert_array_equal(result.per_query["err"], [1 / 16, 15 / 16])
+
+
+def test_constant_scorer_exposes_the_tie_rules():
+    y = np.array([0.0, 2.0, 1.0])
+    got = {
+        rule: evaluate(
+            y, np.zeros(3), metrics="mrr(rel=2)", convention=convention("linrank", ties=rule)
+        )
+        for rule in RULES
+    }
+    values = {rule: result["mrr(rel=2)"] for rule, result in got.items()}
+    assert values == {
+        "stable": 1 / 2,
+        "average": pytest.approx((1 + 1 / 2 + 1 / 3) / 3),
+        "pessimistic": 1 / 3,
+        "docid": 1 / 2,
+    }
+
+
+def test_missing_document_ids_are_row_numbers():
+    """Without ids the later row wins, as ids that grow with the row would have it."""
+    y, s, qid = random_case(200, 9, decimals=0)
+    ids = [f"{i:05d}" for i in range(200)]
+    with_ids = evaluate(y, s, qid=qid, docid=ids, convention="trec_eval")
+    assert dict(with_ids) == dict(evaluate(y, s, qid=qid, convention="trec_eval"))
+    assert with_ids["map"] != evaluate(y, s, qid=qid)["map"]
+
+
+@pytest.mark.parametrize("name", ["ndcg@5", "mean_ndcg", "map", "recall@2", "p@2", "mrr", "err"])
+def test_empty_rules(name):
+    """A query of zeros next to a perfect one: 0, 1 or absent where it is 0/0, 0 or absent else."""
+    y, s, qid = [1, 0, 0, 0], [2, 1, 2, 1], [5, 5, 6, 6]
+    values = {
+        empty: evaluate(y, s, qid=qid, metrics=name, convention=convention("linrank", empty=empty))
+        for empty in (0, 1, "skip")
+    }
+    full = values[0].per_query[name][0]
+    assert full > 0
+    undefined = name not in ("p@2", "mrr", "err")
+    assert values[0].per_query[name][1] == 0
+    assert values[1].per_query[name][1] == (1 if undefined else 0)
+    assert math.isnan(values["skip"].per_query[name][1])
+    assert values["skip"][name] == full
+    assert values[0][name] == full / 2
+
+
+def test_pairwise_measures_skip_queries_without_pairs():
+    result = evaluate(
+        [1, 0, 1, 1], [2, 1, 2, 1], qid=[0, 0, 1, 1], metrics=["auc", "pairwise_accuracy"]
+    )
+    assert dict(result) == {"auc": 1.0, "pairwise_accuracy": 1.0}
+    assert math.isnan(result.per_query["auc"][1])
+    assert math.isnan(evaluate([1, 1], [1, 2], metrics="auc")["auc"])
+
+
+def test_one_query_of_many_rows_is_not_quadratic():
+    """10^6 rows with all labels distinct: 5·10^11 pairs, exactly counted."""
+    n = 1_000_000
+    y = np.arange(n, dtype=float)
+    result = evaluate(y, -y, metrics="pairwise_accuracy")
+    assert result.pairs.totals() == (0, n * (n - 1) // 2, 0)
+    assert (
+        evaluate(y, np.zeros(n), metrics="pairwise_accuracy").pairs.totals()[2] == n * (n - 1) // 2
+    )
+
+
+# ---- ranks ------------------------------------------------------------------------------------
+
+
+@given(case=scored_queries(max_rows=30))
+def test_ranks_equal_definition(case):
+    """rank = 1 + rows of the query with a higher score, or with the same score further up."""
+    _, s, qid, _ = case
+    i = np.arange(len(s))
+    ahead = (s[None, :] > s[:, None]) | ((s[None, :] == s[:, None]) & (i[None, :] < i[:, None]))
+    truth = 1 + np.sum(ahead & (qid[None, :] == qid[:, None]), axis=1)
+    assert_array_equal(rank_within_queries(s, qid), truth)
+
+
+def test_ranks_reject_nan_and_wrong_lengths():
+    with pytest.raises(ValueError, match="scores has nan at row 0"):
+        rank_within_queries([math.nan, 1])
+    with pytest.raises(ValueError, match="qid has 1 elements"):
+        rank_within_queries([1.0, 2.0], [1])
+    _, s, qid = random_case(50_000, 40, decimals=2)
+    assert_array_equal(rank_within_queries(s, qid, n_jobs=1), rank_within_queries(s, qid, n_jobs=3))

@@ -1,0 +1,204 @@
+"""Queries: grouping is a stable sort by first appearance, levels are dense ranks."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linrank import _core
+from linrank.data.queries import Queries
+from strategies import label_vectors, query_ids, scored_queries
+
+
+def grouped_by_definition(labels, qid):
+    """Queries in order of first appearance, each a list of rows, and their dense ranks."""
+    ids = list(dict.fromkeys(qid.tolist()))
+    rows = [[i for i in range(len(qid)) if qid[i] == id_] for id_ in ids]
+    ranks = [[sorted(set(labels[r])).index(labels[i]) for i in r] for r in rows]
+    return ids, rows, ranks
+
+
+@given(scored_queries(max_rows=40))
+def test_equals_definition(case):
+    queries = case.queries
+    ids, rows, ranks = grouped_by_definition(case.labels, case.qid)
+    order = np.arange(len(case.qid)) if queries.order is None else queries.order
+    assert queries.ids.tolist() == ids
+    assert order.tolist() == [i for r in rows for i in r]
+    assert queries.offsets.tolist() == np.cumsum([0] + [len(r) for r in rows]).tolist()
+    assert queries.levels.tolist() == [level for r in ranks for level in r]
+    assert queries.n_levels.tolist() == [max(r) + 1 for r in ranks]
+    assert queries.n_pairs == len(case.pairs())
+    per_query = [sum(case.qid[i] == id_ for i, _ in case.pairs()) for id_ in ids]
+    assert queries.pairs_per_query.tolist() == per_query
+
+
+@given(scored_queries(max_rows=40))
+def test_identity_exactly_when_each_query_came_together(case):
+    runs = 1 + int(np.count_nonzero(case.qid[1:] != case.qid[:-1]))
+    assert (case.queries.order is None) == (runs == len(set(case.qid.tolist())))
+
+
+@given(scored_queries(max_rows=30), st.randoms(use_true_random=False))
+def test_permuting_rows_changes_no_query(case, random):
+    shuffled = list(range(len(case.labels)))
+    random.shuffle(shuffled)
+    a, b = case.queries, Queries.of(case.labels[shuffled], case.qid[shuffled])
+
+    def contents(queries, labels):
+        by_position = queries.gather(labels)
+        return {
+            queries.ids[q]: sorted(
+                zip(
+                    by_position[queries.offsets[q] : queries.offsets[q + 1]],
+                    queries.levels[queries.offsets[q] : queries.offsets[q + 1]],
+                    strict=True,
+                )
+            )
+            for q in range(queries.n_queries)
+        }
+
+    assert contents(a, case.labels) == contents(b, case.labels[shuffled])
+    assert a.n_pairs == b.n_pairs
+
+
+@given(scored_queries(max_rows=30))
+def test_scatter_undoes_gather(case):
+    queries = case.queries
+    np.testing.assert_array_equal(queries.scatter(queries.gather(case.scores)), case.scores)
+    if queries.order is None:
+        assert queries.gather(case.scores) is case.scores
+
+
+@given(scored_queries(max_rows=30))
+def test_any_type_of_id_groups_alike(case):
+    expected = case.queries
+    names = np.array([f"query {code}" for code in case.qid])
+    for qid in [
+        case.qid.astype(np.int8),
+        case.qid.astype(np.uint64) + np.uint64(2**63),
+        case.qid.astype(np.float32),
+        case.qid[:, None],
+        case.qid.tolist(),
+        names,
+        names.astype("S"),
+        names.astype(object),
+        names.tolist(),
+        [("a", int(code)) for code in case.qid],
+        case.qid.astype("datetime64[D]"),
+        pd.Series(names).astype("category"),
+        pd.Series(case.qid, dtype="Int64"),
+        pl.Series(names.tolist(), dtype=pl.Categorical),
+        pa.array(names.tolist()).dictionary_encode(),
+        pa.chunked_array([pa.array(case.qid)]),
+    ]:
+        queries = Queries.of(case.labels, qid)
+        np.testing.assert_array_equal(queries.offsets, expected.offsets)
+        np.testing.assert_array_equal(queries.levels, expected.levels)
+        assert (queries.order is None) == (expected.order is None)
+        if expected.order is not None:
+            np.testing.assert_array_equal(queries.order, expected.order)
+
+
+@given(st.integers(1, 40).flatmap(lambda n: st.tuples(label_vectors(n), query_ids(n))))
+def test_group_equals_qid(case):
+    labels, qid = case[0], np.sort(case[1])
+    sizes = np.unique(qid, return_counts=True)[1]
+    a, b = Queries.of(labels, qid), Queries.of(labels, group=sizes)
+    np.testing.assert_array_equal(a.offsets, b.offsets)
+    np.testing.assert_array_equal(a.levels, b.levels)
+    assert b.order is None
+    assert b.ids.tolist() == list(range(len(sizes)))
+
+
+def test_without_ids_all_rows_are_one_query():
+    queries = Queries.of([3.5, -1, 3.5])
+    assert queries.offsets.tolist() == [0, 3]
+    assert queries.levels.tolist() == [1, 0, 1]
+    assert (queries.ids, queries.order, queries.n_pairs) == (None, None, 2)
+
+
+def test_types_are_those_the_core_takes():
+    for qid in ([1, 0, 1], [0, 0, 1]):
+        queries = Queries.of([1, 2, 3], qid)
+        assert queries.offsets.dtype == np.int64
+        assert queries.levels.dtype == np.int32
+        assert queries.n_levels.dtype == np.int32
+        assert queries.pairs_per_query.dtype == np.int64
+        assert queries.order is None or queries.order.dtype == np.int64
+
+
+def test_mixed_ids_stay_apart():
+    assert Queries.of([0, 1, 2], qid=[1, "1", 1.5]).n_queries == 3
+    assert Queries.of([0, 1], qid=[2**70, 2**70 + 1]).n_queries == 2
+    assert Queries.of([0, 1], qid=np.array([0.0, -0.0])).n_queries == 1
+
+
+def test_signed_zero_labels_are_one_level():
+    assert Queries.of([0.0, -0.0]).n_pairs == 0
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_values", [3, 17, 1000, 10**9])
+def test_large_queries_rank_as_unique_does(n_jobs, n_values):
+    """The sorted path, chunked and merged, on one giant query beside small ones."""
+    rng = np.random.default_rng(n_values)
+    labels = rng.integers(0, n_values, 210_000) / 7
+    qid = np.repeat([0, 1, 2], [150_000, 10, 59_990])
+    queries = Queries.of(labels, qid, n_jobs=n_jobs)
+    for q in range(3):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        values, ranks = np.unique(labels[rows], return_inverse=True)
+        np.testing.assert_array_equal(queries.levels[rows], ranks)
+        assert queries.n_levels[q] == len(values)
+
+
+def test_pairs_of_a_giant_query_need_64_bits():
+    n = 200_000
+    queries = Queries.of(np.arange(n) % 100_000)
+    assert queries.n_pairs == (n**2 - 100_000 * 2**2) // 2 > 2**33
+
+
+def test_sum_of_pairs_does_not_overflow():
+    queries = Queries.of(np.arange(4), qid=[0, 0, 1, 1])
+    object.__setattr__(queries, "pairs_per_query", np.array([2**62 + 1, 2**62 + 1, 2**62 + 1]))
+    assert queries.n_pairs == 3 * 2**62 + 3
+
+
+def test_integer_ids_survive_a_growing_table():
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(np.arange(-30_000, 30_000) * 2**40)
+    codes, first = _core.factorise(np.concatenate([ids, ids[::-1]]))
+    np.testing.assert_array_equal(codes[:60_000], np.arange(60_000))
+    np.testing.assert_array_equal(codes[60_000:], np.arange(60_000)[::-1])
+    np.testing.assert_array_equal(first, np.arange(60_000))
+
+
+def test_pickle_keeps_everything():
+    queries = Queries.of([1, 2, 3], ["a", "b", "a"])
+    again = pickle.loads(pickle.dumps(queries))
+    np.testing.assert_array_equal(again.order, queries.order)
+    assert again.n_pairs == queries.n_pairs
+
+
+def test_core_rejects_what_it_cannot_trust():
+    y, i64 = np.zeros(2), np.int64
+    with pytest.raises(ValueError, match="code is out of range"):
+        _core.group_rows(np.array([0, 2]), 2)
+    with pytest.raises(ValueError, match="offsets do not match"):
+        _core.rank_levels(y, np.array([0, 3]), None)
+    with pytest.raises(ValueError, match="offsets decrease"):
+        _core.rank_levels(y, np.array([0, 3, 2]), None)
+    with pytest.raises(ValueError, match="differ in length"):
+        _core.rank_levels(y, np.array([0, 2]), np.array([0]))
+    with pytest.raises(ValueError, match="row that does not exist"):
+        _core.rank_levels(y, np.array([0, 2]), np.array([0, 2]))
+    with pytest.raises(ValueError, match="level is out of range"):
+        _core.count_pairs(
+            np.array([0, 1], np.int32), np.array([0, 2], i64), np.array([1], np.int32)
+        )
