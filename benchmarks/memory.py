@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import problems
+import shapes
 from report import Table, main
 
 TARGET = 1.35
@@ -57,7 +58,7 @@ def measure(quick: bool) -> list[Table]:
 def write_text(fraction: float) -> Path:
     """The set ``b`` as LETOR text, six digits a value; kept for the next run."""
     data = problems.load("b", fraction)
-    path = problems.CACHE / f"b-{fraction:g}.txt"
+    path = shapes.CACHE / f"b-{fraction:g}.txt"
     marker = path.with_suffix(".rows")
     if marker.exists() and marker.read_text() == str(data.n_rows):
         return path
