@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -30,6 +32,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def add(self, *cells: Any) -> None:
+        cells = tuple(c.item() if isinstance(c, np.generic) else c for c in cells)
         self.rows.append(list(cells))
         print("  " + " · ".join(_text(cell) for cell in cells), file=sys.stderr, flush=True)
 

@@ -40,8 +40,8 @@ class Shape:
 
 
 # Bounds of the query sizes are chosen for the mean size in the comment behind them. Dense sets are
-# normalised by query, as LETOR and Yahoo sets are when published: plain conjugate gradients then
-# need as many steps as on the real sets, where the raw values would cost tron ten times as many.
+# normalised by query, as LETOR and Yahoo sets are when published: conjugate gradients then need
+# about as many steps as on real sets, on the raw values four times as many.
 GENERATED = {
     "a": Shape("MQ2007 shape", 1_692, (7, 67), 46, 3),  # 25
     "b": Shape("MSLR-WEB30K shape", 18_920, (40, 290), 136, 5),  # 120
