@@ -6,10 +6,6 @@ plain read that NumPy and BLAS manage on the same matrix with as many threads.
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads here are ours
-
 import statistics
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -92,7 +92,8 @@ def identity() -> Table:
         "MQ2008 fold 1, C = 1: P(w) - D(2Cξ) from all 52,325 pairs against ½‖∇F‖²",
         ["iterate", "P - D", "½‖∇F‖²", "error", "<= 1e-9", "reported gap", "F - F*", "is a bound"],
         notes=[
-            "the reported gap also scales the dual point: at most the identity, at least F - F*"
+            "error: of the identity, by P + |D|",
+            "the reported gap also scales the dual point: at most ½‖∇F‖², at least F - F*",
         ],
     )
     data = problems.load("mq")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -70,13 +71,15 @@ def spread(values: Sequence[float], unit: float = 1.0) -> str:
     return f"{statistics.median(values) / unit:.3g} ({low:.3g}–{high:.3g})"
 
 
-def seconds(call: Callable[[], object], repeat: int) -> list[float]:
-    """Wall times of ``repeat`` calls."""
+def seconds(
+    call: Callable[[], object], repeat: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Times of ``repeat`` calls, on the wall by default."""
     times = []
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return times
 
 
@@ -128,7 +131,8 @@ def main(measure: Callable[[bool], list[Table]], about: str | None) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the tables there as well")
     arguments = parser.parse_args()
     before, start = environment(), time.perf_counter()
-    tables = measure(arguments.quick)
+    with threadpool_limits(1):  # of BLAS: one thread must mean one, and two threads are ours
+        tables = measure(arguments.quick)
     print("\n\n".join(table.markdown() for table in tables))
     if arguments.json:
         kept = {
