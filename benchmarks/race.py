@@ -14,6 +14,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
 from linrank.ranksvm import train
+from report import spread
 
 GAP = 1e-5  # (F - F*)/F*
 
@@ -82,6 +83,15 @@ def run(
     return Run(last["seconds"], int(last["n_hvp"]), len(seen) - 1, last["objective"], there)
 
 
+def runs(data: Dataset, solver: str, goal: float, **options: Any) -> list[Run]:
+    """Up to five runs, until they have taken 15 seconds together."""
+    assert data.queries.n_pairs  # ranks the labels before the clock starts
+    done: list[Run] = []
+    while len(done) < 5 and sum(run.seconds for run in done) < 15:
+        done.append(run(data, solver, goal, **options))
+    return done
+
+
 def as_published(data: Dataset) -> Dataset:
     """The same rows sparse and double, as tron works on them: its conversion is not timed."""
     from scipy.sparse import csr_array
@@ -96,5 +106,14 @@ def as_published(data: Dataset) -> Dataset:
     return replace(data, rows=CsrRows(values.astype(np.float64), columns, offsets, data.n_features))
 
 
-def median(runs: list[Run]) -> float:
-    return statistics.median(run.seconds for run in runs)
+def median(done: list[Run]) -> float:
+    return statistics.median(run.seconds for run in done)
+
+
+def times(done: list[Run]) -> str:
+    """Seconds of the runs, as a lower bound where the goal was not reached."""
+    return bound(done) + spread([run.seconds for run in done])
+
+
+def bound(done: list[Run]) -> str:
+    return "" if done[0].is_there else ">= "
