@@ -116,4 +116,4 @@ def times(done: list[Run]) -> str:
 
 
 def bound(done: list[Run]) -> str:
-    return "" if done[0].is_there else ">= "
+    return "" if all(run.is_there for run in done) else ">= "

@@ -81,8 +81,9 @@ def _note(table: Table, name: str, best: float, newton: list[Run], tron: list[Ru
         table.notes.append(f"{name}: F* = {best!r} is not the optimum, {lowest!r} was reached")
     if not newton[0].is_there:
         table.notes.append(f"{name}: newton stopped at {newton[0].objective!r}, F* = {best!r}")
-    if not tron[0].is_there:
-        gap, taken = tron[0].objective / best - 1, tron[0].seconds
+    stopped = [r for r in tron if not r.is_there]
+    if stopped:
+        gap, taken = stopped[0].objective / best - 1, stopped[0].seconds
         table.notes.append(f"{name}: tron, stopped after {taken:g} s, had (F - F*)/F* = {gap:.2g}")
 
 
