@@ -1,0 +1,85 @@
+"""The problem sets of the benchmarks, by name.
+
+``load(name)`` gives the training data, `mq2008` the parts of a fold of MQ2008. Real sets are looked
+for in ``../shared/data`` beside the repository, or where the environment variable LINRANK_DATA
+says; `Absent` is raised where there are none.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from linrank.data.svmlight import load as read_svmlight
+
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, DenseRows
+from shapes import GENERATED, generated, query_normalised
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("LINRANK_DATA", ROOT.parent / "shared" / "data"))
+
+
+class Absent(Exception):
+    """The real data asked for are not on this machine."""
+
+
+def load(name: str, fraction: float = 1.0) -> Dataset:
+    """The set of that name, or a fraction of it where it is a generated one."""
+    if name in GENERATED:
+        return generated(name, fraction)
+    if name in REAL:
+        return REAL[name]()
+    raise ValueError(f"unknown problem {name!r}; expected one of {', '.join([*GENERATED, *REAL])}")
+
+
+def text_of(*paths: str) -> bytes:
+    """The real files, decompressed and joined."""
+    files = [DATA / path for path in paths]
+    for file in files:
+        if not file.exists():
+            raise Absent(f"{file} not found; set LINRANK_DATA to the folder of the real data")
+    return b"".join(lzma.decompress(file.read_bytes()) for file in files)
+
+
+def _read(*paths: str) -> Dataset:
+    return read_svmlight(io.BytesIO(text_of(*paths)))
+
+
+def mq2008_files(fold: int) -> dict[str, tuple[str, ...]]:
+    """Subsets S1 .. S5 of each part: fold k trains on three of them from Sk on, cyclically."""
+    name = [f"mq2008/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
+    return {"train": tuple(name[:3]), "vali": (name[3],), "test": (name[4],)}
+
+
+def mq2008(fold: int, part: str) -> Dataset:
+    return _read(*mq2008_files(fold)[part])
+
+
+def _one_query(name: str) -> Callable[[], Dataset]:
+    """A regression set; dense columns, in dollars or in years, brought to unit deviation."""
+
+    def make() -> Dataset:
+        data = _read(f"regression/{name}.svm.xz")
+        if isinstance(data.rows, CsrRows):
+            return data
+        X = np.asarray(data.X)
+        deviation = X.std(axis=0)
+        return replace(data, rows=DenseRows(X / np.where(deviation > 0, deviation, 1)))
+
+    return make
+
+
+REAL: dict[str, Callable[[], Dataset]] = {
+    "mq": lambda: mq2008(1, "train"),
+    "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
+    "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
+    "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
+    **{name: _one_query(name) for name in ("cadata", "diamonds")},
+    **{name: _one_query(f"{name}_scale") for name in ("abalone", "cpusmall", "space_ga")},
+}
