@@ -154,6 +154,7 @@ inline const char *read_exponent(const char *p, std::int64_t &exponent) {
 }
 
 /// Reads [+-]digits[.digits][e[+-]digits] at p and moves p behind it; p stays when there is none.
+/// Looks at no more than 8 characters behind the number.
 inline Outcome read_number(const char *&p, double &value) {
     const char *q = p;
     const bool negative = *q == '-';
