@@ -69,10 +69,8 @@ Reading<Value> lay_out(std::vector<Piece> &pieces, std::string fault) {
     }
     const bool queries = !pieces.empty() && pieces[0].has_query;
     all.codes.resize(queries ? n_rows : 0);
-    if (queries) {
-        svmlight::fill_integer_queries(pointers, all.codes.data());
+    if (queries && !svmlight::fill_integer_queries(pointers, all.codes.data()))
         all.ids = svmlight::fill_query_codes(pointers, all.codes.data());
-    }
     all.comments.resize(static_cast<std::size_t>(svmlight::comment_bytes(pointers)));
     all.offsets.resize(n_rows + 1);
     svmlight::fill_comments(pointers, all.comments.data(), all.offsets.data());

@@ -138,13 +138,13 @@ void test_queries() {
     const auto ids = [](std::vector<std::string> tokens) {
         std::string text;
         for (const std::string &token : tokens) text += "0 qid:" + token + " 1:1\n";
-        Piece piece = parse<float>(text);
-        Piece *pointer = &piece;
+        Piece piece = parse<float>(text), again = parse<float>(text);
+        Piece *pointer = &piece, *other = &again;
         std::vector<std::int64_t> numbers(tokens.size());
         const bool integers = svmlight::fill_integer_queries({&pointer, 1}, numbers.data());
         if (!integers) numbers.clear();
         std::vector<std::int64_t> codes(tokens.size());
-        const auto distinct = svmlight::fill_query_codes({&pointer, 1}, codes.data());
+        const auto distinct = svmlight::fill_query_codes({&other, 1}, codes.data());
         for (std::size_t i = 0; i < tokens.size(); ++i)
             check(distinct[static_cast<std::size_t>(codes[i])] == tokens[i], "token", tokens[i]);
         return numbers;

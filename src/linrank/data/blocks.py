@@ -15,7 +15,7 @@ __all__ = ["BLOCK_SIZE", "Block", "TextBlocks", "open_blocks"]
 
 Block = memoryview | DataFormatError
 
-BLOCK_SIZE = 8 << 20
+BLOCK_SIZE = 4 << 20
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
