@@ -582,6 +582,11 @@ void bind_hessian(nb::module_ &m) {
         }
         return to_numpy(std::move(x));
     }, nb::arg("factor").noconvert(), nb::arg("n"), nb::arg("b").noconvert());
+    m.def("dot", [](Vector<double> x, Vector<double> y) {
+        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+        return kernels().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
+    }, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
+       "Inner product on one thread, the same bits whatever BLAS does.");
     m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
 }
 

@@ -43,7 +43,7 @@ private:
 
 template <class Storage>
 std::vector<double> chunk_product(const Storage &storage, Order order, const PairPoint &point,
-                                  const Chunk &chunk, const typename FastSum<Storage>::type *v,
+                                  const Chunk &chunk, std::span<const double> v,
                                   std::span<double> image) {
     const PairProblem &problem = point.problem();
     Accumulator<typename FastSum<Storage>::type> total(std::size_t(storage.n_columns));
@@ -55,7 +55,7 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
         const RowRange<Storage> rows(storage, order, begin, n);
         double *z = image.data() + begin;
         u.resize(std::size_t(n));
-        rows.dot_fast(v, z);
+        rows.dot(v.data(), z);
         point.multiply(q, z, u.data(), scratch);
         rows.add_fast(u.data(), total.open());
         total.close(n);
@@ -100,12 +100,10 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
     std::vector<std::vector<double>> totals(chunks.size());
     std::fill(image.begin(), image.end(), 0.0);
     std::visit([&]<class Storage>(const Storage &storage) {
-        const std::vector<typename FastSum<Storage>::type> fast_v(v.begin(), v.end());
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
             const Chunk &chunk = chunks[std::size_t(k)];
             if (chunk.is_long) return;
-            totals[std::size_t(k)] =
-                chunk_product(storage, order, point, chunk, fast_v.data(), image);
+            totals[std::size_t(k)] = chunk_product(storage, order, point, chunk, v, image);
         });
         for (std::size_t k = 0; k < chunks.size(); ++k)
             if (chunks[k].is_long)
@@ -117,44 +115,56 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
 
 namespace {
 
-/// Σ_{i} c_i u_i x_i x_iᵀ over pairs, one query at a time, gathered in blocks for add_cross_product.
+/// XᵀAᵀAX, one query at a time, gathered in blocks of rows for add_cross_product.
 ///
-/// With d_i the degree of row i and γ_i = Σ u_j x_j over the violators above it, the Laplacian of the
-/// violated pairs gives XᵀAᵀAX = G + Gᵀ for G = Σ_i x_i (½ d_i x_i - c u_i γ_i)ᵀ: one side of the sweep
-/// is enough. Rows are centred per query, which changes nothing and saves float32 from large offsets.
+/// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
+/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. Rows
+/// are centred per query, which changes nothing and saves float32 from large offsets.
 template <class Storage>
 class GramAccumulator {
 public:
     explicit GramAccumulator(const Storage &storage)
-        : n_(storage.n_columns), padded_((n_ + 15) / 16 * 16), product(std::size_t(padded_ * padded_)),
-          storage_(storage), x_(std::size_t(padded_)), a_(std::size_t(block_rows * padded_)),
-          b_(std::size_t(block_rows * padded_)), row_(std::size_t(n_)), mean_(std::size_t(n_)) {}
+        : product(std::size_t(padded(storage.n_columns) * padded(storage.n_columns))),
+          storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(std::size_t(padded_)),
+          a_(std::size_t(block_rows * padded_)), b_(std::size_t(block_rows * padded_)),
+          row_(std::size_t(n_)), mean_(std::size_t(n_)) {}
+
+    std::vector<double> product;  // XᵀAᵀAX on and above the diagonal, padded
 
     void add(Order order, const PairPoint &point, std::int64_t q) {
         const PairProblem &problem = point.problem();
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
         const RowRange<Storage> rows(storage_, order, begin, n);
-        centre(rows, n);
         const Windows w = point.windows(q);
-        const std::int32_t *rank = point.order(q);
-        tree_.assign(std::size_t((w.n_levels + 1) * padded_), 0.0f);
-        std::int64_t inserted = 0;
+        const std::int32_t k = w.n_levels;
+        pack(rows, n);
+        sum_levels(rows, w, problem, begin);
+        above_.assign(std::size_t((k + 1) * padded_), 0.0f);
+        passed_.assign(std::size_t((k + 1) * padded_), 0.0f);
+        std::int64_t n_above = 0, n_passed = 0;
         for (std::int64_t t = 0; t < n; ++t) {
-            for (; inserted < w.upto[t]; ++inserted)
-                // Nothing lies below level 0: its rows are nobody's violators from above.
-                if (w.level[inserted] > 0) {
-                    unpack(rows, rank[inserted], x_.data());
-                    insert(w.n_levels - 1 - w.level[inserted],
-                           float(problem.u(begin + rank[inserted])), w.n_levels);
-                }
-            const double degree = point.degree(q)[rank[t]];
+            const std::int32_t i = w.order[t], level = w.level[t];
+            for (; n_above < w.upto[t]; ++n_above)
+                if (w.level[n_above] > 0)  // nothing lies below level 0
+                    insert(above_, rows, w.order[n_above], problem.u(begin + w.order[n_above]),
+                           k - 1 - w.level[n_above], k);
+            for (; n_passed < w.from[t]; ++n_passed)
+                if (w.level[n_passed] < k - 1)  // nothing lies above the highest level
+                    insert(passed_, rows, w.order[n_passed], problem.u(begin + w.order[n_passed]),
+                           w.level[n_passed], k);
+            const double degree = point.degree(q)[i];
             if (degree == 0.0) continue;
             float *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
-            unpack(rows, rank[t], a);
-            std::fill(b, b + padded_, 0.0f);
-            kernels().axpy_f32(padded_, float(0.5 * degree), a, b);
-            subtract_prefix(w.n_levels - 1 - w.level[t],
-                            float(-problem.c(q) * problem.u(begin + rank[t])), b);
+            const float weight = float(problem.c(q) * problem.u(begin + i));
+            const float *x = centred(rows, i);
+            for (std::int64_t c = 0; c < padded_; ++c) {
+                a[c] = x[c];
+                b[c] = float(degree) * x[c];
+            }
+            add_prefix(above_, k - 1 - level, -weight, b);
+            // γ⁻ = all rows of lower levels, less those that lie before the window.
+            kernels().axpy_f32(padded_, -weight, below_.data() + level * padded_, b);
+            add_prefix(passed_, level, weight, b);
             if (++filled_ == block_rows) flush();
         }
     }
@@ -166,16 +176,38 @@ public:
 
 private:
     static constexpr std::int64_t block_rows = 96;
-    std::int64_t n_, padded_;
+    static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
 
-public:
-    std::vector<double> product;  // G, padded
-
-private:
-    void centre(const RowRange<Storage> &rows, std::int64_t n) {
+    /// The mean row of a query, and its centred rows if they fit the second-level cache.
+    void pack(const RowRange<Storage> &rows, std::int64_t n) {
         std::fill(mean_.begin(), mean_.end(), 0.0);
         weights_.assign(std::size_t(n), 1.0 / double(n));
         rows.add(weights_.data(), mean_.data());
+        is_packed_ = n * padded_ <= 1 << 18;
+        if (!is_packed_) return;
+        packed_.resize(std::size_t(n * padded_));
+        for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, packed_.data() + i * padded_);
+    }
+    /// Row i less the mean; valid until the next call.
+    const float *centred(const RowRange<Storage> &rows, std::int64_t i) {
+        if (is_packed_) return packed_.data() + i * padded_;
+        unpack(rows, i, x_.data());
+        return x_.data();
+    }
+    /// below_[r] = Σ u x over the rows of levels < r.
+    void sum_levels(const RowRange<Storage> &rows, const Windows &w, const PairProblem &problem,
+                    std::int64_t begin) {
+        const std::int32_t k = w.n_levels;
+        below_.assign(std::size_t((k + 1) * padded_), 0.0f);
+        for (std::int64_t t = 0; t < w.n; ++t)
+            if (w.level[t] < k - 1) {
+                const float *x = centred(rows, w.order[t]);
+                kernels().axpy_f32(padded_, float(problem.u(begin + w.order[t])), x,
+                                   below_.data() + (w.level[t] + 1) * padded_);
+            }
+        for (std::int32_t r = 1; r < k; ++r)
+            kernels().axpy_f32(padded_, 1.0f, below_.data() + (r - 1) * padded_,
+                               below_.data() + r * padded_);
     }
     void unpack(const RowRange<Storage> &rows, std::int64_t i, float *out) {
         rows.unpack(i, row_.data());
@@ -183,19 +215,22 @@ private:
             out[c] = float(double(row_[std::size_t(c)]) - mean_[std::size_t(c)]);
         std::fill(out + n_, out + padded_, 0.0f);
     }
-    // A Fenwick tree of vectors over the levels from the top: node m holds the last (m & -m) of the
-    // first m levels.
-    void insert(std::int32_t slot, float u, std::int32_t n_levels) {
-        for (std::int32_t m = slot + 1; m <= n_levels; m += m & -m)
-            kernels().axpy_f32(padded_, u, x_.data(), tree_.data() + m * padded_);
+    // Fenwick trees of vectors: node m holds the last (m & -m) of the first m slots.
+    void insert(std::vector<float> &tree, const RowRange<Storage> &rows, std::int64_t i, double u,
+                std::int32_t slot, std::int32_t n_slots) {
+        const float *x = centred(rows, i);
+        for (std::int32_t m = slot + 1; m <= n_slots; m += m & -m)
+            kernels().axpy_f32(padded_, float(u), x, tree.data() + m * padded_);
     }
-    void subtract_prefix(std::int32_t slot, float factor, float *b) {
+    void add_prefix(const std::vector<float> &tree, std::int32_t slot, float factor, float *b) {
         for (std::int32_t m = slot; m > 0; m -= m & -m)
-            kernels().axpy_f32(padded_, factor, tree_.data() + m * padded_, b);
+            kernels().axpy_f32(padded_, factor, tree.data() + m * padded_, b);
     }
 
     Storage storage_;
-    std::vector<float> x_, a_, b_, tree_;
+    std::int64_t n_, padded_;
+    std::vector<float> x_, a_, b_, packed_, above_, passed_, below_;
+    bool is_packed_ = false;
     std::vector<typename Storage::value_type> row_;
     std::vector<double> mean_, weights_;
     std::int64_t filled_ = 0;
@@ -222,9 +257,9 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoin
     std::vector<double> sum(std::size_t(padded * padded)), out(std::size_t(n * n));
     reduce(parts, sum, n_threads);
     for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t c = 0; c < n; ++c)
-            out[std::size_t(r * n + c)] = 2.0 * (sum[std::size_t(r * padded + c)] +
-                                                 sum[std::size_t(c * padded + r)]);
+        for (std::int64_t c = r; c < n; ++c)
+            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
+                2.0 * sum[std::size_t(r * padded + c)];
     return out;
 }
 

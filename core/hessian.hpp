@@ -10,7 +10,8 @@ namespace linrank {
 
 /// out = Xᵀ∇²L(z)X·v and image = X v, in one pass over the rows: the scores of a query, its sweep and
 /// the accumulation happen while its rows are in cache. Positions of queries without pairs get image 0.
-/// Dense float32 rows are multiplied in float32: enough for a search direction, and twice as fast.
+/// The image is exact to double, since scores are made of it; the product of dense float32 rows is
+/// summed in float32, which is enough for a search direction.
 void hessian_product(const Rows &rows, Order order, const PairPoint &point,
                      std::span<const double> v, std::span<double> out, std::span<double> image,
                      int n_threads);

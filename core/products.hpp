@@ -26,8 +26,8 @@ std::int64_t n_accumulators(const Rows &rows);
 /// out[c] = Σ_k parts[k][c], in order of k.
 void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
 
-/// The rows of positions [first, first + n) with the four operations that kernels are made of. `w` and
-/// `total` are in double; the fast forms, for Hessian products, work in the precision of the data.
+/// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
+/// unpack, and add_fast, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>
 struct RowRange;
 

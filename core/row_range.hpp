@@ -17,20 +17,16 @@ struct RowRange<DenseRows<Value>> {
                 order.empty() ? nullptr : order.data() + first, first, n} {}
 
     void dot(const double *w, double *out) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().dot_f32_exact(block, w, out);
-        else kernels().dot_f64(block, w, out);
-    }
-    void add(const double *a, double *total) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().add_f32_exact(block, a, total);
-        else kernels().add_f64(block, a, total);
-    }
-    // In the precision of the data: w and total are arrays of Value.
-    void dot_fast(const Value *w, double *out) const {
         if constexpr (std::is_same_v<Value, float>) kernels().dot_f32(block, w, out);
         else kernels().dot_f64(block, w, out);
     }
-    void add_fast(const double *a, Value *total) const {
+    void add(const double *a, double *total) const {
         if constexpr (std::is_same_v<Value, float>) kernels().add_f32(block, a, total);
+        else kernels().add_f64(block, a, total);
+    }
+    // In the precision of the data.
+    void add_fast(const double *a, Value *total) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().add_f32_fast(block, a, total);
         else kernels().add_f64(block, a, total);
     }
     /// out = row t, in full.
@@ -69,8 +65,7 @@ struct RowRange<CsrRows<Value, Index>> {
                 total[rows.columns[k]] += a[t] * double(rows.values[k]);
         }
     }
-    // Sparse rows gain nothing from narrow sums: the fast forms are the exact ones.
-    void dot_fast(const double *w, double *out) const { dot(w, out); }
+    // Sparse rows gain nothing from narrow sums.
     void add_fast(const double *a, double *total) const { add(a, total); }
     template <class T>
     void unpack(std::int64_t t, T *out) const {

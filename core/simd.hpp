@@ -41,14 +41,13 @@ struct Windows {
 struct Kernels {
     const char *name;
 
-    // out[t] = x_t·w; the sums are formed in the type of w.
-    void (*dot_f32)(const DenseBlock<float> &, const float *w, double *out);
-    void (*dot_f32_exact)(const DenseBlock<float> &, const double *w, double *out);
+    // out[t] = x_t·w, summed in double.
+    void (*dot_f32)(const DenseBlock<float> &, const double *w, double *out);
     void (*dot_f64)(const DenseBlock<double> &, const double *w, double *out);
 
     // total += Σ_t a[t]·x_t; the sums are formed in the type of total.
-    void (*add_f32)(const DenseBlock<float> &, const double *a, float *total);
-    void (*add_f32_exact)(const DenseBlock<float> &, const double *a, double *total);
+    void (*add_f32)(const DenseBlock<float> &, const double *a, double *total);
+    void (*add_f32_fast)(const DenseBlock<float> &, const double *a, float *total);
     void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
@@ -69,7 +68,8 @@ struct Kernels {
     void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                         double *tree, double *below);
 
-    // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n.
+    // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n: on and
+    // above the diagonal; what lies below is not defined.
     void (*add_cross_product)(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
                               double *product);
     // y += a·x

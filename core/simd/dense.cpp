@@ -95,14 +95,13 @@ void add(const DenseBlock<Value> &x, const double *a, T *total) {
 
 }  // namespace
 
-void dot_f32(const DenseBlock<float> &x, const float *w, double *out) { dot<float>(x, w, out); }
-void dot_f32_exact(const DenseBlock<float> &x, const double *w, double *out) {
-    dot<double>(x, w, out);
-}
+void dot_f32(const DenseBlock<float> &x, const double *w, double *out) { dot<double>(x, w, out); }
 void dot_f64(const DenseBlock<double> &x, const double *w, double *out) { dot<double>(x, w, out); }
-void add_f32(const DenseBlock<float> &x, const double *a, float *total) { add<float>(x, a, total); }
-void add_f32_exact(const DenseBlock<float> &x, const double *a, double *total) {
+void add_f32(const DenseBlock<float> &x, const double *a, double *total) {
     add<double>(x, a, total);
+}
+void add_f32_fast(const DenseBlock<float> &x, const double *a, float *total) {
+    add<float>(x, a, total);
 }
 void add_f64(const DenseBlock<double> &x, const double *a, double *total) {
     add<double>(x, a, total);

@@ -13,12 +13,12 @@ F32x16 load16(const float *p) {
 
 }  // namespace
 
-// A tile of 4 × 16 sums stays in registers while all rows pass; the product itself, in double, is
+// Only the tiles that touch the upper triangle. A tile of 4 × 16 sums stays in registers while all rows pass; the product itself, in double, is
 // touched once per call, so rounding grows with the rows of a call and not with those of the data.
 void add_cross_product(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
                        double *product) {
     for (std::int64_t c = 0; c < n; c += 16)
-        for (std::int64_t r = 0; r < n; r += 4) {
+        for (std::int64_t r = 0; r < c + 16; r += 4) {
             F32x16 s0{}, s1{}, s2{}, s3{};
             const float *pa = a + r, *pb = b + c;
             for (std::int64_t t = 0; t < n_rows; ++t, pa += n, pb += n) {

@@ -176,7 +176,7 @@ class RiskPoint:
         return diagonal if risk.scale is None else risk.scale**2 * diagonal
 
     def slope(self, d: Array, image: Array) -> float:
-        return self.risk.C * float(self.loss.gradient @ image)
+        return self.risk.C * _core.dot(self.loss.gradient, image)
 
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
         return RiskPoint(self.risk, self.w + t * d, self.z + t * image, self.loss)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, Rows
+from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
@@ -164,23 +164,31 @@ def _n_threads(rows: Rows, n_jobs: int | None) -> int:
 def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     """Start and preconditioner for the regime of the data.
 
-    The explicit Hessian costs ``l n²`` where a product costs ``2 l n̄``; a Cholesky factor ``n³/6``.
-    From a sample of some 50 rows a feature the factor is as good, and its optimum is within about a
-    percent of the whole one: a first guess that saves two or three outer iterations.
+    While the explicit Hessian costs no more than some tens of products it is the safest choice and
+    needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
+    factor, ``n³/6``, is out of proportion, the diagonal. Where a twentieth of the rows still
+    determines the features, the optimum on them is a first guess that saves outer iterations.
     """
-    n = problem.rows.shape[1]
-    n_rows = problem.queries.n_rows
+    n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
-    if n > 3000 or (n > 300 and n_rows < n):
+    if n > 4000 or (n > 300 and n_rows < 2 * n):
         return start, Diagonal()
-    n_sample = max(50 * n, 4000)
-    if n_rows <= 3 * n_sample:
-        return start, Explicit(patience=max(3, n // 24))
-    if w0 is None:
-        small = problem.sample(n_sample)
-        first = newton(small.objective(), start, preconditioner=Explicit(patience=4), tol=1e-3)
-        start = first.w
-    return start, Sampled(lambda m: problem.sample(m).objective(), n_sample, start)
+    price = _hessian_price(problem.rows)
+    n_sample = n_rows // 20
+    if w0 is None and n_sample >= 30 * n:
+        sample = problem.sample(n_sample).objective()
+        start = newton(sample, start, preconditioner=Explicit(price // 2 + 2), tol=1e-2).w
+    if price <= 30 or n_rows < 100 * n:
+        return start, Explicit(patience=price // 2 + 2)
+    return start, Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
+
+
+def _hessian_price(rows: Rows) -> int:
+    """What the explicit Hessian costs, in Hessian products; from measurements in benchmarks/."""
+    n = rows.shape[1]
+    entries = rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
+    product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries
+    return max(1, round((100 + n * n / 60) / product))
 
 
 def _published_objective(problem: _Problem) -> Sum:

@@ -168,17 +168,17 @@ def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, fl
         slope = trial.slope(d, image)
         if abs(slope) <= 0.3 * abs(slope0):
             break
+        # Illinois: the end that stays twice counts half, or the secant would creep towards the root.
         if slope < 0.0:
-            low, low_slope = t, slope
+            low, low_slope, high_slope = t, slope, 0.5 * high_slope
         else:
-            high, high_slope = t, slope
+            high, high_slope, low_slope = t, slope, 0.5 * low_slope
         if np.isinf(high):
             # Extrapolate the slope linearly, but not beyond four times the step.
             rate = (slope - slope0) / t
             t = min(4.0 * t, max(1.5 * t, -slope0 / rate if rate > 0 else np.inf))
         else:
-            cut = low - low_slope * (high - low) / (high_slope - low_slope)
-            t = min(max(cut, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+            t = low - low_slope * (high - low) / (high_slope - low_slope)
     # A decrease below the rounding of F is judged by the gradient instead.
     if point.value - trial.value > _ROUNDING * point.value:
         return trial, t

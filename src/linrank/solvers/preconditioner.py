@@ -88,13 +88,12 @@ class Sampled:
         self._matrix = risk.hessian_matrix()
         self._violations = risk.risk.C * risk.loss.n_violations
         self._ratio = 0.0
-        self._is_patched = False
 
     def at(self, point: Any, n_last: int) -> Solve:
         if n_last > self._n_limit:
             self._n_rows *= 4
             self._take(point.w)
-            self._patch(point)
+            self._rescale(point)
         risk = point.parts[1]
         ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
@@ -103,13 +102,17 @@ class Sampled:
             self._solve = _by_cholesky(np.eye(len(point.w)) + ratio * self._matrix)
         return self._solve
 
-    def _patch(self, point: Any) -> None:
-        """Features that the sample missed get their place on the diagonal from the whole data.
+    def _rescale(self, point: Any) -> None:
+        """Columns that the sample sees too large or too small get the size that they have in the whole.
 
-        Only where the sample is wrong by a factor: raising every entry would drown the nearly
-        collinear directions for which the matrix is there.
+        Scaling rows and columns alike keeps the correlations, for which the matrix is there; writing
+        the whole data's diagonal into it would drown the nearly collinear directions.
         """
         risk = point.parts[1]
         ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
-        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix)
-        np.fill_diagonal(self._matrix, np.where(whole > 3.0 * mine, whole, mine))
+        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
+        is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
+        factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
+        self._matrix *= factor
+        self._matrix *= factor[:, np.newaxis]
+        np.fill_diagonal(self._matrix, whole)
