@@ -36,11 +36,11 @@ inline int leading_digits(std::uint64_t word) {
     return std::countr_zero(other) >> 3;  // 64 >> 3 = 8 when all are digits
 }
 
-/// The number written by the first n characters of `word`, all digits; 1 <= n <= 8 (n = 0: garbage).
+/// The number written by the first n characters of `word`, all digits; 1 <= n <= 8.
 inline std::uint64_t digits_to_integer(std::uint64_t word, int n) {
     // Digits are moved to the high bytes and zeros fill the low ones: leading zeros of the number.
     // Neighbours are then joined, first to pairs (base 100), then to fours, then to eight.
-    std::uint64_t v = (word ^ 0x3030303030303030u) << ((64 - 8 * n) & 63);
+    std::uint64_t v = (word ^ 0x3030303030303030u) << (64 - 8 * n);
     v = (v & 0x00FF00FF00FF00FFu) * 10 + ((v >> 8) & 0x00FF00FF00FF00FFu);
     v = (v & 0x0000FFFF0000FFFFu) * 100 + ((v >> 16) & 0x0000FFFF0000FFFFu);
     return (v & 0xFFFFFFFFu) * 10000 + (v >> 32);
@@ -56,7 +56,7 @@ constexpr std::array<T, count> powers() {
     return table;
 }
 inline constexpr auto power_of_5 = powers<std::uint64_t, 5, max_power + 1>();
-inline constexpr auto power_of_10 = powers<std::uint64_t, 10, 20>();
+inline constexpr auto power_of_10 = powers<std::uint64_t, 10, 9>();
 // 10^22 = 2^22 · 5^22 is the last power of ten with 5^k < 2^53, that is, exact as a double.
 inline constexpr std::array<double, 23> exact_power_of_10{
     1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -108,19 +108,33 @@ struct Digits {
     std::int64_t exponent = 0;
 
     /// Reads digits at p; `step` is what one digit adds to the exponent: 0 before the point, -1 after.
+    /// Looks at 8 characters from p.
     const char *read(const char *p, int step) {
+        const char *const start = p;
+        if (mantissa == 0)
+            while (*p == '0') ++p;
+        exponent += step * (p - start);
+        while (n_significant <= 11) {
+            const std::uint64_t word = load_word(p);
+            const int n = leading_digits(word);
+            if (n == 0) break;
+            mantissa = mantissa * power_of_10[static_cast<std::size_t>(n)] + digits_to_integer(word, n);
+            n_significant += n;
+            exponent += step * n;
+            p += n;
+        }
         for (; is_digit(*p); ++p) {
-            any = true;
             const int digit = *p - '0';
             if (n_significant < 19) {
                 mantissa = mantissa * 10 + static_cast<std::uint64_t>(digit);
-                n_significant += mantissa != 0;
+                ++n_significant;
                 exponent += step;
             } else {
                 inexact |= digit != 0;
                 exponent += step + 1;
             }
         }
+        any |= p != start;
         return p;
     }
 };
@@ -140,6 +154,7 @@ inline const char *read_exponent(const char *p, std::int64_t &exponent) {
 }
 
 /// Reads [+-]digits[.digits][e[+-]digits] at p and moves p behind it; p stays when there is none.
+/// Looks at no more than 8 characters behind the number.
 inline Outcome read_number(const char *&p, double &value) {
     const char *q = p;
     const bool negative = *q == '-';
@@ -167,8 +182,8 @@ inline Outcome read_number(const char *&p, double &value) {
     return Outcome::number;
 }
 
-/// Reads digits[.digits] of at most 15 characters at p, the common case, without a loop; returns the
-/// end, or nullptr when the text is longer or of another form. Looks at 16 characters from p.
+/// Reads digits[.digits] with at most 8 digits at p, the common case, without a loop; returns the end,
+/// or nullptr when the text is longer or of another form. Looks at 16 characters from p.
 inline const char *read_short(const char *p, double &value) {
 #if defined(__SSE2__)
     const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
@@ -180,17 +195,15 @@ inline const char *read_short(const char *p, double &value) {
         _mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('.'))));
     const int length = std::countr_one(digit | (dot & -dot));  // with the first point, if it is ours
     const int n_before = std::countr_one(digit);
-    const bool has_point = length > n_before;
-    const int n_after = length - n_before - has_point;
-    if (length > 15 || n_before == 0 || n_before > 8 || n_after > 8) return nullptr;
-    // Whether there is a point is not to be guessed, so both forms take the same steps.
-    const auto n = static_cast<std::size_t>(n_after);
-    const std::uint64_t kept = std::uint64_t{0} - (n_after > 0);
-    const std::uint64_t whole = digits_to_integer(load_word(p), n_before);
-    const std::uint64_t part = digits_to_integer(load_word(p + n_before + 1), n_after) & kept;
-    // At most 14 digits: below 2^53, hence exact, and so is the power: the division rounds once.
-    const auto mantissa = static_cast<std::int64_t>(whole * power_of_10[n] + part);
-    value = static_cast<double>(mantissa) / exact_power_of_10[n];
+    const int n_digits = length - (length > n_before);
+    if (n_before == 0 || n_before > 7 || n_digits > 8) return nullptr;
+    // Left of the point the characters of p, from there on those of p + 1: the point is gone. Without
+    // a point nothing of p + 1 is kept. Whether there is one is not to be guessed: no branch.
+    const std::uint64_t left = (std::uint64_t{1} << (8 * n_before)) - 1;
+    const std::uint64_t word = (load_word(p) & left) | (load_word(p + 1) & ~left);
+    const auto mantissa = static_cast<std::int32_t>(digits_to_integer(word, n_digits));
+    // Integer and power are exact, so the division rounds once.
+    value = mantissa / exact_power_of_10[static_cast<std::size_t>(n_digits - n_before)];
     return p + length;
 #else
     const char *end = p;

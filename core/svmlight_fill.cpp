@@ -52,6 +52,13 @@ void for_each_entry(const Piece &piece, const Entries<Value> &entries, const Fun
     }
 }
 
+void free_queries(Pieces pieces) {
+    for (Piece *piece : pieces) {
+        piece->queries.free();
+        piece->query_ids = {};
+    }
+}
+
 bool parse_integer(std::string_view text, std::int64_t &value) {
     const bool negative = text.starts_with('-');
     const std::string_view digits = text.substr(negative);
@@ -149,6 +156,7 @@ bool fill_integer_queries(Pieces pieces, std::int64_t *ids) {
             if (!parse_integer(piece->query_ids[q], numbers[q])) return false;
         for (const std::int32_t q : piece->queries.view()) *ids++ = numbers[static_cast<std::size_t>(q)];
     }
+    free_queries(pieces);
     return true;
 }
 
@@ -166,6 +174,7 @@ std::vector<std::string> fill_query_codes(Pieces pieces, std::int64_t *codes) {
         }
         for (const std::int32_t q : piece->queries.view()) *codes++ = of_piece[static_cast<std::size_t>(q)];
     }
+    free_queries(pieces);
     return distinct;
 }
 

@@ -355,7 +355,7 @@ def test_progress_and_stopping(tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
     load(path, progress=lambda *state: seen.append(state))
     size = path.stat().st_size
-    assert len(seen) == 3
+    assert len(seen) == 6
     assert seen == sorted(seen)
     assert seen[-1] == (size, size)
 

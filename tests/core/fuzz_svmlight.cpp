@@ -23,7 +23,8 @@ namespace {
 
 void require(bool ok, const char *what, std::string_view text) {
     if (ok) return;
-    std::fprintf(stderr, "broken: %s\nby the text:\n%.*s\n", what, static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "broken: %s\nby the text:\n%.*s\n", what, static_cast<int>(text.size()),
+                 text.data());
     std::abort();
 }
 
@@ -41,7 +42,8 @@ struct Reading {
     bool operator==(const Reading &other) const {
         if (!fault.empty()) return fault == other.fault;  // the rest is of no use then
         const auto same = [](const auto &a, const auto &b) {
-            return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
+            return a.size() == b.size() &&
+                   (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0);
         };
         return same(values, other.values) && columns == other.columns && offsets == other.offsets &&
                same(labels, other.labels) && same(weights, other.weights) && codes == other.codes &&
@@ -67,10 +69,8 @@ Reading<Value> lay_out(std::vector<Piece> &pieces, std::string fault) {
     }
     const bool queries = !pieces.empty() && pieces[0].has_query;
     all.codes.resize(queries ? n_rows : 0);
-    if (queries) {
-        svmlight::fill_integer_queries(pointers, all.codes.data());
+    if (queries && !svmlight::fill_integer_queries(pointers, all.codes.data()))
         all.ids = svmlight::fill_query_codes(pointers, all.codes.data());
-    }
     all.comments.resize(static_cast<std::size_t>(svmlight::comment_bytes(pointers)));
     all.offsets.resize(n_rows + 1);
     svmlight::fill_comments(pointers, all.comments.data(), all.offsets.data());
@@ -121,11 +121,13 @@ void check_dense(std::string_view text, const Reading<Value> &truth) {
     const std::int64_t n_rows = piece.n_rows;
     svmlight::fill_dense<Value>({&pointer, 1}, x.data(), width, 0, 2);
     std::vector<Value> expected(x.size(), Value(0));
-    for (std::int64_t i = 0; i < n_rows; ++i)
-        for (auto k = truth.offsets[static_cast<std::size_t>(i)]; k < truth.offsets[static_cast<std::size_t>(i + 1)]; ++k)
-            expected[static_cast<std::size_t>(i * width + truth.columns[static_cast<std::size_t>(k)])] =
-                truth.values[static_cast<std::size_t>(k)];
-    require(x.empty() || std::memcmp(x.data(), expected.data(), x.size() * sizeof(Value)) == 0, "dense = sparse", text);
+    for (std::size_t i = 0, k = 0; i < static_cast<std::size_t>(n_rows); ++i)
+        for (; k < static_cast<std::size_t>(truth.offsets[i + 1]); ++k)
+            expected[i * static_cast<std::size_t>(width) + static_cast<std::size_t>(truth.columns[k])] =
+                truth.values[k];
+    const bool same =
+        x.empty() || std::memcmp(x.data(), expected.data(), x.size() * sizeof(Value)) == 0;
+    require(same, "dense = sparse", text);
 }
 
 void test_one(std::string_view text) {
@@ -160,8 +162,9 @@ const std::vector<std::string> corpus{
     "3 qid:abc\t1:+4.9e-324\t2:123456789012345678901234567890\t2147483646:0\n",
     "# a remark\n", "\n", " \t \r\n", "1 qid:a#b\n", "1 qid:7 1:1#b\n", "0\n",
 };
-const char *const pieces_of_text[] = {" ", "\n", "\t", "\r", "#", ":", "qid:", "-", "+", ".", "e", "1:", "0", "nan",
-                                      "inf", "1e999", "1e-999", "2147483647:", "99999999999999999999", "\xef\xbb\xbf"};
+const char *const pieces_of_text[] = {
+    " ", "\n", "\t", "\r", "#", ":", "qid:", "-", "+", ".", "e", "1:", "0", "nan", "inf", "1e999",
+    "1e-999", "2147483647:", "99999999999999999999", "\xef\xbb\xbf"};
 
 class Mutator {
 public:

@@ -90,14 +90,17 @@ void test_numbers() {
         check_number(text);
     }
     double value;
-    for (const char *text : {"\n", "-\n", ".\n", "e5\n", "+-1\n", "nan\n", "inf\n"}) {
-        const char *p = text;
-        check(decimal::read_number(p, value) == decimal::Outcome::not_a_number && p == text, "no number", text);
+    for (const char *text : {"", "-", ".", "-.", "e5", "+-1", "nan", "inf"}) {
+        const std::string padded = text + ("\n" + std::string(32, '\0'));
+        const char *p = padded.data();
+        const auto outcome = decimal::read_number(p, value);
+        check(outcome == decimal::Outcome::not_a_number && p == padded.data(), "no number", text);
     }
 }
 
 void test_lines() {
-    const Piece piece = parse<float>("# remark\n2:3 qid:a 1:0.5 3:-2 # docid\n\n 0\tqid:b\t2:1e1 \r\n1 qid:a 1:1");
+    const Piece piece = parse<float>(
+        "# remark\n2:3 qid:a 1:0.5 3:-2 # docid\n\n 0\tqid:b\t2:1e1 \r\n1 qid:a 1:1");
     check(!piece.fault, "valid text", piece.fault ? piece.fault->message : "");
     check(piece.n_rows == 3 && piece.n_lines == 5 && piece.n_entries == 4, "counts");
     check(piece.labels[0] == 2.0 && piece.labels[1] == 0.0 && piece.labels[2] == 1.0, "labels");
@@ -135,13 +138,13 @@ void test_queries() {
     const auto ids = [](std::vector<std::string> tokens) {
         std::string text;
         for (const std::string &token : tokens) text += "0 qid:" + token + " 1:1\n";
-        Piece piece = parse<float>(text);
-        Piece *pointer = &piece;
+        Piece piece = parse<float>(text), again = parse<float>(text);
+        Piece *pointer = &piece, *other = &again;
         std::vector<std::int64_t> numbers(tokens.size());
         const bool integers = svmlight::fill_integer_queries({&pointer, 1}, numbers.data());
         if (!integers) numbers.clear();
         std::vector<std::int64_t> codes(tokens.size());
-        const auto distinct = svmlight::fill_query_codes({&pointer, 1}, codes.data());
+        const auto distinct = svmlight::fill_query_codes({&other, 1}, codes.data());
         for (std::size_t i = 0; i < tokens.size(); ++i)
             check(distinct[static_cast<std::size_t>(codes[i])] == tokens[i], "token", tokens[i]);
         return numbers;

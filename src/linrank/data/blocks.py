@@ -15,7 +15,7 @@ __all__ = ["BLOCK_SIZE", "Block", "TextBlocks", "open_blocks"]
 
 Block = memoryview | DataFormatError
 
-BLOCK_SIZE = 8 << 20
+BLOCK_SIZE = 4 << 20
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -53,26 +53,32 @@ def open_blocks(source: Any, block_size: int = BLOCK_SIZE) -> TextBlocks:
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
         return _stream_blocks(
-            source, name if isinstance(name, str) else "<stream>", None, block_size
+            _Replay(source), name if isinstance(name, str) else "<stream>", None, block_size
         )
     path = os.fspath(source)
     if path == "-":
-        return _stream_blocks(sys.stdin.buffer, "<stdin>", None, block_size)
-    name = os.fsdecode(path)
+        return _stream_blocks(_Replay(sys.stdin.buffer), "<stdin>", None, block_size)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
+    try:
+        return _file_blocks(file, os.fsdecode(path), block_size)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _file_blocks(file: Any, name: str, block_size: int) -> TextBlocks:
     size = os.fstat(file.fileno()).st_size
-    if size > 0 and _format(head := file.read(_HEAD), name) is None and len(head) <= size:
-        with file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
-    if size > 0:
-        file.seek(0)
-    return _stream_blocks(file, name, size or None, block_size)
+    stream = _Replay(file, owned=True)
+    if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
+        return _stream_blocks(stream, name, size or None, block_size)
+    with file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
 
 
 def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, int]]:
     text, size = memoryview(mapped), len(mapped)
-    start = len(_UTF8_MARK) if text[:3] == _UTF8_MARK else 0
+    start = len(_UTF8_MARK) if text[: len(_UTF8_MARK)] == _UTF8_MARK else 0
     while start < size:
         # A block ends behind the first line end at or after its nominal size.
         end = mapped.find(b"\n", start + block_size - 1) + 1 or size
@@ -80,8 +86,7 @@ def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, 
         start = end
 
 
-def _stream_blocks(raw: _Readable, name: str, size: int | None, block_size: int) -> TextBlocks:
-    stream = _Replay(raw)
+def _stream_blocks(stream: _Replay, name: str, size: int | None, block_size: int) -> TextBlocks:
     stored_as = _format(stream.head, name)
     if stored_as is None:
         return TextBlocks(name, size, _cut(stream.read, stream, block_size))
@@ -100,27 +105,26 @@ def _cut(
             chunk = read(block_size)
         except DataFormatError as error:
             yield error, stream.n_read
-            return
-        end = chunk.rfind(b"\n") + 1 if chunk else 0
+            break
+        end = chunk.rfind(b"\n") + 1
         if end > 0 or not chunk:
             block = b"".join([*kept, chunk[:end]])
             kept = []
-            text = memoryview(block)
-            if first and block.startswith(_UTF8_MARK):
-                text = text[len(_UTF8_MARK) :]
+            marked = first and block.startswith(_UTF8_MARK)
             first = False
-            if text:
-                yield text, stream.n_read
+            if block:
+                yield memoryview(block)[len(_UTF8_MARK) if marked else 0 :], stream.n_read
         if not chunk:
-            return
+            break
         kept.append(chunk[end:])
+    stream.close()
 
 
 class _Replay:
-    """A stream whose first bytes were looked at; counts what was read."""
+    """A stream whose first bytes were looked at; counts what was read, closes only its own."""
 
-    def __init__(self, raw: _Readable) -> None:
-        self.raw, self.n_read = raw, 0
+    def __init__(self, raw: Any, owned: bool = False) -> None:
+        self.raw, self.owned, self.n_read = raw, owned, 0
         self.head = b""
         while len(self.head) < _HEAD and (more := raw.read(_HEAD - len(self.head))):
             if not isinstance(more, bytes):
@@ -132,13 +136,17 @@ class _Replay:
         self._ahead = self.head
 
     def read(self, size: int = -1) -> bytes:
-        if self._ahead:
+        if not self._ahead:
+            data: bytes = self.raw.read(size)
+        else:
             data = self._ahead if size < 0 else self._ahead[:size]
             self._ahead = self._ahead[len(data) :]
-        else:
-            data = self.raw.read(size)
         self.n_read += len(data)
         return data
+
+    def close(self) -> None:
+        if self.owned:
+            self.raw.close()
 
 
 # ---- compressed formats -------------------------------------------------------------------------
@@ -165,22 +173,25 @@ def _format(head: bytes, name: str) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _open_gzip(stream: _Replay) -> _Readable:
+# The standard library asks for more than read() in its types, not in its code: hence Any.
+
+
+def _open_gzip(stream: Any) -> _Readable:
     import gzip
 
-    return gzip.GzipFile(fileobj=stream)  # type: ignore[arg-type]  # needs read() only
+    return gzip.GzipFile(fileobj=stream)
 
 
-def _open_bzip2(stream: _Replay) -> _Readable:
+def _open_bzip2(stream: Any) -> _Readable:
     import bz2
 
-    return bz2.BZ2File(stream)  # type: ignore[call-overload, no-any-return]
+    return bz2.BZ2File(stream)
 
 
-def _open_xz(stream: _Replay) -> _Readable:
+def _open_xz(stream: Any) -> _Readable:
     import lzma
 
-    return lzma.LZMAFile(stream)  # type: ignore[arg-type]
+    return lzma.LZMAFile(stream)
 
 
 class _ZstdFile:
@@ -219,7 +230,8 @@ def _zstd_decompressor() -> Callable[[], Any]:
                 "reading .zst needs the zstandard package: pip install linrank[zstd]"
             ) from None
         return lambda: zstandard.ZstdDecompressor().decompressobj()
-    return ZstdDecompressor  # type: ignore[no-any-return]
+    new: Callable[[], Any] = ZstdDecompressor
+    return new
 
 
 _OPEN: dict[str, Callable[[_Replay], _Readable]] = {

@@ -135,13 +135,13 @@ def _parse(
     parser: Any, blocks: Iterator[tuple[Block, int]], n_threads: int
 ) -> Iterator[tuple[Any, int]]:
     """Pieces in the order of their blocks; a few blocks are under way at any time."""
-    head = list(islice(blocks, 2))
+    head = list(islice(blocks, 3))
     blocks = chain(head, blocks)
-    if n_threads == 1 or len(head) == 1:
+    if n_threads == 1 or len(head) < 3:  # a few milliseconds: less than the pool costs
         for block, done in blocks:
             yield _parse_block(parser, block), done
         return
-    from concurrent.futures import ThreadPoolExecutor  # not needed for a small file
+    from concurrent.futures import ThreadPoolExecutor
 
     pending: deque[tuple[Any, int]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
