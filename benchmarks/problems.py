@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from linrank.data.svmlight import load as read_svmlight
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.svmlight import load as read_svmlight
 from shapes import GENERATED, generated, query_normalised
 
 ROOT = Path(__file__).resolve().parent.parent

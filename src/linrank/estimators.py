@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSVM"]
 
+
 class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     """Linear ranker by L2-loss RankSVM on all pairs.
 
@@ -46,8 +47,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         ``newton``: preconditioned Newton with an exact line search. ``tron``: the trust-region
         method as published, on one thread; a reference.
     tol : float or None, default=None
-        ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4, or
-        1e-12 on less than 64 kB of rows), ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+        ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
+        ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
     max_iter : int, default=100
         Newton steps at most, >= 1.
     scale : {"none", "standard", "minmax", "query"}, default="none"
@@ -100,7 +101,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         Whether the fit used query ids, so that ``score`` and ``rank`` need them.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, when `X` had string column names.
     model_ : LinearModel
         The model itself, independent of scikit-learn.

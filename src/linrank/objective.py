@@ -1,8 +1,8 @@
 """The objective ``F(w) = ½‖w‖² + C·L(X D w)``, as points that a solver can ask.
 
-A point is immutable: value, gradient and products always belong to the same ``w``. The image ``X D v``
-that a Hessian product computes on its way is handed out, so that a line search along a combination of
-such vectors needs sweeps of the scores but no product with ``X``.
+A point is immutable: value, gradient and products always belong to the same ``w``. The image
+``X D v`` that a Hessian product computes on its way is handed out, so that a line search along a
+combination of such vectors needs sweeps of the scores but no product with ``X``.
 """
 
 from __future__ import annotations
@@ -223,13 +223,16 @@ class SumPoint:
         return total, [image for _, image in products]
 
     def hessian_matrix(self) -> Array:
-        total = self.parts[0].hessian_matrix()
-        for part in self.parts[1:]:
+        total = np.zeros((len(self.w), len(self.w)))
+        for part in self.parts:
             total += part.hessian_matrix()
         return total
 
     def hessian_diagonal(self) -> Array:
-        return sum(part.hessian_diagonal() for part in self.parts)
+        total = np.zeros_like(self.w)
+        for part in self.parts:
+            total += part.hessian_diagonal()
+        return total
 
     def slope(self, d: Array, image: list[Any]) -> float:
         return float(sum(p.slope(d, i) for p, i in zip(self.parts, image, strict=True)))

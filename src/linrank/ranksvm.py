@@ -156,7 +156,7 @@ def train(
 
 
 def _n_threads(rows: Rows, n_jobs: int | None) -> int:
-    """One thread where a product takes less than about a millisecond: starting others costs more."""
+    """One thread where a product takes less than a millisecond: starting others costs more."""
     n_threads = resolve(n_jobs)
     return n_threads if rows.nbytes >= 8_000_000 else 1
 
@@ -199,7 +199,9 @@ def _published_objective(problem: _Problem) -> Sum:
 
 def _sparse_doubles(rows: Rows) -> CsrRows:
     if isinstance(rows, CsrRows):
-        return CsrRows(rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns)
+        return CsrRows(
+            rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
+        )
     is_entry = rows.values != 0
     offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
     columns = np.nonzero(is_entry)[1].astype(np.int32)

@@ -32,7 +32,7 @@ def pairs(offsets: Array, levels: Array) -> list[tuple[int, int, int]]:
 def squared_hinge(
     z: Array, offsets: Array, levels: Array, u: Array | None = None, c: Array | None = None
 ) -> dict[str, Any]:
-    """``L(z) = Σ c_q u_i u_j max(0, 1 - z_i + z_j)²`` with its derivatives and the sums of slacks."""
+    """``L(z) = Σ c_q u_i u_j max(0, 1 - z_i + z_j)²``, its derivatives and sums of slacks."""
     n = len(z)
     out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0}
     gradient, hessian = np.zeros(n), np.zeros((n, n))

@@ -27,15 +27,16 @@ def pair_weights(queries: Queries, row_weight: Array | None) -> Array:
     cell_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
     total = np.bincount(cell_query, weights=per_cell, minlength=queries.n_queries)
     squares = np.bincount(cell_query, weights=per_cell**2, minlength=queries.n_queries)
-    return np.maximum(0.5 * (total**2 - squares), 0.0)
+    pairs: Array = np.maximum(0.5 * (total**2 - squares), 0.0)
+    return pairs
 
 
 def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, Array, Array]:
     """About ``n_rows`` rows of randomly chosen queries that have pairs.
 
     Of a long query the same number of rows is drawn from each level, so that the few relevant rows
-    among many others are all kept; without levels to speak of, any rows. The weights make up for the
-    rows left out: with the product rule the weight of the pairs of two levels stays what it was.
+    among many others are all kept; without levels to speak of, any rows. The weights make up for
+    the rows left out: by the product rule the pairs of two levels keep their weight.
 
     Returns
     -------

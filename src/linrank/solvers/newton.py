@@ -39,8 +39,8 @@ def newton(
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
-    The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing. The step
-    in hand when it passes the test is still taken: it is worth about the square of the decrement.
+    The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing. The
+    step in hand when it passes the test is still taken: what it leaves is of second order.
     """
     recorder = Recorder(callback, started)
     point = objective.at(w0)
@@ -82,9 +82,9 @@ def newton(
 class _Memory:
     """Improves a preconditioner by the curvature that earlier products have shown.
 
-    The directions ``p`` of the last solves and their products ``Hp`` enter as the pairs of a limited-
-    memory BFGS update of ``M`` (Morales & Nocedal 2000): exact on the span of a solve's directions,
-    which are conjugate, at the cost of a few vector operations.
+    The directions ``p`` of the last solves and their products ``Hp`` enter as the pairs of a
+    limited-memory BFGS update of ``M`` (Morales & Nocedal 2000): exact on the span of a solve's
+    directions, which are conjugate, at the cost of a few vector operations.
     """
 
     def __init__(self, n: int) -> None:
@@ -126,17 +126,19 @@ def _solve(
 ) -> _Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
-    The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for which
-    the coefficients of the iteration give an estimate. It ends when twice that is at most ``forcing²``
-    of its first value or at most ``floor``.
+    The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for
+    which the coefficients of the iteration give an estimate. It ends when twice that is at most
+    ``forcing²`` of its first value or at most ``floor``.
     """
     r = -point.gradient
     y = solve(r)
     p, ry = y, dot(r, y)
     goal, d, image = max(forcing * forcing * ry, floor), np.zeros_like(r), None
     lanczos = _Lanczos()
-    for n in range(1, 501):
+    n = 0
+    while n < 500:
         hp, xp = point.hvp(p)
+        n += 1
         php = dot(p, hp)
         if not php > 0.0 or not np.isfinite(php):  # rounding has eaten the curvature
             break
@@ -157,7 +159,7 @@ def _solve(
 
 
 class _Lanczos:
-    """The tridiagonal matrix that conjugate gradients build, whose eigenvalues are those of ``M⁻¹H``."""
+    """The tridiagonal matrix of conjugate gradients; its eigenvalues approach those of ``M⁻¹H``."""
 
     def __init__(self) -> None:
         self.alphas: list[float] = []
@@ -190,9 +192,9 @@ def _combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[An
 def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, float]:
     """The point near the minimum of ``F`` along ``d``, and its step; None if rounding forbids one.
 
-    ``φ(t) = F(w + t d)`` is convex with a continuous slope, so a bracketed secant on ``φ'`` finds the
-    minimum. Every trial is a sweep of ``z + t X d``: no product with the rows. The full step nearly
-    always has the small slope that ends the search at once.
+    ``φ(t) = F(w + t d)`` is convex with a continuous slope, so a bracketed secant on ``φ'`` finds
+    the minimum. Every trial is a sweep of ``z + t X d``: no product with the rows. The full step
+    nearly always has the small slope that ends the search at once.
     """
     slope0 = point.slope(d, image)
     if not slope0 < 0.0:
@@ -204,7 +206,7 @@ def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, fl
         slope = trial.slope(d, image)
         if abs(slope) <= 0.3 * abs(slope0):
             break
-        # Illinois: the end that stays twice counts half, or the secant would creep towards the root.
+        # Illinois: an end that stays twice counts half, or the secant would creep to the root.
         if slope < 0.0:
             low, low_slope, high_slope = t, slope, 0.5 * high_slope
         else:

@@ -28,7 +28,7 @@ def _by_cholesky(matrix: Array) -> Solve:
     n = len(matrix)
     lift = 0.0
     while True:
-        factor = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
+        factor: Any = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
         if factor is not None:
             return lambda r: _core.cholesky_solve(factor, n, r)
         lift = max(10.0 * lift, 1e-7 * float(np.trace(matrix)) / n)
@@ -103,10 +103,10 @@ class Sampled:
         return self._solve
 
     def _rescale(self, point: Any) -> None:
-        """Columns that the sample sees too large or too small get the size that they have in the whole.
+        """Give the columns that the sample sees too large or too small their size in the whole.
 
-        Scaling rows and columns alike keeps the correlations, for which the matrix is there; writing
-        the whole data's diagonal into it would drown the nearly collinear directions.
+        Scaling rows and columns alike keeps the correlations, for which the matrix is there;
+        writing the whole diagonal into it would drown the nearly collinear directions.
         """
         risk = point.parts[1]
         ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)

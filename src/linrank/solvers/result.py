@@ -71,8 +71,8 @@ def duality_gap(point: Any) -> float:
     identity = 0.5 * dot(point.gradient, point.gradient)
     if half <= 0.0:
         return identity
-    # F - a²/4b = (F - a + b) - (a - 2b)²/4b; the first bracket is the identity, free of cancellation.
-    return max(0.0, identity - (linear - 2.0 * half) ** 2 / (4.0 * half))
+    # F - a²/4b = (F - a + b) - (a - 2b)²/4b; the first bracket is the identity.
+    return float(max(0.0, identity - (linear - 2.0 * half) ** 2 / (4.0 * half)))
 
 
 class Recorder:

@@ -1,0 +1,268 @@
+"""The C++ core of linrank."""
+
+from collections.abc import Sequence
+import enum
+from typing import Annotated, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Rows:
+    """A view of a row-major matrix, dense or CSR."""
+
+    @property
+    def shape(self) -> tuple: ...
+
+@overload
+def dense_rows(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)]) -> Rows: ...
+
+@overload
+def dense_rows(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)]) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> Rows: ...
+
+@overload
+def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> Rows: ...
+
+def factorise(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    (codes, first): ids numbered by first appearance, and the row of each first appearance.
+    """
+
+def group_rows(codes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_queries: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], bool]:
+    """
+    (order, offsets, is_identity): a stable counting sort; order is empty if the identity.
+    """
+
+def rank_levels(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+    """(levels, n_levels): dense ranks of the labels of each query."""
+
+def count_pairs(levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """Pairs (i above j) of each query."""
+
+def first_non_finite(rows: Rows, n_threads: int = 1) -> tuple[int, int] | None:
+    """(row, column) of the first NaN or infinity, or None."""
+
+def columns_increase(rows: Rows, n_threads: int = 1) -> bool:
+    """Whether the column indices of every row increase strictly."""
+
+class Piece:
+    """What was read from one block of lines."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_entries(self) -> int: ...
+
+    @property
+    def n_lines(self) -> int: ...
+
+    @property
+    def lowest(self) -> int:
+        """Smallest feature index, -1 without entries."""
+
+    @property
+    def highest(self) -> int:
+        """Largest feature index, -1 without entries."""
+
+    @property
+    def has_query(self) -> bool: ...
+
+    @property
+    def has_weight(self) -> bool: ...
+
+    @property
+    def n_comment_bytes(self) -> int: ...
+
+    @property
+    def n_bytes(self) -> int: ...
+
+    @property
+    def highest_place(self) -> tuple[int, int]: ...
+
+    @property
+    def fault(self) -> tuple[int, int, str] | None:
+        """(line, column, message) of the first fault."""
+
+    def query_fault(self, before: bool) -> tuple[int, int, str] | None:
+        """The fault if rows before have (or lack) query ids and these do not."""
+
+MAX_FEATURE: int = 2147483646
+
+class TextParser32:
+    def __init__(self, lowest: int, highest: int) -> None: ...
+
+    def parse(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Piece:
+        """Read a block of whole lines; may be called from several threads."""
+
+@overload
+def fill_dense(pieces: Sequence[Piece], x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')], base: int, n_threads: int) -> None: ...
+
+@overload
+def fill_dense(pieces: Sequence[Piece], x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], base: int, n_threads: int) -> None: ...
+
+@overload
+def fill_csr(pieces: Sequence[Piece], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], n_columns: int, base: int, n_threads: int) -> None: ...
+
+@overload
+def fill_csr(pieces: Sequence[Piece], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], n_columns: int, base: int, n_threads: int) -> None: ...
+
+class TextParser64:
+    def __init__(self, lowest: int, highest: int) -> None: ...
+
+    def parse(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Piece:
+        """Read a block of whole lines; may be called from several threads."""
+
+def fill_labels(pieces: Sequence[Piece], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def fill_weights(pieces: Sequence[Piece], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+def fill_integer_queries(pieces: Sequence[Piece], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> bool: ...
+
+def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> list[bytes]: ...
+
+def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+class PairProblem:
+    """Queries, levels and weights of a pair loss."""
+
+def pair_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> PairProblem: ...
+
+class PairPoint:
+    """Squared-hinge pair loss at given scores."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def sum_of_slacks(self) -> float: ...
+
+    @property
+    def n_violations(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def pair_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
+
+class SelectionTreePoint:
+    """The same loss by Lee and Lin's selection trees."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def sum_of_slacks(self) -> float: ...
+
+    @property
+    def n_violations(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def selection_tree_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> SelectionTreePoint: ...
+
+def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """X w, by position."""
+
+def gradient(rows: Rows, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Transposed X times r, r by position."""
+
+def hessian_product(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """(H v, X v) in one pass over the rows."""
+
+def hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """H in full, flattened."""
+
+def hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PairPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """An estimate of the diagonal of H."""
+
+def cholesky_factor(matrix: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int) -> object:
+    """The factor, or None if not positive definite."""
+
+def cholesky_solve(factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, b: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
+    """Inner product on one thread, the same bits whatever BLAS does."""
+
+def instruction_set() -> str:
+    """The vector kernels in use."""
+
+def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float, float]:
+    """
+    Total weight of the pairs in the right order, in the wrong one, and tied.
+    """
+
+def summarise_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+    """
+    (mean, variance, minimum, maximum) of every column, absent entries being 0.
+    """
+
+def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
+    """
+    The stored entries, each divided by the range of its column within its query.
+    """
+
+class Ties(enum.Enum):
+    """Who comes first among equal scores."""
+
+    stable = 0
+
+    average = 1
+
+    pessimistic = 2
+
+    docid = 3
+
+class Gain(enum.Enum):
+    exponential = 0
+
+    linear = 1
+
+class Discount(enum.Enum):
+    standard = 0
+
+    letor = 1
+
+class Kind(enum.Enum):
+    """The measures of one query."""
+
+    ndcg = 0
+
+    mean_ndcg = 1
+
+    average_precision = 2
+
+    precision = 3
+
+    recall = 4
+
+    reciprocal_rank = 5
+
+    err = 6
+
+    auc = 7
+
+class Measure:
+    """A measure with every convention decided."""
+
+    def __init__(self, *, kind: Kind, k: int, gain: Gain, discount: Discount, relevant_from: float, y_max: float, empty: float, short_is_zero: bool, reachable: bool, step_precision: bool) -> None: ...
+
+def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], docid: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, measures: Sequence[Measure], ties: Ties, with_pairs: bool, n_threads: int = 1) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """(values by measure and query, means, pair counts by query), each flat."""
+
+def ranks_within_queries(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int = 1) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """Rank of each row in its query, from 1."""
