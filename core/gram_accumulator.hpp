@@ -68,9 +68,9 @@ public:
 
     void flush() {
         if constexpr (std::is_same_v<Real, float>)
-            kernels().add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
+            kernel_.add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
         else
-            kernels().add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
+            kernel_.add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
         filled_ = 0;
     }
 
@@ -79,8 +79,8 @@ private:
     static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
 
     void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernels().axpy_f32(padded_, a, x, y);
-        else kernels().axpy_f64(padded_, a, x, y);
+        if constexpr (std::is_same_v<Real, float>) kernel_.axpy_f32(padded_, a, x, y);
+        else kernel_.axpy_f64(padded_, a, x, y);
     }
     /// The mean row of a query, and its centred rows if they fit the second-level cache.
     void pack(const RowRange<Storage> &rows, std::int64_t n) {
@@ -107,11 +107,10 @@ private:
             if (w.level[t] < k - 1) {
                 const Real *x = centred(rows, w.order[t]);
                 axpy(Real(problem.u(begin + w.order[t])), x,
-                                   below_.data() + (w.level[t] + 1) * padded_);
+                     below_.data() + (w.level[t] + 1) * padded_);
             }
         for (std::int32_t r = 1; r < k; ++r)
-            axpy(Real(1), below_.data() + (r - 1) * padded_,
-                               below_.data() + r * padded_);
+            axpy(Real(1), below_.data() + (r - 1) * padded_, below_.data() + r * padded_);
     }
     void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) {
         rows.unpack(i, out);
@@ -130,6 +129,7 @@ private:
             axpy(factor, tree.data() + m * padded_, b);
     }
 
+    const Kernels &kernel_ = kernels();
     Storage storage_;
     std::int64_t n_, padded_;
     std::vector<Real> x_, a_, b_, packed_, above_, passed_, below_;

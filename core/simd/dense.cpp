@@ -7,6 +7,17 @@
 namespace linrank::LINRANK_ISA {
 namespace {
 
+/// Asks for the four rows after next: rows taken by index are where no hardware looks ahead.
+template <class Value>
+inline void prefetch(const DenseBlock<Value> &x, std::int64_t t) {
+    if (!x.index || t + 12 > x.n_rows) return;
+    for (std::int64_t r = t + 8; r < t + 12; ++r) {
+        const char *row = reinterpret_cast<const char *>(x.row(r));
+        for (std::int64_t byte = 0; byte < x.n_columns * std::int64_t(sizeof(Value)); byte += 64)
+            __builtin_prefetch(row + byte);
+    }
+}
+
 template <class T, class Value>
 double dot_short(const Value *x, const T *w, std::int64_t n) {
     T sum = 0;
@@ -33,6 +44,7 @@ void dot(const DenseBlock<Value> &x, const T *w, double *out) {
     const Vec8<T> tail = has_tail ? tail_of(w, n) : Vec8<T>{};
     std::int64_t t = 0;
     for (; t + 4 <= x.n_rows; t += 4) {
+        prefetch(x, t);
         const Value *r0 = x.row(t), *r1 = x.row(t + 1), *r2 = x.row(t + 2), *r3 = x.row(t + 3);
         Vec8<T> s0{}, s1{}, s2{}, s3{};
         for (std::int64_t c = 0; c < whole; c += 8) {
