@@ -58,7 +58,7 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
         u.resize(std::size_t(n));
         rows.dot(v.data(), z);
         point.multiply(q, z, u.data(), scratch);
-        rows.add_fast(u.data(), total.open());
+        rows.add_cached(u.data(), total.open());
         total.close(n);
     }
     return total.take();

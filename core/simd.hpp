@@ -45,10 +45,11 @@ struct Kernels {
     void (*dot_f32)(const DenseBlock<float> &, const double *w, double *out);
     void (*dot_f64)(const DenseBlock<double> &, const double *w, double *out);
 
-    // total += Σ_t a[t]·x_t; the sums are formed in the type of total.
+    // total += Σ_t a[t]·x_t, summed in the type of total; the second pair for rows just used.
     void (*add_f32)(const DenseBlock<float> &, const double *a, double *total);
-    void (*add_f32_fast)(const DenseBlock<float> &, const double *a, float *total);
     void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
+    void (*add_cached_f32)(const DenseBlock<float> &, const double *a, float *total);
+    void (*add_cached_f64)(const DenseBlock<double> &, const double *a, double *total);
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
     // rows of lower level in its second one; v, above and below by row. The second vector of the
