@@ -4,7 +4,6 @@
 
 #include "level_sums.hpp"
 #include "parallel.hpp"
-#include "sort_scores.hpp"
 
 namespace linrank {
 
@@ -103,8 +102,8 @@ void centre(const double *z, std::int64_t n, std::vector<double> &s) {
 
 }  // namespace
 
-void PairPoint::sort(std::int64_t q, const double *s, const PairPoint *near, int n_threads) {
-    thread_local SortScratch scratch;
+void PairPoint::sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
+                     int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     std::int32_t *order = order_.data() + begin;
     if (n >= long_query)
@@ -138,7 +137,7 @@ PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, c
                                     SweepScratch &scratch, int n_threads) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     centre(z.data() + begin, n, scratch.s);
-    sort(q, scratch.s.data(), near, n_threads);
+    sort(q, scratch.s.data(), near, scratch.sort, n_threads);
     find_windows(q, scratch.s.data());
     for (auto *vector : {&scratch.v, &scratch.above, &scratch.below})
         vector->resize(std::size_t(2 * n));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simd.hpp"
+#include "sort_scores.hpp"
 
 namespace linrank {
 
@@ -53,6 +54,7 @@ std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {
     std::vector<double> tree, above, below, v, s;
+    SortScratch sort;
 };
 
 /// The loss at one vector of scores.
@@ -84,7 +86,8 @@ public:
 private:
     struct Sums { double value = 0, slacks = 0, violations = 0; };
     void find_windows(std::int64_t q, const double *s);
-    void sort(std::int64_t q, const double *s, const PairPoint *near, int n_threads);
+    void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
+              int n_threads);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch, int n_threads);
     Sums finish(std::int64_t q, const SweepScratch &scratch);

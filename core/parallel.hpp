@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,7 +42,11 @@ void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
     {
         std::vector<std::jthread> helpers;  // joined on leaving this scope
         helpers.reserve(static_cast<std::size_t>(n_helpers));
-        for (std::int64_t h = 0; h < n_helpers; ++h) helpers.emplace_back(work);
+        try {
+            for (std::int64_t h = 0; h < n_helpers; ++h) helpers.emplace_back(work);
+        } catch (const std::system_error &) {
+            // The system gives no more threads: those that there are do all of the work.
+        }
         work();
     }
     if (failure) std::rethrow_exception(failure);

@@ -346,5 +346,21 @@ def test_huge_and_tiny_C_and_features_do_not_break_the_solver():
     assert train(wild).converged
 
 
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize(("dtype", "size"), [("float64", 1e150), ("float64", 1e300)])
+def test_features_whose_gradient_overflows_are_refused(solver, dtype, size):
+    data = small(29)
+    wild = Dataset.of((data.X * size).astype(dtype), data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="features are too large"):
+        train(wild, solver=solver)
+
+
+def test_features_whose_hessian_overflows_are_refused():
+    data = small(31)
+    wild = Dataset.of((data.X * 1e25).astype("float32"), data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="the Hessian overflows"):
+        train(wild, solver="newton")
+
+
 def test_the_instruction_set_is_known():
     assert _core.instruction_set() in ("baseline", "avx2", "avx512")

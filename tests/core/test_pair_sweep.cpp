@@ -1,6 +1,8 @@
 // The sweeps are the O(n²) sums over pairs, ties, one-level and one-row queries included.
 #include "pair_sweep.hpp"
 
+#include <limits>
+
 #include "problem.hpp"
 #include "selection_tree.hpp"
 
@@ -81,6 +83,22 @@ void a_nearby_order_changes_nothing(Rng &rng) {
     }
 }
 
+/// Scores that overflowed give sums that are not finite; nothing else may break.
+void scores_that_are_not_finite_do_no_harm(Rng &rng) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const double wild : {infinity, -infinity, std::nan(""), 1.7e308}) {
+        const Problem problem = draw_problem(rng, false, 400);
+        const PairProblem p = problem.view();
+        std::vector<double> z = draw_normal(rng, p.n_rows());
+        const PairPoint near(p, z, nullptr, 1);
+        for (double &score : z)
+            if (draw(rng, 0, 4) == 0) score = wild;
+        std::vector<double> out(z.size());
+        PairPoint(p, z, &near, 1).multiply(z, out, 1);
+        SelectionTreePoint(p, z).multiply(z, out);
+    }
+}
+
 /// Each way of counting, up to the one that cuts a query into pieces, against the published tree.
 void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n,
                                                         std::int64_t n_labels) {
@@ -111,6 +129,7 @@ int main() {
     sweeps_equal_the_definition(rng);
     an_offset_of_the_scores_changes_nothing(rng);
     a_nearby_order_changes_nothing(rng);
+    scores_that_are_not_finite_do_no_harm(rng);
     for (const std::int64_t n : {std::int64_t(700), std::int64_t(5000), long_query - 1, long_query + 1000})
         for (const std::int64_t n_labels : {2, 5, 300, 1000000})
             a_large_query_is_the_same_on_any_number_of_threads(rng, n, n_labels);

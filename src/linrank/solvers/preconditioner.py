@@ -25,6 +25,11 @@ Solve = Callable[[Array], Array]
 
 def _by_cholesky(matrix: Array) -> Solve:
     """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not."""
+    if not np.isfinite(matrix).all():
+        raise ValueError(
+            "the Hessian overflows: squares of the features, summed over the pairs, leave the range "
+            "of their type; divide the features by a common factor, or pass float64"
+        )
     n = len(matrix)
     lift = 0.0
     while True:
