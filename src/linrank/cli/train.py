@@ -10,6 +10,7 @@ from linrank.cli.arguments import (
     add_metrics,
     add_reading,
     add_reporting,
+    check_metrics,
     positive_float,
     positive_int,
 )
@@ -17,7 +18,13 @@ from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_and_score, read_data
-from linrank.cli.streams import STANDARD, check_readable, check_writable, write_standard
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    write_standard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+LOOSE = 0.01  # a bound wider than this share of F needs a word: the model is likely much better
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
@@ -83,7 +91,10 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--json and a model on standard output (-) exclude each other")
     if args.data == args.valid == STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
+    if args.metrics and args.valid is None:
+        parser.error("--scoring needs --valid FILE, the data to measure on")
     check_writable(args.model)
+    check_apart(args.model, args.data, args.valid)
     if args.valid is not None:
         _check_validation(args)
 
@@ -171,6 +182,13 @@ def _say_result(result: Result, args: argparse.Namespace, took: float, console: 
         f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
         "of it) above the minimum: certified by the dual",
     )
+    if result.converged and _relative_gap(result) > LOOSE:
+        scale = "--scale standard or " if args.scale == "none" else ""
+        console.say(
+            "note",
+            "this bound is proven but loose: it grows with the square of the gradient, whatever "
+            f"the curvature; {scale}a smaller -e tightens it",
+        )
     if result.converged:
         console.say("converged", result.message)
     else:
@@ -185,9 +203,7 @@ def _check_validation(args: argparse.Namespace) -> None:
     """Fail on a misspelt file or metric now rather than after training."""
     if args.valid != STANDARD:
         check_readable(args.valid)
-    from linrank.metrics import evaluate
-
-    evaluate([1.0, 0.0], [1.0, 0.0], metrics=args.metrics or METRICS, convention=args.convention)
+    check_metrics(args.metrics or METRICS, args.convention)
 
 
 def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
