@@ -95,7 +95,7 @@ def test_a_loose_bound_is_explained(tmp_path, capsys):
     path, model = write_svmlight(tmp_path / "raw.txt", data), str(tmp_path / "m.json")
     assert main(["train", path, model]) == 0
     note = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("note"))
-    assert "proven but loose" in note
+    assert "can be loose" in note
     assert "--scale standard" in note
     assert main(["train", path, model, "-c", "1e-3", "--scale", "standard"]) == 0
     assert "note" not in capsys.readouterr().err

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-LOOSE = 0.01  # a bound wider than this share of F needs a word: the model is likely much better
+LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
@@ -186,8 +186,8 @@ def _say_result(result: Result, args: argparse.Namespace, took: float, console: 
         scale = "--scale standard or " if args.scale == "none" else ""
         console.say(
             "note",
-            "this bound is proven but loose: it grows with the square of the gradient, whatever "
-            f"the curvature; {scale}a smaller -e tightens it",
+            "this bound is proven but can be loose: it grows with the square of the gradient, "
+            f"whatever the curvature; {scale}a smaller -e tightens it",
         )
     if result.converged:
         console.say("converged", result.message)
