@@ -295,6 +295,24 @@ def test_evaluate_prints_a_table(files, capsys):
     assert "ndcg@10" in out
 
 
+def test_negative_labels_leave_the_usual_ndcg_out(tmp_path, capsys):
+    path, model = tmp_path / "signs.txt", str(tmp_path / "m.json")
+    path.write_text("1 1:3\n-1 1:1\n1 1:2\n-1 1:0\n")
+    assert main(["train", str(path), model, "--valid", str(path)]) == 0
+    err = capsys.readouterr().err
+    assert "1 query (no qid)" in err
+    assert "ndcg is left out: a label below 0 (-1 occurs)" in err
+    assert "map 1.0000   pairwise_accuracy 1.0000" in err
+    assert main(["evaluate", str(path), "--model", model, "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["metrics"]) == {
+        "map",
+        "mrr",
+        "pairwise_accuracy",
+    }
+    assert main(["evaluate", str(path), "--model", model, "-m", "ndcg@2"]) == 1
+    assert "negative label -1" in capsys.readouterr().err
+
+
 def test_convention_changes_the_numbers(files, capsys):
     values = {}
     for convention in ("linrank", "letor"):

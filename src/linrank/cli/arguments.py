@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
 
 __all__ = [
     "add_metrics",
     "add_reading",
     "add_reporting",
     "add_volume",
-    "check_metrics",
     "n_jobs",
     "positive_float",
     "positive_int",
@@ -97,16 +95,6 @@ def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> N
         help="whose rules for gains, ties and empty queries: linrank (default), letor, mslr, "
         "trec_eval, sklearn, lightgbm, xgboost",
     )
-
-
-def check_metrics(metrics: Sequence[str], convention: str) -> None:
-    """Raise ValueError for a misspelt metric or convention, before anything is read."""
-    from linrank.metrics import convention as named_convention
-    from linrank.metrics import parse
-
-    named_convention(convention)
-    for metric in metrics:
-        parse(metric)
 
 
 def _integer(text: str) -> int:

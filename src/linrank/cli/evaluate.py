@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from linrank.cli.arguments import add_metrics, add_reading, add_reporting, check_metrics
+from linrank.cli.arguments import add_metrics, add_reading, add_reporting
 from linrank.cli.console import Console
 from linrank.cli.main import OK
+from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_and_score, read_data, read_scores
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines, write_standard
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         check_apart(args.per_query, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
-    check_metrics(args.metrics or DEFAULT_METRICS, args.convention)
+    check_metrics(args.metrics, args.convention)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data, scores = _read(args, console)
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         data.labels,
         scores,
         qid=data.qid,
-        metrics=args.metrics or DEFAULT_METRICS,
+        metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
         docid=_docids(data),
         n_jobs=args.jobs,

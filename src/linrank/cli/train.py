@@ -10,12 +10,12 @@ from linrank.cli.arguments import (
     add_metrics,
     add_reading,
     add_reporting,
-    check_metrics,
     positive_float,
     positive_int,
 )
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_and_score, read_data
 from linrank.cli.streams import (
@@ -122,7 +122,8 @@ def _describe(data: Dataset) -> str:
     queries = data.queries
     return (
         f"{data.source}: {count(data.n_rows, 'row')}, "
-        f"{count(queries.n_queries, 'query', 'queries')}, {count(queries.n_pairs, 'pair')}; "
+        f"{count(queries.n_queries, 'query', 'queries')}{' (no qid)' if data.qid is None else ''}, "
+        f"{count(queries.n_pairs, 'pair')}; "
         f"{data.rows.describe()}, {bytes_text(data.rows.nbytes)}"
     )
 
@@ -203,7 +204,7 @@ def _check_validation(args: argparse.Namespace) -> None:
     """Fail on a misspelt file or metric now rather than after training."""
     if args.valid != STANDARD:
         check_readable(args.valid)
-    check_metrics(args.metrics or METRICS, args.convention)
+    check_metrics(args.metrics, args.convention)
 
 
 def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
@@ -214,7 +215,7 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
         data.labels,
         scores,
         qid=data.qid,
-        metrics=args.metrics or METRICS,
+        metrics=metrics_for(data, args.metrics, METRICS, args.convention, console),
         convention=args.convention,
         n_jobs=args.jobs,
     )
