@@ -206,6 +206,12 @@ def test_weights_are_repetitions():
     assert_allclose(a.value, b.value, rtol=1e-9)
 
 
+def test_every_pair_costs_one_at_zero():
+    data = small(15)
+    result = train(data, C=0.25, callback=lambda state: True)
+    assert result.value == 0.25 * data.queries.n_pairs
+
+
 def test_duplicating_every_row_is_four_times_C():
     data = small(15)
     twice = Dataset.of(np.vstack([data.X] * 2), np.tile(data.y, 2), qid=np.tile(data.qid, 2))

@@ -172,7 +172,8 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
     needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
     factor, ``n³/6``, is out of proportion, the diagonal. Where a twentieth of the rows still
-    determines the features, the optimum on them is a first guess that saves outer iterations.
+    determines the features, the optimum on them is a first guess that saves outer iterations, and
+    their Hessian comes before all others but the diagonal.
     """
     n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
@@ -191,7 +192,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
 
 
 def _hessian_price(rows: Rows) -> int:
-    """What the explicit Hessian costs, in Hessian products; from measurements in benchmarks/."""
+    """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
     product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries

@@ -46,7 +46,7 @@ def _by_cholesky(matrix: Array) -> Solve:
 
 
 class Diagonal:
-    """``M = diag(∇²F)`` at every iterate: one pass over the non-zeros."""
+    """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros."""
 
     limit = 500
 
