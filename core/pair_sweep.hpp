@@ -2,7 +2,7 @@
 //
 //   L(z) = Σ_q c_q Σ_{(i,j): level_i > level_j} u_i u_j max(0, 1 - z_i + z_j)²
 //
-// in O(n log n) per point and O(n log_16 k) per product, never by listing pairs.
+// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -16,7 +16,7 @@ from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.ranksvm import train
 from linrank.solvers.newton import newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled
+from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled, _by_cholesky
 from linrank.solvers.result import duality_gap
 
 
@@ -129,6 +129,12 @@ REGIMES = {
 }
 
 
+def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
+    collinear = 1e12 * np.array([[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]])  # negative by rounding
+    matrix = np.block([[collinear, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
+    assert_allclose(_by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
+
+
 @pytest.mark.parametrize("regime", REGIMES)
 def test_every_regime_agrees_with_tron(regime):
     data = make_ranking(random_state=9, **REGIMES[regime])
@@ -198,6 +204,12 @@ def test_weights_are_repetitions():
     a = train(replace(data, weight=counts.astype(float)), tol=1e-10)
     b = train(Dataset.of(data.X[repeated], data.y[repeated], qid=data.qid[repeated]), tol=1e-10)
     assert_allclose(a.value, b.value, rtol=1e-9)
+
+
+def test_every_pair_costs_one_at_zero():
+    data = small(15)
+    result = train(data, C=0.25, callback=lambda state: True)
+    assert result.value == 0.25 * data.queries.n_pairs
 
 
 def test_duplicating_every_row_is_four_times_C():
@@ -321,7 +333,7 @@ def test_no_weight_on_any_pair():
         ({"C": float("inf")}, "C must be"),
         ({"solver": "lbfgs"}, "solver must be 'newton' or 'tron', got 'lbfgs'"),
         ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
-        ({"max_iter": 0}, "max_iter must be >= 1, got 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -171,7 +172,8 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
     needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
     factor, ``n³/6``, is out of proportion, the diagonal. Where a twentieth of the rows still
-    determines the features, the optimum on them is a first guess that saves outer iterations.
+    determines the features, the optimum on them is a first guess that saves outer iterations, and
+    their Hessian comes before all others but the diagonal.
     """
     n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
@@ -190,7 +192,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
 
 
 def _hessian_price(rows: Rows) -> int:
-    """What the explicit Hessian costs, in Hessian products; from measurements in benchmarks/."""
+    """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
     product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries
@@ -228,18 +230,22 @@ def _query_weight(
 def _check(
     C: float, solver: str, tol: float | None, max_iter: int, query_normalization: str | None
 ) -> None:
-    if not (np.isfinite(C) and C > 0):
+    if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if solver not in ("newton", "tron"):
         raise ValueError(f"solver must be 'newton' or 'tron', got {solver!r}")
-    if tol is not None and not (np.isfinite(tol) and tol > 0):
+    if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be >= 1, got {max_iter!r}")
+    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+        raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
     if query_normalization not in (None, "pairs"):
         raise ValueError(
             f"query_normalization must be None or 'pairs', got {query_normalization!r}"
         )
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and 0.0 < float(value) < float("inf")
 
 
 def _no_pairs_message(queries: Queries) -> str:

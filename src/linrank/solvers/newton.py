@@ -216,7 +216,7 @@ def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, fl
         slope = trial.slope(d, image)
         if abs(slope) <= 0.3 * abs(slope0):
             break
-        # Illinois: an end that stays twice counts half, or the secant would creep to the root.
+        # Illinois: an end that stays counts half, or the secant would creep to the root.
         if slope < 0.0:
             low, low_slope, high_slope = t, slope, 0.5 * high_slope
         else:
