@@ -48,9 +48,11 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 /// A NumPy array that owns `data`.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> &&data) {
-    auto *owned = new std::vector<T>(std::move(data));
-    nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return {owned->data(), {owned->size()}, owner};
+    auto owned = std::make_unique<std::vector<T>>(std::move(data));
+    nb::capsule owner(owned.get(),
+                      [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    std::vector<T> &kept = *owned.release();  // the capsule deletes it
+    return {kept.data(), {kept.size()}, owner};
 }
 
 template <class T>

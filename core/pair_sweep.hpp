@@ -41,7 +41,7 @@ std::vector<std::int32_t> level_order(const PairProblem &problem);
 /// From this length on a query is cut into pieces that threads share.
 inline constexpr std::int64_t long_query = 1 << 17;
 
-/// Consecutive queries [first, last), all shorter than long_query, or a single long one.
+/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
 struct Chunk {
     std::int64_t first, last;
     bool is_long;
