@@ -31,8 +31,8 @@ def _by_cholesky(matrix: Array) -> Solve:
     """
     if not np.isfinite(matrix).all():
         raise ValueError(
-            "the Hessian overflows: squares of the features, summed over the pairs, leave the range "
-            "of their type; divide the features by a common factor, or pass float64"
+            "the Hessian overflows: squares of the features, summed over the pairs, leave the "
+            "range of their type; divide the features by a common factor, or pass float64"
         )
     n = len(matrix)
     diagonal = np.diagonal(matrix).copy()
