@@ -26,6 +26,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 import linrank
 from linrank.metrics import evaluate
+from report import seconds
 
 MEASURES: dict[str, Callable[[Any, Any], float]] = {
     "ndcg(gain=exponential)@10": lambda y, s: ndcg_score([2**y - 1], [s], k=10),
@@ -41,15 +42,6 @@ def problem(n_rows: int, n_queries: int) -> tuple[Any, Any, Any]:
     qid = np.repeat(np.arange(n_queries), 2 + spare)
     y = rng.choice(5, n_rows, p=[0.5, 0.3, 0.13, 0.05, 0.02]).astype(float)
     return y, (y + 3 * rng.normal(size=n_rows)).round(2), qid
-
-
-def seconds(call: Callable[[], object], repeat: int) -> list[float]:
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 def loop(y: Any, s: Any, bounds: Any, chosen: Any) -> dict[str, list[float]]:

@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 
 import linrank
 from linrank.data.svmlight import load
+from report import seconds
 
 N_FEATURES = 46
 RIVAL_MB = 12  # scikit-learn reads about 10 MB/s
@@ -70,15 +70,6 @@ def write_text(path: Path, megabytes: float) -> None:
             ]
             n_bytes += file.write("".join(lines).encode())
             n_blocks += 1
-
-
-def seconds(call: Any, repeat: int) -> list[float]:
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return times
 
 
 def compare(folder: Path, megabytes: float, repeat: int) -> dict[str, Any]:

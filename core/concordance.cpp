@@ -42,7 +42,7 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
     Concordance result;
     for (std::int64_t begin = 0, end = 0; begin < n; begin = end) {
         double group = 0.0;
-        for (; end < n && scores[by_score[end]] == scores[by_score[begin]]; ++end) {
+        do {
             const std::int64_t i = by_score[end];
             const std::int32_t r = levels[i];
             result.right += weight[i] * down.below(top - r);
@@ -50,7 +50,7 @@ Concordance concordance_of_query(std::span<const std::int32_t> levels,
             result.tied += weight[i] * std::max(0.0, group - at_level[r]);
             group += weight[i];
             at_level[r] += weight[i];
-        }
+        } while (++end < n && scores[by_score[end]] == scores[by_score[begin]]);
         for (std::int64_t t = begin; t < end; ++t) {
             const std::int64_t i = by_score[t];
             up.add(levels[i], weight[i]);

@@ -12,7 +12,7 @@ struct Concordance {
     double tied = 0.0;
 };
 
-/// The pairs (i above j) of every query, in O(n log n); all arrays are by position.
+/// The pairs (i above j) of every query, in O(n log n); all arrays are by position, no score is NaN.
 Concordance weighted_concordance(std::span<const std::int64_t> offsets,
                                  std::span<const std::int32_t> levels,
                                  std::span<const double> scores, std::span<const double> weight);

@@ -33,14 +33,14 @@ public:
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
         const RowRange<Storage> rows(storage_, order, begin, n);
         const Windows w = point.windows(q);
-        const std::int32_t k = w.n_levels;
+        const std::int64_t k = w.n_levels;
         pack(rows, n);
         sum_levels(rows, w, problem, begin);
         above_.assign(std::size_t((k + 1) * padded_), Real(0));
         passed_.assign(std::size_t((k + 1) * padded_), Real(0));
         std::int64_t n_above = 0, n_passed = 0;
         for (std::int64_t t = 0; t < n; ++t) {
-            const std::int32_t i = w.order[t], level = w.level[t];
+            const std::int64_t i = w.order[t], level = w.level[t];
             for (; n_above < w.upto[t]; ++n_above)
                 if (w.level[n_above] > 0)  // nothing lies below level 0
                     insert(above_, rows, w.order[n_above], problem.u(begin + w.order[n_above]),
@@ -68,9 +68,9 @@ public:
 
     void flush() {
         if constexpr (std::is_same_v<Real, float>)
-            kernels().add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
+            kernel_.add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
         else
-            kernels().add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
+            kernel_.add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
         filled_ = 0;
     }
 
@@ -79,8 +79,8 @@ private:
     static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
 
     void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernels().axpy_f32(padded_, a, x, y);
-        else kernels().axpy_f64(padded_, a, x, y);
+        if constexpr (std::is_same_v<Real, float>) kernel_.axpy_f32(padded_, a, x, y);
+        else kernel_.axpy_f64(padded_, a, x, y);
     }
     /// The mean row of a query, and its centred rows if they fit the second-level cache.
     void pack(const RowRange<Storage> &rows, std::int64_t n) {
@@ -101,17 +101,16 @@ private:
     /// below_[r] = Σ u x over the rows of levels < r.
     void sum_levels(const RowRange<Storage> &rows, const Windows &w, const PairProblem &problem,
                     std::int64_t begin) {
-        const std::int32_t k = w.n_levels;
+        const std::int64_t k = w.n_levels;
         below_.assign(std::size_t((k + 1) * padded_), Real(0));
         for (std::int64_t t = 0; t < w.n; ++t)
             if (w.level[t] < k - 1) {
                 const Real *x = centred(rows, w.order[t]);
                 axpy(Real(problem.u(begin + w.order[t])), x,
-                                   below_.data() + (w.level[t] + 1) * padded_);
+                     below_.data() + (w.level[t] + 1) * padded_);
             }
-        for (std::int32_t r = 1; r < k; ++r)
-            axpy(Real(1), below_.data() + (r - 1) * padded_,
-                               below_.data() + r * padded_);
+        for (std::int64_t r = 1; r < k; ++r)
+            axpy(Real(1), below_.data() + (r - 1) * padded_, below_.data() + r * padded_);
     }
     void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) {
         rows.unpack(i, out);
@@ -120,16 +119,17 @@ private:
     }
     // Fenwick trees of vectors: node m holds the last (m & -m) of the first m slots.
     void insert(std::vector<Real> &tree, const RowRange<Storage> &rows, std::int64_t i, double u,
-                std::int32_t slot, std::int32_t n_slots) {
+                std::int64_t slot, std::int64_t n_slots) {
         const Real *x = centred(rows, i);
-        for (std::int32_t m = slot + 1; m <= n_slots; m += m & -m)
+        for (std::int64_t m = slot + 1; m <= n_slots; m += m & -m)
             axpy(Real(u), x, tree.data() + m * padded_);
     }
-    void add_prefix(const std::vector<Real> &tree, std::int32_t slot, Real factor, Real *b) {
-        for (std::int32_t m = slot; m > 0; m -= m & -m)
+    void add_prefix(const std::vector<Real> &tree, std::int64_t slot, Real factor, Real *b) {
+        for (std::int64_t m = slot; m > 0; m -= m & -m)
             axpy(factor, tree.data() + m * padded_, b);
     }
 
+    const Kernels &kernel_ = kernels();
     Storage storage_;
     std::int64_t n_, padded_;
     std::vector<Real> x_, a_, b_, packed_, above_, passed_, below_;

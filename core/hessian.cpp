@@ -13,6 +13,8 @@ namespace {
 template <class T>
 class Accumulator {
 public:
+    static constexpr std::int64_t most_rows = 256;  // to be added between open and close
+
     explicit Accumulator(std::size_t n) : total_(n, 0.0) {
         if constexpr (!std::is_same_v<T, double>) fast_.assign(n, T(0));
     }
@@ -22,7 +24,7 @@ public:
     }
     void close(std::int64_t n_rows) {
         if constexpr (!std::is_same_v<T, double>)
-            if ((pending_ += n_rows) >= 256) pour();
+            if ((pending_ += n_rows) >= most_rows) pour();
     }
     std::vector<double> take() {
         if constexpr (!std::is_same_v<T, double>) pour();
@@ -47,7 +49,8 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
                                   const Chunk &chunk, std::span<const double> v,
                                   std::span<double> image) {
     const PairProblem &problem = point.problem();
-    Accumulator<typename FastSum<Storage>::type> total(std::size_t(storage.n_columns));
+    using Total = Accumulator<typename FastSum<Storage>::type>;
+    Total total(std::size_t(storage.n_columns));
     SweepScratch scratch;
     std::vector<double> u;
     for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
@@ -58,8 +61,12 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
         u.resize(std::size_t(n));
         rows.dot(v.data(), z);
         point.multiply(q, z, u.data(), scratch);
-        rows.add_fast(u.data(), total.open());
-        total.close(n);
+        for (std::int64_t first = 0, last; first < n; first = last) {
+            last = std::min(first + Total::most_rows, n);
+            RowRange<Storage>(storage, order, begin + first, last - first)
+                .add_cached(u.data() + first, total.open());
+            total.close(last - first);
+        }
     }
     return total.take();
 }
@@ -168,6 +175,7 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
             if (degree == 0.0) continue;
             total_degree += degree;
             for_each_entry(rows, t, [&](std::int64_t c, double x) {
+                if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
                 if (first_moment[std::size_t(c)] == 0.0) touched.push_back(c);
                 first_moment[std::size_t(c)] += degree * x;
                 out[std::size_t(c)] += 2.0 * degree * x * x;

@@ -11,8 +11,6 @@ namespace {
 
 /// A table of 8 doubles a row leaves the second-level cache beyond this length.
 constexpr std::int32_t longest_table = 4096;
-/// A tree over the rows leaves it beyond this one; then a tree over the levels, often far fewer, wins.
-constexpr std::int64_t longest_ranked = 32768;
 
 /// Fills a tree from the sum of each level; sums_beyond = true for RadixTree lookups "above".
 void build_tree(const RadixTree &layout, const double *level_totals, std::int64_t n_levels,
@@ -71,7 +69,7 @@ void level_sums(const Windows &q, int n_vectors, const double *v, double *above,
 void level_sums_parallel(const Windows &q, const double *v, double *above, double *below,
                          int n_threads) {
     const std::int64_t n = q.n, k = q.n_levels;
-    // The totals take pieces × levels numbers: at most two per row, whatever the labels.
+    // Each of the two totals takes pieces × levels numbers: at most two per row, whatever the labels.
     const std::int64_t n_pieces = std::clamp<std::int64_t>(2 * n / k, 1, 16);
     const RadixTree layout(k);
     const auto cut = [&](std::int64_t p) { return n * p / n_pieces; };

@@ -29,7 +29,7 @@ struct Measure {
 /// discount[i] of rank i + 1, for i < n.
 std::vector<double> discounts(Discount kind, std::int64_t n);
 
-/// 2^(y - y_max) - 2^(-y_max): the gain 2^y - 1 scaled so that no label overflows.
+/// 2^(y - y_max) - 2^(-y_max), 0 <= y <= y_max: the gain 2^y - 1 scaled so that no label overflows.
 double scaled_gain(double y, double y_max);
 
 /// Value of the measure; NaN where the query does not take part in the mean.

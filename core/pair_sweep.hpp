@@ -2,14 +2,16 @@
 //
 //   L(z) = Σ_q c_q Σ_{(i,j): level_i > level_j} u_i u_j max(0, 1 - z_i + z_j)²
 //
-// in O(n log n) per point and O(n log_16 k) per product, never by listing pairs.
+// in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "pages.hpp"
 #include "simd.hpp"
+#include "sort_scores.hpp"
 
 namespace linrank {
 
@@ -53,6 +55,7 @@ std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
 /// Scratch of one thread for the queries of a chunk.
 struct SweepScratch {
     std::vector<double> tree, above, below, v, s;
+    SortScratch sort;
 };
 
 /// The loss at one vector of scores.
@@ -65,7 +68,7 @@ public:
     double value = 0;         // L
     double sum_of_slacks = 0; // Σ c u u max(0, 1 - z_i + z_j)
     double n_violations = 0;  // Σ c u u over violated pairs
-    std::vector<double> gradient;
+    PageArray<double> gradient;
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
     void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
@@ -84,14 +87,17 @@ public:
 private:
     struct Sums { double value = 0, slacks = 0, violations = 0; };
     void find_windows(std::int64_t q, const double *s);
-    void sort(std::int64_t q, const double *s, const PairPoint *near, int n_threads);
+    void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
+              int n_threads);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch, int n_threads);
     Sums finish(std::int64_t q, const SweepScratch &scratch);
 
     PairProblem problem_;
-    std::vector<std::int32_t> order_, level_, upto_, from_, place_;
-    std::vector<double> degree_;
+    // Not initialised where a query has no pairs: nothing asks for it there. A point lives for one
+    // iteration, so most of the cost of memory is its first touch: large pages, where it is much.
+    PageArray<std::int32_t> order_, level_, upto_, from_, place_;
+    PageArray<double> degree_;
 };
 
 }  // namespace linrank

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace linrank {
 /// Calls body(task) for every task in [0, n_tasks), on at most n_threads threads.
 ///
 /// Threads live for the call only: there is no pool, hence nothing that a fork, another runtime or
-/// an interpreter shutdown can break. Starting one costs about 20 µs, so callers pass n_threads = 1
-/// for work below about a millisecond. Which thread runs a task is not determined; results are,
+/// an interpreter shutdown can break. Starting one costs about 40 µs, so callers pass n_threads = 1
+/// for work below about half a millisecond. Which thread runs a task is not determined; results are,
 /// because a task writes only to memory of its own and callers reduce in task order.
 template <class Body>
 void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
@@ -41,7 +42,11 @@ void parallel_for(std::int64_t n_tasks, int n_threads, const Body &body) {
     {
         std::vector<std::jthread> helpers;  // joined on leaving this scope
         helpers.reserve(static_cast<std::size_t>(n_helpers));
-        for (std::int64_t h = 0; h < n_helpers; ++h) helpers.emplace_back(work);
+        try {
+            for (std::int64_t h = 0; h < n_helpers; ++h) helpers.emplace_back(work);
+        } catch (const std::system_error &) {
+            // The system gives no more threads: those that there are do all of the work.
+        }
         work();
     }
     if (failure) std::rethrow_exception(failure);

@@ -27,7 +27,7 @@ std::int64_t n_accumulators(const Rows &rows);
 void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
 
 /// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
-/// unpack, and add_fast, for Hessian products, whose sums are in the precision of the data.
+/// unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>
 struct RowRange;
 

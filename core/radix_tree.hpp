@@ -11,7 +11,7 @@ struct RadixTree {
     std::int64_t start[8] = {};
     std::int64_t size = 0;  // doubles in the array
 
-    constexpr explicit RadixTree(std::int64_t n_levels) {
+    [[gnu::always_inline]] constexpr explicit RadixTree(std::int64_t n_levels) {
         std::int64_t slots = n_levels;
         do {
             start[depth++] = size;

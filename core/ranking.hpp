@@ -47,7 +47,8 @@ struct RankKey {
     std::int32_t place;   // place in the query; ties of ties
 };
 
-/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position.
+/// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No score
+/// is NaN.
 struct RankInput {
     QueryView queries;
     std::span<const double> labels;

@@ -24,10 +24,10 @@ struct RowRange<DenseRows<Value>> {
         if constexpr (std::is_same_v<Value, float>) kernels().add_f32(block, a, total);
         else kernels().add_f64(block, a, total);
     }
-    // In the precision of the data.
-    void add_fast(const double *a, Value *total) const {
-        if constexpr (std::is_same_v<Value, float>) kernels().add_f32_fast(block, a, total);
-        else kernels().add_f64(block, a, total);
+    // For rows in cache, summed in the precision of the data.
+    void add_cached(const double *a, Value *total) const {
+        if constexpr (std::is_same_v<Value, float>) kernels().add_cached_f32(block, a, total);
+        else kernels().add_cached_f64(block, a, total);
     }
     /// out = row t, in full.
     template <class T>
@@ -66,7 +66,7 @@ struct RowRange<CsrRows<Value, Index>> {
         }
     }
     // Sparse rows gain nothing from narrow sums.
-    void add_fast(const double *a, double *total) const { add(a, total); }
+    void add_cached(const double *a, double *total) const { add(a, total); }
     template <class T>
     void unpack(std::int64_t t, T *out) const {
         const std::int64_t i = row(t);

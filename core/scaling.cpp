@@ -192,7 +192,7 @@ template <class Value>
 void divide_by_query_range(const Rows &rows, std::span<const std::int64_t> offsets,
                            std::span<const std::int64_t> order, Value *out, int n_threads) {
     const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
-    const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::int64_t{n_threads});
+    const std::int64_t n_tasks = std::min<std::int64_t>(n_queries, 4 * std::max(1, n_threads));
     const auto divide = [&](const auto &view) {
         using View = std::decay_t<decltype(view)>;
         if constexpr (std::is_same_v<typename View::value_type, Value>) {

@@ -2,7 +2,8 @@
 //
 // core/simd/*.cpp is compiled once per instruction set into a namespace of its own, so one binary
 // serves every machine. Those files hold raw loops only: a standard-library template compiled there
-// with wide instructions could be picked by the linker for code that runs before the choice.
+// with wide instructions could be picked by the linker for code that runs before the choice. What they
+// share with the rest is always inlined, for the same reason.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +18,7 @@ struct DenseBlock {
     const std::int64_t *index;
     std::int64_t first;
     std::int64_t n_rows;
-    const Value *row(std::int64_t t) const {
+    [[gnu::always_inline]] const Value *row(std::int64_t t) const {
         return values + (index ? index[t] : first + t) * stride;
     }
 };
@@ -45,10 +46,11 @@ struct Kernels {
     void (*dot_f32)(const DenseBlock<float> &, const double *w, double *out);
     void (*dot_f64)(const DenseBlock<double> &, const double *w, double *out);
 
-    // total += Σ_t a[t]·x_t; the sums are formed in the type of total.
+    // total += Σ_t a[t]·x_t, summed in the type of total; the second pair for rows just used.
     void (*add_f32)(const DenseBlock<float> &, const double *a, double *total);
-    void (*add_f32_fast)(const DenseBlock<float> &, const double *a, float *total);
     void (*add_f64)(const DenseBlock<double> &, const double *a, double *total);
+    void (*add_cached_f32)(const DenseBlock<float> &, const double *a, float *total);
+    void (*add_cached_f64)(const DenseBlock<double> &, const double *a, double *total);
 
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
     // rows of lower level in its second one; v, above and below by row. The second vector of the
@@ -86,5 +88,8 @@ const Kernels &kernels();
 
 /// Largest number of levels that prefix_table takes.
 inline constexpr int prefix_table_levels = 8;
+/// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the second-level
+/// cache, and a tree over the levels, often far fewer, wins.
+inline constexpr std::int64_t longest_ranked = 32768;
 
 }  // namespace linrank

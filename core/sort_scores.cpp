@@ -10,11 +10,13 @@
 namespace linrank {
 namespace {
 
-/// An unsigned number that grows with x.
-std::uint32_t ordered_bits(float x) {
+/// An unsigned number that grows with x; NaN has its place too, behind the infinity of its sign.
+template <class Bits, class Real>
+Bits ordered_bits(Real x) {
+    constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
     // -0 and 0 are equal scores and must get equal keys.
-    const auto bits = std::bit_cast<std::uint32_t>(x == 0.0f ? 0.0f : x);
-    return bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
+    const Bits bits = std::bit_cast<Bits>(x == Real(0) ? Real(0) : x);
+    return bits ^ ((bits & sign) ? ~Bits(0) : sign);
 }
 
 /// By the upper 32 bits, least significant digit first.
@@ -69,8 +71,8 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
     scratch.keys.resize(static_cast<std::size_t>(n));
     std::uint64_t *keys = scratch.keys.data();
     for (std::int64_t t = 0; t < n; ++t)
-        keys[t] = std::uint64_t(ordered_bits(float(scores[t]))) << 32 | std::uint32_t(t);
-    if (n < 256) {
+        keys[t] = std::uint64_t(ordered_bits<std::uint32_t>(float(scores[t]))) << 32 | std::uint32_t(t);
+    if (n < 96) {
         std::sort(keys, keys + n);
     } else {
         scratch.spare.resize(static_cast<std::size_t>(n));
@@ -79,7 +81,12 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
     }
     for (std::int64_t t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
     // Scores that round to the same float may still be swapped: almost sorted, unless contrived.
-    if (!insertion_sort(before, n, order, 8 * n + 64)) std::sort(order, order + n, before);
+    if (insertion_sort(before, n, order, 8 * n + 64)) return;
+    // By bits: std::sort leaves its range when a NaN contradicts the order.
+    std::sort(order, order + n, [&](std::int32_t i, std::int32_t j) {
+        const auto a = ordered_bits<std::uint64_t>(scores[i]), b = ordered_bits<std::uint64_t>(scores[j]);
+        return a < b || (a == b && i < j);
+    });
 }
 
 void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads) {

@@ -10,7 +10,8 @@ struct SortScratch {
 };
 
 /// order[t] = index of the t-th smallest score; equal scores keep their order of index. `guess`, an
-/// order that may be nearly right, saves time where it is, and may be null.
+/// order that may be nearly right, saves time where it is, and may be null. With a NaN among the scores
+/// the order is some permutation. At most 2³¹ - 1 scores.
 void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess,
                  std::int32_t *order, SortScratch &scratch);
 

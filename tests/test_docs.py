@@ -130,3 +130,15 @@ def test_every_public_name_is_documented(name):
     assert (getattr(linrank, name).__doc__ or "").strip()
     page = (ROOT / "docs" / "reference" / "index.md").read_text()
     assert f"\n   {name}\n" in page
+
+
+def test_the_layout_is_that_of_the_folders():
+    """CONTRIBUTING.md lists every source, ``rows`` for rows.hpp and rows.cpp, and no other."""
+    layout = (ROOT / "CONTRIBUTING.md").read_text().split("```text\n")[1].split("```")[0]
+    listed = set(re.findall(r"\w[\w.]*", layout))
+    core = [*(ROOT / "core").rglob("*.[ch]pp"), *(ROOT / "bindings").iterdir()]
+    package = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.pyi")]
+    assert [path for path in core if not {path.name, path.stem} & listed] == []
+    assert [path for path in package if path.name not in listed] == []
+    names = {path.name for path in core + package}
+    assert {name for name in listed if re.search(r"\.(py|pyi|hpp|cpp)$", name)} - names == set()

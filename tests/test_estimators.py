@@ -228,6 +228,11 @@ def test_weighted_accuracy_equals_definition(case, draw):
     assert_allclose(value, right / weight if weight else np.nan)
 
 
+def test_a_nan_score_is_refused_not_looped_over():
+    with pytest.raises(ValueError, match="nan at row 1"):
+        weighted_pairwise_accuracy([2, 1, 0], [3.0, np.nan, 2.0], np.ones(3))
+
+
 def test_weighted_score_equals_repetition(data):
     ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
     u = np.random.default_rng(0).integers(0, 3, data.n_rows)

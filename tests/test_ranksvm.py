@@ -173,7 +173,7 @@ def test_one_query_longer_than_a_thread_takes_alone():
     ],
 )
 def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):
-    monkeypatch.setattr(ranksvm, "_n_threads", lambda rows, n_jobs: n_jobs)
+    monkeypatch.setattr(ranksvm, "_useful_threads", lambda n_bytes, n_threads: n_threads)
     results = [train(data, n_jobs=n) for n in (1, 2, 5)]
     for other in results[1:]:
         assert (other.w == results[0].w).all()
@@ -204,6 +204,12 @@ def test_weights_are_repetitions():
     a = train(replace(data, weight=counts.astype(float)), tol=1e-10)
     b = train(Dataset.of(data.X[repeated], data.y[repeated], qid=data.qid[repeated]), tol=1e-10)
     assert_allclose(a.value, b.value, rtol=1e-9)
+
+
+def test_every_pair_costs_one_at_zero():
+    data = small(15)
+    result = train(data, C=0.25, callback=lambda state: True)
+    assert result.value == 0.25 * data.queries.n_pairs
 
 
 def test_duplicating_every_row_is_four_times_C():
@@ -344,6 +350,22 @@ def test_huge_and_tiny_C_and_features_do_not_break_the_solver():
         assert result.stopped in ("tolerance", "precision")
     wild = Dataset.of(data.X * np.array([1e8, 1e-8, 1, 1, 1]), data.y, qid=data.qid)
     assert train(wild).converged
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize(("dtype", "size"), [("float64", 1e150), ("float64", 1e300)])
+def test_features_whose_gradient_overflows_are_refused(solver, dtype, size):
+    data = small(29)
+    wild = Dataset.of((data.X * size).astype(dtype), data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="features are too large"):
+        train(wild, solver=solver)
+
+
+def test_features_whose_hessian_overflows_are_refused():
+    data = small(31)
+    wild = Dataset.of((data.X * 1e25).astype("float32"), data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="the Hessian overflows"):
+        train(wild, solver="newton")
 
 
 def test_the_instruction_set_is_known():

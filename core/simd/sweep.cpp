@@ -175,14 +175,15 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
     }
 }
 
+static_assert(RadixTree(longest_ranked + 1).depth <= 4);
+
 template <int n_vectors>
 void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
     switch (RadixTree(std::int64_t(q.n) + 1).depth) {
         case 1: return sums_by_rank<n_vectors, 1>(q, v, above, below, scratch);
         case 2: return sums_by_rank<n_vectors, 2>(q, v, above, below, scratch);
         case 3: return sums_by_rank<n_vectors, 3>(q, v, above, below, scratch);
-        case 4: return sums_by_rank<n_vectors, 4>(q, v, above, below, scratch);
-        default: return sums_by_rank<n_vectors, 5>(q, v, above, below, scratch);  // up to 2^20 rows
+        default: return sums_by_rank<n_vectors, 4>(q, v, above, below, scratch);
     }
 }
 

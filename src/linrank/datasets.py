@@ -41,7 +41,7 @@ def make_ranking(
     The problem is as collinear as LETOR and MSLR-WEB, which is what makes real problems slow for
     plain conjugate gradients: with ten features or more and the default ``correlation``, the
     condition number of the within-query covariance is above 10⁴, and that of the correlation
-    matrix (what scaling leaves) 10⁵ to 5·10⁶ (MQ2008: 2·10⁶, a sample of MSLR-WEB: 4·10⁶).
+    matrix (what scaling leaves) 5·10⁴ to 5·10⁶ (MQ2008: 2·10⁶, a sample of MSLR-WEB: 4·10⁶).
 
     Parameters
     ----------

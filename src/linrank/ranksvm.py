@@ -63,8 +63,13 @@ class _Problem:
         if self.query_weight is not None:
             first = np.searchsorted(self.queries.offsets, positions, side="right") - 1
             query_weight = self.query_weight[first[queries.offsets[:-1]]]
+        n_bytes = self.rows.nbytes * queries.n_rows / self.queries.n_rows
         part = replace(
-            self, queries=queries, row_weight=row_weight, query_weight=query_weight, n_threads=1
+            self,
+            queries=queries,
+            row_weight=row_weight,
+            query_weight=query_weight,
+            n_threads=_useful_threads(n_bytes, self.n_threads),
         )
         weight = part.total_weight()
         return replace(part, C=self.C * self.total_weight() / weight) if weight > 0 else part
@@ -129,7 +134,7 @@ def train(
         _query_weight(queries, row_weight, query_weight, query_normalization),
         float(C),
         scale,
-        _n_threads(data.rows, n_jobs),
+        _useful_threads(data.rows.nbytes, resolve(n_jobs)),
     )
     if problem.total_weight() <= 0:
         raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
@@ -156,10 +161,9 @@ def train(
     )
 
 
-def _n_threads(rows: Rows, n_jobs: int | None) -> int:
-    """One thread where a product takes less than a millisecond: starting others costs more."""
-    n_threads = resolve(n_jobs)
-    return n_threads if rows.nbytes >= 8_000_000 else 1
+def _useful_threads(n_bytes: float, n_threads: int) -> int:
+    """One thread where a product takes less than half a millisecond: starting others costs more."""
+    return n_threads if n_bytes >= 4_000_000 else 1
 
 
 def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
@@ -168,24 +172,27 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
     needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
     factor, ``n³/6``, is out of proportion, the diagonal. Where a twentieth of the rows still
-    determines the features, the optimum on them is a first guess that saves outer iterations.
+    determines the features, the optimum on them is a first guess that saves outer iterations, and
+    their Hessian comes before all others but the diagonal.
     """
     n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     if n > 4000 or (n > 300 and n_rows < 2 * n):
         return start, Diagonal()
     price = _hessian_price(problem.rows)
-    n_sample = n_rows // 20
-    if w0 is None and n_sample >= 30 * n:
+    patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
+    if n_sample >= 30 * n:
         sample = problem.sample(n_sample).objective()
-        start = newton(sample, start, preconditioner=Explicit(price // 2 + 2), tol=1e-2).w
+        if w0 is None:
+            start = newton(sample, start, preconditioner=Explicit(patience), tol=1e-2).w
+        guess = Sampled(lambda _: sample, n_sample, start)
     if price <= 30 or n_rows < 100 * n:
-        return start, Explicit(patience=price // 2 + 2)
-    return start, Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
+        return start, Explicit(patience, guess)
+    return start, guess or Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
 
 
 def _hessian_price(rows: Rows) -> int:
-    """What the explicit Hessian costs, in Hessian products; from measurements in benchmarks/."""
+    """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
     product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries

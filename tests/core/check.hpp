@@ -19,6 +19,13 @@ namespace linrank_test {
 
 using Rng = std::mt19937_64;
 
+/// The same in words, for conditions that say little in a message.
+inline void check(bool holds, const char *what) {
+    if (holds) return;
+    std::fprintf(stderr, "FAILED: %s\n", what);
+    std::exit(1);
+}
+
 inline bool close(double a, double b, double tolerance) {
     return std::abs(a - b) <= tolerance * (1.0 + std::abs(a) + std::abs(b));
 }

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "level_sums.hpp"
 #include "problem.hpp"
 #include "radix_tree.hpp"
 
@@ -71,9 +70,20 @@ void check_block(Rng &rng, double tolerance,
 }
 
 void dense_kernels(const Kernels &k, Rng &rng) {
-    check_block<float>(rng, 2e-5, k.dot_f32, k.add_f32_fast);
+    check_block<float>(rng, 2e-5, k.dot_f32, k.add_cached_f32);
     check_block<double>(rng, 1e-12, k.dot_f32, k.add_f32);
     check_block<double>(rng, 1e-12, k.dot_f64, k.add_f64);
+    check_block<double>(rng, 1e-12, k.dot_f64, k.add_cached_f64);
+}
+
+template <class T>
+void check_axpy(void (*axpy)(std::int64_t, T, const T *, T *), const std::vector<double> &x,
+                const std::vector<double> &y, double tolerance) {
+    const std::vector<T> from(x.begin(), x.end());
+    std::vector<T> to(y.begin(), y.end());
+    axpy(std::int64_t(x.size()), T(0.5), from.data(), to.data());
+    for (std::size_t c = 0; c < x.size(); ++c)
+        CHECK(close(double(to[c]), 0.5 * x[c] + y[c], tolerance));
 }
 
 void vector_kernels(const Kernels &k, Rng &rng) {
@@ -85,34 +95,34 @@ void vector_kernels(const Kernels &k, Rng &rng) {
     }
     for (const std::int64_t n : {0, 16, 48}) {  // rows of a cross product: whole vectors
         const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
-        std::vector<float> from(x.begin(), x.end()), to(y.begin(), y.end());
-        k.axpy_f32(n, 0.5f, from.data(), to.data());
-        for (std::size_t c = 0; c < x.size(); ++c) CHECK(close(double(to[c]), 0.5 * x[c] + y[c], 1e-6));
+        check_axpy<float>(k.axpy_f32, x, y, 1e-6);
+        check_axpy<double>(k.axpy_f64, x, y, 1e-14);
     }
 }
 
-void cross_products(const Kernels &k, Rng &rng) {
+template <class T>
+void check_cross_product(Rng &rng, double tolerance,
+                         void (*add)(std::int64_t, std::int64_t, const T *, const T *, double *)) {
     for (const std::int64_t n : {16, 32, 48, 144}) {
         const std::int64_t l = draw(rng, 0, 50);
         const std::vector<double> x = draw_normal(rng, l * n), y = draw_normal(rng, l * n);
-        const std::vector<float> a(x.begin(), x.end()), b(y.begin(), y.end());
+        const std::vector<T> a(x.begin(), x.end()), b(y.begin(), y.end());
         std::vector<double> product(static_cast<std::size_t>(n * n), 1.0);
-        k.add_cross_product(l, n, a.data(), b.data(), product.data());
+        add(l, n, a.data(), b.data(), product.data());
         for (std::int64_t r = 0; r < n; ++r)
             for (std::int64_t c = r; c < n; ++c) {  // the upper half is what it promises
                 double expected = 1.0;
                 for (std::int64_t t = 0; t < l; ++t)
                     expected += double(a[std::size_t(t * n + r)]) * double(b[std::size_t(t * n + c)]);
-                CHECK(close(product[std::size_t(r * n + c)], expected, 2e-5));
+                CHECK(close(product[std::size_t(r * n + c)], expected, tolerance));
             }
     }
 }
 
 /// Sums of v over the windows of each row, straight from their meaning.
-void window_sums(const Windows &q, const double *v, std::vector<double> &above,
-                 std::vector<double> &below) {
+void window_sums(const Windows &q, const double *v, double *above, double *below) {
     for (std::int32_t t = 0; t < q.n; ++t) {
-        double &up = above[std::size_t(q.order[t])], &down = below[std::size_t(q.order[t])];
+        double &up = above[q.order[t]], &down = below[q.order[t]];
         up = down = 0.0;
         for (std::int32_t j = 0; j < q.upto[t]; ++j)
             if (q.level[j] > q.level[t]) up += v[q.order[j]];
@@ -131,11 +141,12 @@ void sweeps(const Kernels &k, Rng &rng) {
         const PairPoint point(p, draw_normal(rng, p.n_rows()), nullptr, 1);
         const Windows q = point.windows(0);
         const std::size_t n = std::size_t(q.n);
-        const std::vector<double> v = draw_normal(rng, q.n);
-        std::vector<double> above(n), below(n), up(n), down(n), scratch(16 * (n + 1));
-        window_sums(q, v.data(), up, down);
-        const auto compare = [&] {
-            for (std::size_t i = 0; i < n; ++i)
+        const std::vector<double> v = draw_normal(rng, 2 * q.n);  // two vectors
+        std::vector<double> above(2 * n), below(2 * n), up(2 * n), down(2 * n), scratch;
+        window_sums(q, v.data(), up.data(), down.data());
+        window_sums(q, v.data() + n, up.data() + n, down.data() + n);
+        const auto compare = [&](std::size_t length) {
+            for (std::size_t i = 0; i < length; ++i)
                 CHECK(close(above[i], up[i], 1e-12) && close(below[i], down[i], 1e-12));
         };
         const RadixTree by_level(q.n_levels), by_place(q.n + 1);
@@ -143,13 +154,15 @@ void sweeps(const Kernels &k, Rng &rng) {
         k.radix_above(q, v.data(), 0, q.n, scratch.data(), above.data());
         scratch.assign(std::size_t(by_level.size), 0.0);
         k.radix_below(q, v.data(), 0, q.n, scratch.data(), below.data());
-        compare();
-        scratch.resize(8 * (n + 1) + std::size_t(by_place.size));
-        if (q.n_levels <= prefix_table_levels)
-            k.prefix_table(q, v.data(), above.data(), below.data(), scratch.data());
-        else if (sums_by_rank(q.n, q.n_levels))
-            k.ranked_sums(q, v.data(), above.data(), below.data(), scratch.data());
-        compare();
+        compare(n);
+        const bool few = q.n_levels <= prefix_table_levels;
+        scratch.resize(2 * (8 * (n + 1) + std::size_t(by_place.size)));
+        const auto one = few ? k.prefix_table : k.ranked_sums;
+        one(q, v.data(), above.data(), below.data(), scratch.data());
+        compare(n);
+        const auto two = few ? k.prefix_table_two : k.ranked_sums_two;
+        two(q, v.data(), above.data(), below.data(), scratch.data());
+        compare(2 * n);
     }
 }
 
@@ -160,7 +173,8 @@ int main() {
         Rng rng(3);
         dense_kernels(*table, rng);
         vector_kernels(*table, rng);
-        cross_products(*table, rng);
+        check_cross_product<float>(rng, 2e-5, table->add_cross_product_f32);
+        check_cross_product<double>(rng, 1e-12, table->add_cross_product_f64);
         sweeps(*table, rng);
     }
     CHECK(std::string(kernels().name) == available().back()->name);

@@ -2,23 +2,18 @@
 #include "queries.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <random>
 #include <stdexcept>
 
+#include "check.hpp"
+
 using namespace linrank;
+using linrank_test::check;
 using Ints = std::vector<std::int64_t>;
 
 namespace {
-
-void check(bool holds, const char *what) {
-    if (holds) return;
-    std::fprintf(stderr, "FAILED: %s\n", what);
-    std::exit(1);
-}
 
 Ints random_ints(std::mt19937 &rng, std::size_t n, std::int64_t low, std::int64_t high) {
     std::uniform_int_distribution<std::int64_t> draw(low, high);

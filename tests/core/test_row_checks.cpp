@@ -3,21 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "check.hpp"
+
 using namespace linrank;
+using linrank_test::check;
 
 namespace {
-
-void check(bool holds, const char *what) {
-    if (holds) return;
-    std::fprintf(stderr, "FAILED: %s\n", what);
-    std::exit(1);
-}
 
 void test_first_non_finite(std::mt19937 &rng) {
     constexpr std::int64_t n_rows = 20'011, n_columns = 29, stride = 32;

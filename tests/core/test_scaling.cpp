@@ -3,22 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <vector>
 
+#include "check.hpp"
 #include "concordance.hpp"
 
 using namespace linrank;
+using linrank_test::check;
 
 namespace {
-
-void check(bool holds, const char *what) {
-    if (holds) return;
-    std::fprintf(stderr, "FAILED: %s\n", what);
-    std::exit(1);
-}
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * (1.0 + std::abs(b)); }
 

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class SquaredHinge(PairLoss):
-    """``l(ξ) = max(0, ξ)²``: a point costs O(n log n), a product O(n log k)."""
+    """``l(ξ) = max(0, ξ)²``: a point costs O(n log n), a product no more."""
 
     def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
         return _core.pair_point(self.problem, z, near, self.n_threads)

@@ -27,10 +27,14 @@ def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any
     labels = as_labels(y)
     weight = as_weights(sample_weight, len(labels))
     queries = Queries.of(labels, qid=qid)
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        raise ValueError(f"scores has nan at row {row}: a NaN cannot be ranked")
     right, wrong, tied = _core.weighted_concordance(
         queries.offsets,
         queries.levels,
-        queries.gather(np.ascontiguousarray(scores, dtype=np.float64)),
+        queries.gather(values),
         queries.gather(weight),
     )
     total = right + wrong + tied

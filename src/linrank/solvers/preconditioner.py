@@ -29,6 +29,11 @@ def _by_cholesky(matrix: Array) -> Solve:
     Each diagonal entry is lifted by a share of itself: an equal lift for all would drown the
     features of small scale, and conjugate gradients would have to find their weights alone.
     """
+    if not np.isfinite(matrix).all():
+        raise ValueError(
+            "the Hessian overflows: squares of the features, summed over the pairs, leave the range "
+            "of their type; divide the features by a common factor, or pass float64"
+        )
     n = len(matrix)
     diagonal = np.diagonal(matrix).copy()
     lift = 0.0
@@ -41,7 +46,9 @@ def _by_cholesky(matrix: Array) -> Solve:
 
 
 class Diagonal:
-    """``M = diag(∇²F)`` at every iterate: one pass over the non-zeros."""
+    """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros."""
+
+    limit = 500
 
     def at(self, point: Any, n_last: int) -> Solve:
         diagonal = point.hessian_diagonal()
@@ -51,16 +58,26 @@ class Diagonal:
 class Explicit:
     """``M = ∇²F`` at an earlier iterate, until a solve takes more than ``patience`` products.
 
-    The matrix costs about as much as ``patience`` products, so an aged one is kept while it is the
-    cheaper way.
+    Parameters
+    ----------
+    patience : int
+        The matrix costs about twice as many products, so an aged one is kept while it is cheaper.
+    guess : Sampled, optional
+        What to begin with; well-behaved data never need the matrix itself.
     """
 
-    def __init__(self, patience: int) -> None:
+    def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
+        self.limit = patience + 2
+        self._guess = guess
         self._solve: Solve | None = None
 
     def at(self, point: Any, n_last: int) -> Solve:
-        if self._solve is None or n_last > self.patience:
+        if n_last > self.patience:
+            self._solve = self._guess = None
+        if self._guess is not None:
+            return self._guess.at(point, 0)
+        if self._solve is None:
             self._solve = _by_cholesky(point.hessian_matrix())
         return self._solve
 
@@ -86,6 +103,7 @@ class Sampled:
         self._sample = sample
         self._n_rows = n_rows
         self._n_limit = n_limit
+        self.limit = 4 * n_limit
         self._take(w)
 
     def _take(self, w: Array) -> None:

@@ -16,6 +16,7 @@ from linrank._core import dot
 __all__ = ["Callback", "Recorder", "Result", "duality_gap"]
 
 Array = NDArray[Any]
+_LARGEST = 1e150  # of ‖∇F‖²; the duality gap squares it
 Callback = Callable[[dict[str, Any]], "bool | None"]
 
 
@@ -87,12 +88,18 @@ class Recorder:
 
     def record(self, point: Any, *, step: float, n_hvp: int) -> bool:
         """Add an iterate; True if the callback asks to stop."""
+        square = dot(point.gradient, point.gradient)
+        if not square < _LARGEST:
+            raise ValueError(
+                f"the gradient of the objective has the squared norm {square:g}: the features are "
+                "too large for double precision; divide them by a common factor"
+            )
         self.best_bound = max(self.best_bound, point.value - duality_gap(point))
         entry = {
             "objective": point.value,
             "gap": max(0.0, point.value - self.best_bound),
             "decrement": float("nan"),
-            "gradient_norm": math.sqrt(dot(point.gradient, point.gradient)),
+            "gradient_norm": math.sqrt(square),
             "step": step,
             "n_hvp": n_hvp,
             "seconds": time.perf_counter() - self.started,

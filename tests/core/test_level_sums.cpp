@@ -1,0 +1,74 @@
+// Each way to sum over the pairs of a query, and the sweep in pieces, against the sums themselves.
+#include "level_sums.hpp"
+
+#include "problem.hpp"
+
+using namespace linrank;
+using namespace linrank_test;
+
+namespace {
+
+/// Sums of v over the windows of each row by running totals of the levels: O(n k), no tree.
+void window_sums(const Windows &q, const double *v, std::vector<double> &above,
+                 std::vector<double> &below) {
+    std::vector<double> totals(std::size_t(q.n_levels));
+    const auto sum = [&](std::int32_t first, std::int32_t last) {
+        double total = 0;
+        for (std::int32_t r = first; r < last; ++r) total += totals[std::size_t(r)];
+        return total;
+    };
+    for (std::int32_t t = 0, inserted = 0; t < q.n; ++t) {
+        for (; inserted < q.upto[t]; ++inserted)
+            totals[std::size_t(q.level[inserted])] += v[q.order[inserted]];
+        above[std::size_t(q.order[t])] = sum(q.level[t] + 1, q.n_levels);
+    }
+    totals.assign(totals.size(), 0.0);
+    for (std::int32_t t = q.n, inserted = q.n; t-- > 0;) {
+        while (inserted > q.from[t]) {
+            --inserted;
+            totals[std::size_t(q.level[inserted])] += v[q.order[inserted]];
+        }
+        below[std::size_t(q.order[t])] = sum(0, q.level[t]);
+    }
+}
+
+void compare(const std::vector<double> &got, const std::vector<double> &expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(close(got[i], expected[i], 1e-10));
+}
+
+void every_way_gives_the_sums(Rng &rng, std::int64_t n, std::int64_t n_labels, double spread) {
+    Problem problem;
+    problem.add_query(draw_labels(rng, n, n_labels));
+    problem.finish();
+    const PairProblem p = problem.view();
+    if (!p.has_pairs(0)) return;
+    const PairPoint point(p, draw_normal(rng, n, spread), nullptr, 1);
+    const Windows q = point.windows(0);
+    const std::vector<double> v = draw_normal(rng, n);
+    const std::size_t size = v.size();
+    std::vector<double> up(size), down(size), above(size), below(size), up_again(size),
+        down_again(size);
+    window_sums(q, v.data(), up, down);
+    SweepScratch scratch;
+    level_sums(q, 1, v.data(), above.data(), below.data(), scratch);
+    compare(above, up);
+    compare(below, down);
+    level_sums_parallel(q, v.data(), above.data(), below.data(), 1);
+    level_sums_parallel(q, v.data(), up_again.data(), down_again.data(), 3);
+    CHECK(above == up_again && below == down_again);
+    compare(above, up);
+    compare(below, down);
+}
+
+}  // namespace
+
+int main() {
+    Rng rng(7);
+    // 2 n / levels pieces, from 16 down to 2; fewer rows than pieces; windows of all rows and of few.
+    for (const double spread : {0.01, 1.0, 30.0})
+        for (const std::int64_t n : {2, 3, 15, 17, 256, 1000, 3000})
+            for (const std::int64_t n_labels : {2, 8, 9, 16, 17, 257, 1000000})
+                every_way_gives_the_sums(rng, n, n_labels, spread);
+    every_way_gives_the_sums(rng, 5000, 8, 1.0);   // a table too long for the cache: a tree of one node
+    every_way_gives_the_sums(rng, 33000, 40, 1.0);  // too many rows to rank them
+}

@@ -1,0 +1,83 @@
+"""The sample that stands for the whole: what its weights promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from linrank.data.queries import Queries
+from linrank.sampling import pair_weights, sample_queries
+
+
+def pairs_of(levels, weight):
+    """(i, j, u_i·u_j) of all pairs of one query, i above j."""
+    above, below = np.nonzero(levels[:, np.newaxis] > levels)
+    return above, below, weight[above] * weight[below]
+
+
+def queries_of(sizes, n_labels, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.geometric(0.5, sum(sizes)).clip(max=n_labels)  # high levels are rare
+    return Queries.of(labels, np.repeat(np.arange(len(sizes)), sizes))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pair_weights_are_the_sum_over_pairs(weighted):
+    queries = queries_of([1, 5, 40, 7], 4)
+    weight = np.random.default_rng(1).random(queries.n_rows) if weighted else None
+    u = np.ones(queries.n_rows) if weight is None else weight
+    for q, found in enumerate(pair_weights(queries, weight)):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        assert_allclose(found, pairs_of(queries.levels[rows], u[rows])[2].sum(), atol=1e-12)
+
+
+def test_short_queries_are_taken_whole():
+    queries = queries_of([20] * 50, 3)
+    sample, positions, weight = sample_queries(queries, 200, seed=0)
+    assert (weight == 1).all()
+    assert set(np.diff(sample.offsets)) == {20}
+    assert (sample.levels == queries.levels[positions]).all()
+    assert 200 <= sample.n_rows <= 220
+
+
+def test_rows_of_a_long_query_stand_for_their_level():
+    """Every level is there, and any two levels keep the weight of their pairs."""
+    queries = queries_of([5000, 4000], 6)
+    sample, _, weight = sample_queries(queries, 400, seed=0)
+    assert sample.n_rows < 500
+    for q in range(sample.n_queries):
+        rows = slice(sample.offsets[q], sample.offsets[q + 1])
+        whole = queries.levels[queries.offsets[q] : queries.offsets[q + 1]]
+        stands_for = np.bincount(sample.levels[rows], weights=weight[rows])
+        assert_allclose(stands_for, np.bincount(whole))
+    assert_allclose(pair_weights(sample, weight), pair_weights(queries, None))
+
+
+def test_sums_over_the_sampled_pairs_are_unbiased():
+    """The mean over samples of ``Σ u_i u_j h_ij`` is the sum of all h, for any fixed h."""
+    queries = queries_of([600], 4)
+    h = np.random.default_rng(2).exponential(size=(600, 600))
+    above, below, _ = pairs_of(queries.levels, np.ones(600))
+    truth = h[above, below].sum()
+    found = []
+    for seed in range(200):
+        _, positions, weight = sample_queries(queries, 128, seed)
+        above, below, product = pairs_of(queries.levels[positions], weight)
+        found.append(product @ h[positions[above], positions[below]])
+    error = np.std(found) / np.sqrt(len(found))
+    assert error < 0.01 * truth
+    assert abs(np.mean(found) - truth) < 4 * error
+
+
+def test_without_levels_to_speak_of_any_rows_are_drawn():
+    queries = Queries.of(np.random.default_rng(0).permutation(3000))
+    sample, _, weight = sample_queries(queries, 300, seed=0)
+    assert sample.n_rows == 300
+    assert_allclose(weight, 10)
+
+
+def test_the_same_seed_gives_the_same_sample():
+    queries = queries_of([300, 500, 40], 3)
+    first, second = sample_queries(queries, 200, seed=5), sample_queries(queries, 200, seed=5)
+    assert (first[1] == second[1]).all()
