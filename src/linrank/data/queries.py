@@ -34,7 +34,7 @@ class Queries:
     offsets : int64 array (n_queries + 1,)
         Where each query begins, by position.
     order : int64 array (n_rows,) or None
-        Position ``t`` is row ``order[t]`` of the design; None if positions are rows, that is, if
+        Position ``t`` is row ``order[t]`` of the matrix; None if positions are rows, that is, if
         the rows of each query came together.
     levels : int32 array (n_rows,)
         Dense rank, from 0, of the label inside its query, by position.

@@ -1,1 +1,1 @@
-"""Pair losses: functions of the scores of each query, blind to the design."""
+"""Pair losses: functions of the scores of each query, blind to the rows."""
