@@ -26,6 +26,7 @@
 #include "pair_sweep.hpp"
 #include "products.hpp"
 #include "queries.hpp"
+#include "ranking.hpp"
 #include "row_checks.hpp"
 #include "rows.hpp"
 #include "scaling.hpp"
@@ -47,9 +48,80 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 /// A NumPy array that owns `data`.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> &&data) {
-    auto *owned = new std::vector<T>(std::move(data));
-    nb::capsule owner(owned, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return {owned->data(), {owned->size()}, owner};
+    auto owned = std::make_unique<std::vector<T>>(std::move(data));
+    nb::capsule owner(owned.get(),
+                      [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    std::vector<T> &kept = *owned.release();  // the capsule deletes it
+    return {kept.data(), {kept.size()}, owner};
+}
+
+template <class T>
+std::span<const T> span_of(const Vector<T> &a) { return {a.data(), a.shape(0)}; }
+template <class T>
+std::span<const T> span_of(const std::optional<Vector<T>> &a) {
+    return a ? span_of(*a) : std::span<const T>();
+}
+
+/// What `work` returns, without the GIL while it runs.
+template <class Work>
+auto unlocked(const Work &work) {
+    const nb::gil_scoped_release release;
+    return work();
+}
+
+// ---- checks: the core trusts what passes them -------------------------------------------------
+
+void require_length(std::size_t got, std::int64_t expected, const char *name) {
+    if (std::int64_t(got) != expected)
+        throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
+                                    ", expected " + std::to_string(expected));
+}
+
+/// Offsets start at 0, never decrease and end at n_rows.
+void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_rows) {
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() != std::int64_t(n_rows))
+        throw std::invalid_argument("query offsets do not match the rows");
+    if (!std::is_sorted(offsets.begin(), offsets.end()))
+        throw std::invalid_argument("query offsets decrease");
+}
+
+using OptionalOrder = std::optional<Vector<std::int64_t>>;
+
+/// Positions name rows that exist. Checked at every call, since Python may write to the array: about a
+/// nanosecond a row.
+Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
+    const Order rows = span_of(order);
+    for (const std::int64_t row : rows)
+        if (row < 0 || row >= n_rows)
+            throw std::invalid_argument("order names a row that does not exist");
+    return rows;
+}
+
+/// An order of all rows, and queries that partition it.
+QueryView checked_queries(const Vector<std::int64_t> &offsets, const OptionalOrder &order,
+                          std::size_t n_rows) {
+    check_offsets(span_of(offsets), n_rows);
+    if (order && order->shape(0) != n_rows)
+        throw std::invalid_argument("order and rows differ in length");
+    return {span_of(offsets), checked_order(order, std::int64_t(n_rows))};
+}
+
+/// Levels lie within [0, n_levels) of their query; the offsets have been checked.
+void check_levels(std::span<const std::int32_t> levels, std::span<const std::int64_t> offsets,
+                  std::span<const std::int32_t> n_levels) {
+    require_length(levels.size(), offsets.back(), "levels");
+    require_length(n_levels.size(), std::int64_t(offsets.size()) - 1, "n_levels");
+    for (std::size_t q = 0; q < n_levels.size(); ++q)
+        for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t)
+            if (levels[std::size_t(t)] < 0 || levels[std::size_t(t)] >= n_levels[q])
+                throw std::invalid_argument("a level is out of range");
+}
+
+/// A NaN has no place among scores that are sorted.
+void check_scores(const Vector<double> &scores, std::size_t n_rows) {
+    require_length(scores.shape(0), std::int64_t(n_rows), "scores");
+    for (const double score : span_of(scores))
+        if (score != score) throw std::invalid_argument("a score is NaN");
 }
 
 /// Rows and the arrays that they look at.
@@ -78,11 +150,14 @@ BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int6
         throw std::invalid_argument("values and columns differ in length");
     if (n_rows < 0 || offsets(0) != 0 || offsets(n_rows) > n_entries)
         throw std::invalid_argument("row offsets do not match the values");
-    for (std::int64_t i = 0; i < n_rows; ++i)
-        if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
-    for (std::int64_t k = 0; k < offsets(n_rows); ++k)
-        if (columns(k) < 0 || columns(k) >= n_columns)
-            throw std::invalid_argument("a column index is out of range");
+    if (n_columns < 0) throw std::invalid_argument("n_columns must be >= 0");
+    unlocked([&] {
+        for (std::int64_t i = 0; i < n_rows; ++i)
+            if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
+        for (std::int64_t k = 0; k < offsets(n_rows); ++k)
+            if (columns(k) < 0 || columns(k) >= n_columns)
+                throw std::invalid_argument("a column index is out of range");
+    });
     return {CsrRows<Value, Index>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
             nb::make_tuple(values, columns, offsets)};
 }
@@ -106,74 +181,32 @@ void bind_rows(nb::module_ &m) {
 
 // ---- queries: ids to offsets, labels to levels ------------------------------------------------
 
-template <class T>
-std::span<const T> as_span(const Vector<T> &a) {
-    return {a.data(), a.shape(0)};
-}
-
-/// Offsets must start at 0, never decrease and end at n_rows: the core trusts them.
-void check_offsets(const Vector<std::int64_t> &offsets, std::size_t n_rows) {
-    const std::size_t n = offsets.shape(0);
-    if (n < 1 || offsets(0) != 0 || offsets(n - 1) != static_cast<std::int64_t>(n_rows))
-        throw std::invalid_argument("query offsets do not match the rows");
-    for (std::size_t q = 1; q < n; ++q)
-        if (offsets(q) < offsets(q - 1)) throw std::invalid_argument("query offsets decrease");
-}
-
 auto factorise_ids(Vector<std::int64_t> ids) {
-    Codes result;
-    {
-        nb::gil_scoped_release release;
-        result = factorise(as_span(ids));
-    }
+    Codes result = unlocked([&] { return factorise(span_of(ids)); });
     return std::make_tuple(to_numpy(std::move(result.codes)), to_numpy(std::move(result.first)));
 }
 
 auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
     if (n_queries < 0) throw std::invalid_argument("n_queries must be >= 0");
-    Grouping result;
-    {
-        nb::gil_scoped_release release;
-        result = group_rows(as_span(codes), n_queries);
-    }
+    Grouping result = unlocked([&] { return group_rows(span_of(codes), n_queries); });
     return std::make_tuple(to_numpy(std::move(result.order)), to_numpy(std::move(result.offsets)),
-                          result.is_identity);
+                           result.is_identity);
 }
 
-auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets,
-                    std::optional<Vector<std::int64_t>> order, int n_threads) {
-    check_offsets(offsets, labels.shape(0));
-    if (order) {
-        if (order->shape(0) != labels.shape(0))
-            throw std::invalid_argument("order and labels differ in length");
-        for (const std::int64_t row : as_span(*order))
-            if (row < 0 || row >= static_cast<std::int64_t>(labels.shape(0)))
-                throw std::invalid_argument("order names a row that does not exist");
-    }
-    Levels result;
-    {
-        nb::gil_scoped_release release;
-        result = rank_levels(as_span(labels), as_span(offsets),
-                             order ? as_span(*order) : std::span<const std::int64_t>(), n_threads);
-    }
+auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets, OptionalOrder order,
+                    int n_threads) {
+    const QueryView queries = checked_queries(offsets, order, labels.shape(0));
+    Levels result = unlocked(
+        [&] { return rank_levels(span_of(labels), queries.offsets, queries.order, n_threads); });
     return std::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
 }
 
 auto count_pairs_of(Vector<std::int32_t> levels, Vector<std::int64_t> offsets,
                     Vector<std::int32_t> n_levels) {
-    check_offsets(offsets, levels.shape(0));
-    if (n_levels.shape(0) + 1 != offsets.shape(0))
-        throw std::invalid_argument("n_levels and offsets differ in length");
-    for (std::size_t q = 0; q < n_levels.shape(0); ++q)
-        for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
-            if (levels(t) < 0 || levels(t) >= n_levels(q))
-                throw std::invalid_argument("a level is out of range");
-    std::vector<std::int64_t> pairs;
-    {
-        nb::gil_scoped_release release;
-        pairs = count_pairs(as_span(levels), as_span(offsets), as_span(n_levels));
-    }
-    return to_numpy(std::move(pairs));
+    check_offsets(span_of(offsets), levels.shape(0));
+    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
+    return to_numpy(unlocked(
+        [&] { return count_pairs(span_of(levels), span_of(offsets), span_of(n_levels)); }));
 }
 
 void bind_queries(nb::module_ &m) {
@@ -189,15 +222,13 @@ void bind_queries(nb::module_ &m) {
           "Pairs (i above j) of each query.");
     m.def("first_non_finite",
           [](const BoundRows &rows, int n_threads) {
-              nb::gil_scoped_release release;
-              return first_non_finite(rows.rows, n_threads);
+              return unlocked([&] { return first_non_finite(rows.rows, n_threads); });
           },
           nb::arg("rows"), nb::arg("n_threads") = 1,
           "(row, column) of the first NaN or infinity, or None.");
     m.def("columns_increase",
           [](const BoundRows &rows, int n_threads) {
-              nb::gil_scoped_release release;
-              return columns_increase(rows.rows, n_threads);
+              return unlocked([&] { return columns_increase(rows.rows, n_threads); });
           },
           nb::arg("rows"), nb::arg("n_threads") = 1,
           "Whether the column indices of every row increase strictly.");
@@ -240,12 +271,6 @@ private:
     }
 };
 
-template <class Array>
-void check_length(const Array &array, std::int64_t length, const char *name) {
-    if (static_cast<std::int64_t>(array.shape(0)) != length)
-        throw std::invalid_argument(std::string(name) + " has another length than the pieces need");
-}
-
 std::int64_t rows_of(const PieceList &pieces) {
     std::int64_t n = 0;
     for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
@@ -263,7 +288,7 @@ void fill_dense_of(const PieceList &pieces,
                    nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu> x,
                    std::int64_t base, int n_threads) {
     const auto n_columns = static_cast<std::int64_t>(x.shape(1));
-    check_length(x, rows_of(pieces), "x");
+    require_length(x.shape(0), rows_of(pieces), "x");
     check_columns(pieces, n_columns, base);
     nb::gil_scoped_release release;
     svmlight::fill_dense<Value>(pieces, x.data(), n_columns, base, n_threads);
@@ -275,9 +300,9 @@ void fill_csr_of(const PieceList &pieces, Output<Value> values, Output<std::int3
                  int n_threads) {
     std::int64_t n_entries = 0;
     for (const svmlight::Piece *piece : pieces) n_entries += piece->n_entries;
-    check_length(values, n_entries, "values");
-    check_length(columns, n_entries, "columns");
-    check_length(offsets, rows_of(pieces) + 1, "offsets");
+    require_length(values.shape(0), n_entries, "values");
+    require_length(columns.shape(0), n_entries, "columns");
+    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
     check_columns(pieces, n_columns, base);
     nb::gil_scoped_release release;
     svmlight::fill_csr<Value>(pieces, values.data(), columns.data(), offsets.data(), base, n_threads);
@@ -285,7 +310,7 @@ void fill_csr_of(const PieceList &pieces, Output<Value> values, Output<std::int3
 
 /// The distinct ids as bytes: they may be in any encoding.
 nb::list fill_query_codes_of(const PieceList &pieces, Output<std::int64_t> codes) {
-    check_length(codes, rows_of(pieces), "codes");
+    require_length(codes.shape(0), rows_of(pieces), "codes");
     nb::list ids;
     for (const std::string &id : svmlight::fill_query_codes(pieces, codes.data()))
         ids.append(nb::bytes(id.data(), id.size()));
@@ -294,8 +319,8 @@ nb::list fill_query_codes_of(const PieceList &pieces, Output<std::int64_t> codes
 
 void fill_comments_of(const PieceList &pieces, Output<std::uint8_t> text,
                       Output<std::int64_t> offsets) {
-    check_length(text, svmlight::comment_bytes(pieces), "text");
-    check_length(offsets, rows_of(pieces) + 1, "offsets");
+    require_length(text.shape(0), svmlight::comment_bytes(pieces), "text");
+    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
     svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
 }
 
@@ -346,15 +371,15 @@ void bind_reader(nb::module_ &m) {
     bind_reader_of<float>(m, "TextParser32");
     bind_reader_of<double>(m, "TextParser64");
     m.def("fill_labels", [](const PieceList &pieces, Output<double> labels) {
-        check_length(labels, rows_of(pieces), "labels");
+        require_length(labels.shape(0), rows_of(pieces), "labels");
         svmlight::fill_labels(pieces, labels.data());
     }, nb::arg("pieces"), nb::arg("labels").noconvert());
     m.def("fill_weights", [](const PieceList &pieces, Output<double> weights) {
-        check_length(weights, rows_of(pieces), "weights");
+        require_length(weights.shape(0), rows_of(pieces), "weights");
         svmlight::fill_weights(pieces, weights.data());
     }, nb::arg("pieces"), nb::arg("weights").noconvert());
     m.def("fill_integer_queries", [](const PieceList &pieces, Output<std::int64_t> ids) {
-        check_length(ids, rows_of(pieces), "ids");
+        require_length(ids.shape(0), rows_of(pieces), "ids");
         return svmlight::fill_integer_queries(pieces, ids.data());
     }, nb::arg("pieces"), nb::arg("ids").noconvert());
     m.def("fill_query_codes", &fill_query_codes_of, nb::arg("pieces"), nb::arg("codes").noconvert(),
@@ -365,27 +390,6 @@ void bind_reader(nb::module_ &m) {
 }
 
 // ---- pairs: sweeps, products, Hessians --------------------------------------------------------
-
-template <class T>
-std::span<const T> span_of(const Vector<T> &a) { return {a.data(), a.shape(0)}; }
-template <class T>
-std::span<const T> span_of(const std::optional<Vector<T>> &a) {
-    return a ? span_of(*a) : std::span<const T>();
-}
-
-void require_length(std::size_t got, std::int64_t expected, const char *name) {
-    if (std::int64_t(got) != expected)
-        throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) +
-                                    ", expected " + std::to_string(expected));
-}
-
-/// An order must name rows of the matrix: kernels index with it unchecked.
-Order order_of(const BoundRows &rows, const std::optional<Vector<std::int64_t>> &order) {
-    const Order o = span_of(order);
-    for (const std::int64_t i : o)
-        if (i < 0 || i >= n_rows(rows.rows)) throw std::invalid_argument("order is out of range");
-    return o;
-}
 
 /// Positions of the matrix in the order given.
 std::int64_t n_positions(const BoundRows &rows, const Order &order) {
@@ -401,21 +405,15 @@ struct BoundProblem {
 BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
                           Vector<std::int32_t> n_levels, std::optional<Vector<double>> row_weight,
                           std::optional<Vector<double>> query_weight) {
-    if (offsets.shape(0) == 0 || offsets(0) != 0) throw std::invalid_argument("offsets start at 0");
-    const std::int64_t n_queries = std::int64_t(offsets.shape(0)) - 1;
-    const std::int64_t n = offsets(std::size_t(n_queries));
-    require_length(levels.shape(0), n, "levels");
-    require_length(n_levels.shape(0), n_queries, "n_levels");
+    check_offsets(span_of(offsets), levels.shape(0));
+    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
+    const auto n = std::int64_t(levels.shape(0)), n_queries = std::int64_t(n_levels.shape(0));
     if (row_weight) require_length(row_weight->shape(0), n, "row_weight");
     if (query_weight) require_length(query_weight->shape(0), n_queries, "query_weight");
-    for (std::int64_t q = 0; q < n_queries; ++q) {
-        if (offsets(std::size_t(q)) > offsets(std::size_t(q + 1)))
-            throw std::invalid_argument("offsets decrease");
-        if (offsets(std::size_t(q + 1)) - offsets(std::size_t(q)) > INT32_MAX)
-            throw std::invalid_argument("a query has more than 2^31 - 1 rows");
-        for (std::int64_t i = offsets(std::size_t(q)); i < offsets(std::size_t(q + 1)); ++i)
-            if (levels(std::size_t(i)) < 0 || levels(std::size_t(i)) >= n_levels(std::size_t(q)))
-                throw std::invalid_argument("a level is out of range");
+    for (std::size_t q = 0; q < n_levels.shape(0); ++q) {
+        const std::int64_t length = offsets(q + 1) - offsets(q);
+        if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
+        if (n_levels(q) > length) throw std::invalid_argument("a query has more levels than rows");
     }
     BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
                         span_of(query_weight), {}},
@@ -470,10 +468,7 @@ void bind_pairs(nb::module_ &m) {
     point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
-        {
-            const nb::gil_scoped_release release;
-            p.point->multiply(span_of(v), out, n_threads);
-        }
+        unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert(), nb::arg("n_threads"));
     m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
@@ -492,10 +487,7 @@ void bind_pairs(nb::module_ &m) {
     tree.def("multiply", [](const BoundTreePoint &p, Vector<double> v) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
-        {
-            const nb::gil_scoped_release release;
-            p.point->multiply(span_of(v), out);
-        }
+        unlocked([&] { p.point->multiply(span_of(v), out); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert());
     m.def("selection_tree_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z) {
@@ -505,28 +497,20 @@ void bind_pairs(nb::module_ &m) {
     }, nb::arg("problem"), nb::arg("z").noconvert());
 }
 
-using OptionalOrder = std::optional<Vector<std::int64_t>>;
-
 void bind_products(nb::module_ &m) {
     m.def("scores", [](const BoundRows &rows, Vector<double> w, OptionalOrder order, int n_threads) {
         require_length(w.shape(0), n_columns(rows.rows), "w");
-        const Order o = order_of(rows, order);
+        const Order o = checked_order(order, n_rows(rows.rows));
         std::vector<double> out(static_cast<std::size_t>(n_positions(rows, o)));
-        {
-            const nb::gil_scoped_release release;
-            multiply(rows.rows, o, span_of(w), out, n_threads);
-        }
+        unlocked([&] { multiply(rows.rows, o, span_of(w), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
        nb::arg("n_threads"), "X w, by position.");
     m.def("gradient", [](const BoundRows &rows, Vector<double> r, OptionalOrder order, int n_threads) {
-        const Order o = order_of(rows, order);
+        const Order o = checked_order(order, n_rows(rows.rows));
         require_length(r.shape(0), n_positions(rows, o), "r");
         std::vector<double> out(static_cast<std::size_t>(n_columns(rows.rows)));
-        {
-            const nb::gil_scoped_release release;
-            multiply_transposed(rows.rows, o, span_of(r), out, n_threads);
-        }
+        unlocked([&] { multiply_transposed(rows.rows, o, span_of(r), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),
        nb::arg("n_threads"), "Transposed X times r, r by position.");
@@ -538,20 +522,19 @@ void bind_hessian(nb::module_ &m) {
     };
     m.def("hessian_product", [check](const BoundRows &rows, OptionalOrder order,
                                      const BoundPoint &point, Vector<double> v, int n_threads) {
-        const Order o = order_of(rows, order);
+        const Order o = checked_order(order, n_rows(rows.rows));
         check(rows, o, point);
         require_length(v.shape(0), n_columns(rows.rows), "v");
         std::vector<double> out(v.shape(0)), image(point.point->gradient.size());
-        {
-            const nb::gil_scoped_release release;
+        unlocked([&] {
             hessian_product(rows.rows, o, *point.point, span_of(v), out, image, n_threads);
-        }
+        });
         return std::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(image)));
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"),
        nb::arg("v").noconvert(), nb::arg("n_threads"), "(H v, X v) in one pass over the rows.");
     const auto dense = [check](const BoundRows &rows, const OptionalOrder &order,
                                const BoundPoint &point, int n_threads, auto function) {
-        const Order o = order_of(rows, order);
+        const Order o = checked_order(order, n_rows(rows.rows));
         check(rows, o, point);
         const nb::gil_scoped_release release;
         return function(rows.rows, o, *point.point, n_threads);
@@ -569,21 +552,14 @@ void bind_hessian(nb::module_ &m) {
     m.def("cholesky_factor", [](Vector<double> matrix, std::int64_t n) {
         require_length(matrix.shape(0), n * n, "matrix");
         std::vector<double> factor(matrix.data(), matrix.data() + matrix.shape(0));
-        bool is_definite;
-        {
-            const nb::gil_scoped_release release;
-            is_definite = cholesky_factor(factor, n);
-        }
+        const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
         return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
     }, nb::arg("matrix").noconvert(), nb::arg("n"), "The factor, or None if not positive definite.");
     m.def("cholesky_solve", [](Vector<double> factor, std::int64_t n, Vector<double> b) {
         require_length(factor.shape(0), n * n, "factor");
         require_length(b.shape(0), n, "b");
         std::vector<double> x(b.data(), b.data() + b.shape(0));
-        {
-            const nb::gil_scoped_release release;
-            cholesky_solve(span_of(factor), n, x);
-        }
+        unlocked([&] { cholesky_solve(span_of(factor), n, x); });
         return to_numpy(std::move(x));
     }, nb::arg("factor").noconvert(), nb::arg("n"), nb::arg("b").noconvert());
     m.def("dot", [](Vector<double> x, Vector<double> y) {
@@ -596,11 +572,6 @@ void bind_hessian(nb::module_ &m) {
 
 // ---- scaling: what the columns range over -----------------------------------------------------
 
-template <class T>
-std::span<const T> as_span(const std::optional<Vector<T>> &values) {
-    return values ? std::span<const T>(values->data(), values->size()) : std::span<const T>();
-}
-
 using Doubles = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
 std::tuple<Doubles, Doubles, Doubles, Doubles> summarise(const BoundRows &x,
@@ -608,51 +579,26 @@ std::tuple<Doubles, Doubles, Doubles, Doubles> summarise(const BoundRows &x,
                                                          int n_threads) {
     if (weight && static_cast<std::int64_t>(weight->size()) != n_rows(x.rows))
         throw std::invalid_argument("there must be one weight per row");
-    ColumnSummary summary;
-    {
-        const nb::gil_scoped_release unlocked;
-        summary = summarise_columns(x.rows, as_span(weight), n_threads);
-    }
+    ColumnSummary summary =
+        unlocked([&] { return summarise_columns(x.rows, span_of(weight), n_threads); });
     return {to_numpy(std::move(summary.mean)), to_numpy(std::move(summary.variance)),
             to_numpy(std::move(summary.minimum)), to_numpy(std::move(summary.maximum))};
 }
 
-/// The queries must partition the rows: then every entry of the output is written once.
-void check_queries(std::int64_t n_rows, std::span<const std::int64_t> offsets,
-                   std::span<const std::int64_t> order) {
-    if (offsets.empty() || offsets.front() != 0 || offsets.back() != n_rows ||
-        !std::is_sorted(offsets.begin(), offsets.end()))
-        throw std::invalid_argument("query offsets do not cover the rows");
-    if (!order.empty() && static_cast<std::int64_t>(order.size()) != n_rows)
-        throw std::invalid_argument("there must be one position per row");
-    for (const std::int64_t row : order)
-        if (row < 0 || row >= n_rows) throw std::invalid_argument("a position is out of range");
-}
-
-template <class Value>
-nb::ndarray<nb::numpy, Value, nb::ndim<1>> query_scaled(const BoundRows &x, std::int64_t n_entries,
-                                                        std::span<const std::int64_t> offsets,
-                                                        std::span<const std::int64_t> order,
-                                                        int n_threads) {
-    std::vector<Value> out(n_entries);
-    {
-        const nb::gil_scoped_release unlocked;
-        divide_by_query_range<Value>(x.rows, offsets, order, out.data(), n_threads);
-    }
-    return to_numpy(std::move(out));
-}
-
-nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
-                         std::optional<Vector<std::int64_t>> order, int n_threads) {
-    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
-    check_queries(n_rows(x.rows), bounds, as_span(order));
+nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets, OptionalOrder order,
+                         int n_threads) {
+    const QueryView queries = checked_queries(offsets, order, std::size_t(n_rows(x.rows)));
     return std::visit(
         [&](const auto &view) {
-            using View = std::decay_t<decltype(view)>;
+            using Value = typename std::decay_t<decltype(view)>::value_type;
             std::int64_t n_entries = view.n_rows * view.n_columns;
             if constexpr (requires { view.offsets; }) n_entries = view.offsets[view.n_rows];
-            return nb::cast(query_scaled<typename View::value_type>(x, n_entries, bounds,
-                                                                    as_span(order), n_threads));
+            std::vector<Value> out(static_cast<std::size_t>(n_entries));
+            unlocked([&] {
+                divide_by_query_range<Value>(x.rows, queries.offsets, queries.order, out.data(),
+                                             n_threads);
+            });
+            return nb::cast(to_numpy(std::move(out)));
         },
         x.rows);
 }
@@ -660,20 +606,17 @@ nb::object scale_queries(const BoundRows &x, Vector<std::int64_t> offsets,
 std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
                                                Vector<std::int32_t> levels, Vector<double> scores,
                                                Vector<double> weight) {
-    const std::span<const std::int64_t> bounds(offsets.data(), offsets.size());
-    check_queries(static_cast<std::int64_t>(levels.size()), bounds, {});
-    if (scores.size() != levels.size() || weight.size() != levels.size())
-        throw std::invalid_argument("levels, scores and weight differ in length");
-    for (std::size_t i = 0; i < levels.size(); ++i)
-        if (levels(i) < 0 || static_cast<std::size_t>(levels(i)) >= levels.size())
+    const std::size_t n_rows = levels.shape(0);
+    check_offsets(span_of(offsets), n_rows);
+    check_scores(scores, n_rows);
+    require_length(weight.shape(0), std::int64_t(n_rows), "weight");
+    for (const std::int32_t level : span_of(levels))
+        if (level < 0 || std::size_t(level) >= n_rows)
             throw std::invalid_argument("a level is out of range");
-    Concordance result;
-    {
-        const nb::gil_scoped_release unlocked;
-        result = weighted_concordance(bounds, {levels.data(), levels.size()},
-                                      {scores.data(), scores.size()},
-                                      {weight.data(), weight.size()});
-    }
+    const Concordance result = unlocked([&] {
+        return weighted_concordance(span_of(offsets), span_of(levels), span_of(scores),
+                                    span_of(weight));
+    });
     return {result.right, result.wrong, result.tied};
 }
 
@@ -692,65 +635,30 @@ void bind_scaling(nb::module_ &m) {
 
 // ---- metrics ----------------------------------------------------------------------------------
 
-using OptionalRows = std::optional<Vector<std::int64_t>>;
-
-std::span<const std::int64_t> span_or_empty(const OptionalRows &a) {
-    return a ? as_span(*a) : std::span<const std::int64_t>();
-}
-
-/// The core trusts these: positions cover the rows, rows exist, levels are within their query.
-void check_ranking(std::size_t n_rows, const Vector<std::int64_t> &offsets,
-                   const OptionalRows &order) {
-    check_offsets(offsets, n_rows);
-    if (!order) return;
-    if (order->shape(0) != n_rows) throw std::invalid_argument("order and scores differ in length");
-    for (const std::int64_t row : as_span(*order))
-        if (row < 0 || row >= static_cast<std::int64_t>(n_rows))
-            throw std::invalid_argument("order names a row that does not exist");
-}
-
-void check_levels(std::size_t n_rows, const Vector<std::int64_t> &offsets,
-                  const Vector<std::int32_t> &levels, const Vector<std::int32_t> &n_levels) {
-    if (levels.shape(0) != n_rows || n_levels.shape(0) + 1 != offsets.shape(0))
-        throw std::invalid_argument("levels do not match the queries");
-    for (std::size_t q = 0; q < n_levels.shape(0); ++q)
-        for (std::int64_t t = offsets(q); t < offsets(q + 1); ++t)
-            if (levels(static_cast<std::size_t>(t)) < 0 ||
-                levels(static_cast<std::size_t>(t)) >= n_levels(q))
-                throw std::invalid_argument("a level is out of range");
-}
-
 auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<std::int64_t> offsets,
-                         OptionalRows order, Vector<std::int32_t> levels,
-                         Vector<std::int32_t> n_levels, OptionalRows docid,
+                         OptionalOrder order, Vector<std::int32_t> levels,
+                         Vector<std::int32_t> n_levels, std::optional<Vector<std::int64_t>> docid,
                          const std::vector<Measure> &measures, Ties ties, bool with_pairs,
                          int n_threads) {
     const std::size_t n_rows = labels.shape(0);
-    if (scores.shape(0) != n_rows || (docid && docid->shape(0) != n_rows))
-        throw std::invalid_argument("labels, scores and document ids differ in length");
-    check_ranking(n_rows, offsets, order);
-    check_levels(n_rows, offsets, levels, n_levels);
-    MetricValues result;
-    {
-        nb::gil_scoped_release release;
-        const RankInput input{{as_span(offsets), span_or_empty(order)}, as_span(labels),
-                              as_span(scores), as_span(levels), as_span(n_levels),
-                              span_or_empty(docid)};
-        result = evaluate_queries(input, measures, ties, with_pairs, n_threads);
-    }
+    const QueryView queries = checked_queries(offsets, order, n_rows);
+    check_scores(scores, n_rows);
+    if (docid) require_length(docid->shape(0), std::int64_t(n_rows), "docid");
+    check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
+    const RankInput input{queries,         span_of(labels),   span_of(scores),
+                          span_of(levels), span_of(n_levels), span_of(docid)};
+    MetricValues result =
+        unlocked([&] { return evaluate_queries(input, measures, ties, with_pairs, n_threads); });
     return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
                            to_numpy(std::move(result.pairs)));
 }
 
 auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,
-                             OptionalRows order, int n_threads) {
-    check_ranking(scores.shape(0), offsets, order);
+                             OptionalOrder order, int n_threads) {
+    const QueryView queries = checked_queries(offsets, order, scores.shape(0));
+    check_scores(scores, scores.shape(0));
     std::vector<std::int64_t> ranks(scores.shape(0));
-    {
-        nb::gil_scoped_release release;
-        ranks_within_queries({as_span(offsets), span_or_empty(order)}, as_span(scores), n_threads,
-                             ranks);
-    }
+    unlocked([&] { ranks_within_queries(queries, span_of(scores), n_threads, ranks); });
     return to_numpy(std::move(ranks));
 }
 

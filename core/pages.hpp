@@ -22,10 +22,11 @@ class PageArray {
 
 public:
     PageArray() = default;
-    explicit PageArray(std::size_t n) : length(n) {
+    /// `smallest` is the number of bytes from which on pages are mapped.
+    explicit PageArray(std::size_t n, std::size_t smallest = small) : length(n) {
         if (n == 0) return;
         if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
-        mapped = bytes_to_map(n);
+        mapped = bytes_to_map(n, smallest);
         start = static_cast<T *>(mapped ? map(mapped) : std::malloc(n * sizeof(T)));
         if (start == nullptr) throw std::bad_alloc();
     }
@@ -43,15 +44,17 @@ public:
     T *data() { return start; }
     const T *data() const { return start; }
     std::size_t size() const { return length; }
+    bool empty() const { return length == 0; }
     T &operator[](std::size_t i) { return start[i]; }
     const T &operator[](std::size_t i) const { return start[i]; }
     std::span<const T> view() const { return {start, length}; }
 
     void free() { *this = PageArray(); }
 
-private:
     static constexpr std::size_t small = 1 << 14;  // bytes below which a page of its own is a waste
-    static constexpr std::size_t huge = 1 << 20;
+    static constexpr std::size_t huge = 1 << 20;   // bytes from which on large pages are asked for
+
+private:
 
     T *start = nullptr;
     std::size_t length = 0;
@@ -63,8 +66,8 @@ private:
         std::swap(mapped, other.mapped);
     }
 #if defined(LINRANK_PAGES)
-    static std::size_t bytes_to_map(std::size_t n) {
-        return n * sizeof(T) < small ? 0 : n * sizeof(T);
+    static std::size_t bytes_to_map(std::size_t n, std::size_t smallest) {
+        return n * sizeof(T) < smallest ? 0 : n * sizeof(T);
     }
     static void *map(std::size_t bytes) {
         void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -76,7 +79,7 @@ private:
     }
     static void unmap(std::byte *p, std::size_t bytes) { munmap(p, bytes); }
 #else
-    static std::size_t bytes_to_map(std::size_t) { return 0; }
+    static std::size_t bytes_to_map(std::size_t, std::size_t) { return 0; }
     static void *map(std::size_t) { return nullptr; }
     static void unmap(std::byte *, std::size_t) {}
 #endif

@@ -47,8 +47,11 @@ std::vector<std::int32_t> level_order(const PairProblem &problem) {
 
 PairPoint::PairPoint(const PairProblem &problem, std::span<const double> z, const PairPoint *near,
                      int n_threads)
-    : gradient(z.size()), problem_(problem), order_(z.size()), level_(z.size()), upto_(z.size()),
-      from_(z.size()), place_(problem.by_level.size()), degree_(z.size()) {
+    : gradient(z.size(), PageArray<double>::huge), problem_(problem),
+      order_(z.size(), PageArray<double>::huge), level_(z.size(), PageArray<double>::huge),
+      upto_(z.size(), PageArray<double>::huge), from_(z.size(), PageArray<double>::huge),
+      place_(problem.by_level.size(), PageArray<double>::huge),
+      degree_(z.size(), PageArray<double>::huge) {
     const std::vector<Chunk> chunks = chunks_of(problem_, 64);
     std::vector<Sums> sums(chunks.size());
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
@@ -57,7 +60,10 @@ PairPoint::PairPoint(const PairProblem &problem, std::span<const double> z, cons
         SweepScratch scratch;
         Sums &total = sums[std::size_t(k)];
         for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
-            if (!problem_.has_pairs(q)) continue;
+            if (!problem_.has_pairs(q)) {
+                std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
+                continue;
+            }
             const Sums one = evaluate(q, z, near, scratch, 1);
             total.value += one.value;
             total.slacks += one.slacks;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "pages.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
 
@@ -41,7 +42,7 @@ std::vector<std::int32_t> level_order(const PairProblem &problem);
 /// From this length on a query is cut into pieces that threads share.
 inline constexpr std::int64_t long_query = 1 << 17;
 
-/// Consecutive queries [first, last), all shorter than long_query, or a single long one.
+/// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
 struct Chunk {
     std::int64_t first, last;
     bool is_long;
@@ -67,7 +68,7 @@ public:
     double value = 0;         // L
     double sum_of_slacks = 0; // Σ c u u max(0, 1 - z_i + z_j)
     double n_violations = 0;  // Σ c u u over violated pairs
-    std::vector<double> gradient;
+    PageArray<double> gradient;
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
     void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
@@ -93,8 +94,10 @@ private:
     Sums finish(std::int64_t q, const SweepScratch &scratch);
 
     PairProblem problem_;
-    std::vector<std::int32_t> order_, level_, upto_, from_, place_;
-    std::vector<double> degree_;
+    // Not initialised where a query has no pairs: nothing asks for it there. A point lives for one
+    // iteration, so most of the cost of memory is its first touch: large pages, where it is much.
+    PageArray<std::int32_t> order_, level_, upto_, from_, place_;
+    PageArray<double> degree_;
 };
 
 }  // namespace linrank

@@ -177,6 +177,7 @@ BAD_OTHERS = {
         ValueError,
         "qid of row 1 is missing",
     ),
+    "table of ids": ({"qid": pd.DataFrame({"q": y})}, TypeError, "qid is a table; pass the column"),
     "scalar qid": ({"qid": 3}, TypeError, "qid must hold one id per row, got 3"),
     "text qid": ({"qid": "abcd"}, TypeError, "qid must hold one id per row, got 'abcd'"),
     "unhashable qid": ({"qid": [[1], [1], [2], [2]]}, TypeError, "query ids must be hashable"),
@@ -185,7 +186,7 @@ BAD_OTHERS = {
     "ids as group": ({"group": [7, 7, 8, 8]}, ValueError, "(pass ids per row as qid)"),
     "empty query": ({"group": [4, 0]}, ValueError, "group[1] is 0; every query needs at least one"),
     "negative size": ({"group": [5, -1]}, ValueError, "group[1] is -1"),
-    "float sizes": ({"group": [2.0, 2.0]}, ValueError, "1-D sequence of integer query sizes"),
+    "float sizes": ({"group": [2.0, 2.0]}, ValueError, "float64; convert them with .astype(int)"),
     "scalar group": ({"group": 4}, ValueError, "got shape () and dtype int64"),
     "negative weight": (
         {"sample_weight": [1, -0.5, 1, 1]},

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cli_files import write_svmlight
 from linrank.cli.main import COMMANDS, main
+from linrank.data.rows import DenseRows
+from linrank.datasets import make_ranking
 from linrank.metrics import evaluate
 from linrank.model import load_model
 
@@ -54,6 +57,7 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "-q", "-v"], "not allowed with"),
         (["train", "d", "-", "--json"], "exclude each other"),
         (["train", "-", "m", "--valid", "-"], "cannot both be standard input"),
+        (["train", "d", "m", "--scoring", "map"], "--scoring needs --valid FILE"),
         (["predict", "-", "-"], "cannot both be standard input"),
         (["predict", "d", "m", "--topk", "3"], "--topk needs --trec"),
         (["predict", "d", "m", "--trec", "--tag", "a b"], "--tag must be one word, got 'a b'"),
@@ -83,6 +87,18 @@ def test_train_summary_on_stderr(files, tmp_path, capsys):
     assert f"{data.n_rows:,} rows, 40 queries, {data.queries.n_pairs:,} pairs" in captured.err
     for word in ("trained", "objective", "above the minimum", "converged", "ndcg@10", "saved"):
         assert word in captured.err
+
+
+def test_a_loose_bound_is_explained(tmp_path, capsys):
+    data = make_ranking(n_queries=30, n_features=6, random_state=1)
+    data = replace(data, rows=DenseRows(data.X * np.logspace(-3, 3, 6, dtype=np.float32)))
+    path, model = write_svmlight(tmp_path / "raw.txt", data), str(tmp_path / "m.json")
+    assert main(["train", path, model]) == 0
+    note = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("note"))
+    assert "can be loose" in note
+    assert "--scale standard" in note
+    assert main(["train", path, model, "-c", "1e-3", "--scale", "standard"]) == 0
+    assert "note" not in capsys.readouterr().err
 
 
 def test_quiet_is_silent(files, tmp_path, capsys):
@@ -279,6 +295,24 @@ def test_evaluate_prints_a_table(files, capsys):
     assert "ndcg@10" in out
 
 
+def test_negative_labels_leave_the_usual_ndcg_out(tmp_path, capsys):
+    path, model = tmp_path / "signs.txt", str(tmp_path / "m.json")
+    path.write_text("1 1:3\n-1 1:1\n1 1:2\n-1 1:0\n")
+    assert main(["train", str(path), model, "--valid", str(path)]) == 0
+    err = capsys.readouterr().err
+    assert "1 query (no qid)" in err
+    assert "ndcg is left out: a label below 0 (-1 occurs)" in err
+    assert "map 1.0000   pairwise_accuracy 1.0000" in err
+    assert main(["evaluate", str(path), "--model", model, "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["metrics"]) == {
+        "map",
+        "mrr",
+        "pairwise_accuracy",
+    }
+    assert main(["evaluate", str(path), "--model", model, "-m", "ndcg@2"]) == 1
+    assert "negative label -1" in capsys.readouterr().err
+
+
 def test_convention_changes_the_numbers(files, capsys):
     values = {}
     for convention in ("linrank", "letor"):
@@ -354,7 +388,16 @@ def test_inspect_model(files, capsys):
             "unknown metric",
         ),
         (["predict", "{valid}", "nowhere"], "nowhere: No such file or directory"),
-        (["predict", "{valid}", "{train}"], "train.txt"),
+        (["predict", "{valid}", "{train}"], "train.txt: not JSON .*; pass a file written by"),
+        (["predict", "{model}", "{model}"], "model.json: is JSON, like a model, not data"),
+        (["train", "{model}", "{out}"], "model.json: is JSON, like a model, not data"),
+        (["train", "{train}", "{train}"], "train.txt: is read and would be overwritten"),
+        (["train", "{train}", "{valid}", "--valid", "{valid}"], "valid.txt: is read and would"),
+        (["predict", "{valid}", "{model}", "{valid}"], "valid.txt: is read and would be"),
+        (["predict", "{valid}", "{model}", "-o", "{model}"], "model.json: is read and would be"),
+        (["evaluate", "{valid}", "{scores}", "--per-query", "{scores}"], "scores.txt: is read"),
+        (["evaluate", "nowhere", "{scores}", "-m", "ndgc"], "unknown metric 'ndgc'"),
+        (["evaluate", "{valid}", "{model}"], "model.json:1: expected one score, .* --model"),
         (["evaluate", "{valid}", "{short}"], "has 2 scores, .* rows"),
         (["evaluate", "{valid}", "{words}"], "words.txt:2: expected one score, got 'two'"),
         (["evaluate", "{valid}", "{nan}"], "nan.txt:2: the score is nan; scores must be finite"),

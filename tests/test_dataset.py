@@ -69,6 +69,18 @@ def test_qid_column_is_harmless_once_qid_is_given():
     assert Dataset.of(frame, [0, 1, 0], group=[2, 1]).n_features == 2
 
 
+def test_a_column_of_textual_ids_is_told_by_its_name():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "qid": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"column named 'qid' .* pass it as qid=X\['qid'\]"):
+        Dataset.of(frame, [0, 1])
+
+
+def test_a_dataset_is_shown_in_one_line():
+    data = Dataset.of(some_matrix(), np.arange(7), qid=list("aabbbcc"))
+    assert repr(data) == "<Dataset <array>: 3 queries; dense float32, 7 × 4>"
+    assert "one query" in repr(Dataset.of(some_matrix(), np.arange(7)))
+
+
 def test_inputs_may_be_read_only_and_are_not_written_to():
     X, y, qid, w = some_matrix(), np.arange(7.0), np.arange(7) % 3, np.ones(7)
     for a in (X, y, qid, w):

@@ -74,3 +74,10 @@ def test_without_matplotlib_it_says_so_and_goes_on(tmp_path, small, monkeypatch,
     assert "pip install linrank[plot]" in capsys.readouterr().err
     assert [path.rsplit("/", 1)[1] for path in written] == ["model.json", "report.html"]
     assert "some &lt;text&gt;" in (tmp_path / "report.html").read_text()
+
+
+def test_a_file_in_the_place_of_the_folder_is_told(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit):
+        demo.main([str(tmp_path / "file")])
+    assert "is a file; name a folder" in capsys.readouterr().err

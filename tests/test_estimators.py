@@ -90,6 +90,16 @@ def test_row_and_query_weights_enter_as_documented(data):
     assert_array_equal(mapped.coef_, listed.coef_)
 
 
+def test_query_weights_by_query_by_row_and_by_id_are_the_same(data):
+    ids, rows = np.unique(data.qid, return_inverse=True)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(ids))
+    first = [int(np.flatnonzero(ids == id_)[0]) for id_ in data.queries.ids]
+    spellings = (weight[first], weight[rows], dict(zip(ids.tolist(), weight, strict=True)))
+    fits = [RankSVM().fit(data.X, data.y, qid=data.qid, query_weight=w).coef_ for w in spellings]
+    assert_array_equal(fits[0], fits[1])
+    assert_array_equal(fits[0], fits[2])
+
+
 def test_query_normalization_counts_every_query_once(data):
     i, _, _ = pairs_of(data)
     n_pairs = np.bincount(data.qid[i], minlength=30)
@@ -316,6 +326,13 @@ def test_early_stopping_keeps_the_best_iterate(data, held_out):
     assert_allclose(evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"], values[best])
 
 
+def test_the_start_at_zero_is_not_the_best_because_the_rows_were_sorted(data, held_out):
+    data, held_out = (part.select(np.lexsort((-part.y, part.qid))) for part in (data, held_out))
+    ranker = fit_with_validation(data, held_out, early_stopping=True)
+    assert ranker.best_iteration_ > 0
+    assert ranker.coef_.any()
+
+
 def test_among_equal_iterates_the_first_is_the_best(data):
     """One row per query: every iterate has the same NDCG."""
     ranker = RankSVM(solver="tron", early_stopping=True, n_iter_no_change=1).fit(
@@ -402,9 +419,12 @@ X3, Y3 = np.arange(6.0).reshape(3, 2), [0, 1, 2]
     [
         ({"C": -1.0}, {}, ValueError, "C must be a finite number > 0, got -1.0"),
         ({"C": np.nan}, {}, ValueError, "C must be"),
+        ({"C": "1"}, {}, ValueError, "C must be a finite number > 0, got '1'"),
+        ({"max_iter": 1.5}, {}, ValueError, "max_iter must be an integer >= 1, got 1.5"),
+        ({"scoring": "ndgc"}, {}, ValueError, "unknown metric 'ndgc'"),
         ({"solver": "sgd"}, {}, ValueError, "solver must be 'newton' or 'tron', got 'sgd'"),
         ({"tol": 0.0}, {}, ValueError, "tol must be"),
-        ({"max_iter": 0}, {}, ValueError, "max_iter must be >= 1"),
+        ({"max_iter": 0}, {}, ValueError, "max_iter must be an integer >= 1"),
         ({"scale": "robust"}, {}, ValueError, "scale must be one of .* got 'robust'"),
         ({"query_normalization": "rows"}, {}, ValueError, "query_normalization must be"),
         ({"n_jobs": 0}, {}, ValueError, "n_jobs must be >= 1"),
@@ -418,13 +438,14 @@ X3, Y3 = np.arange(6.0).reshape(3, 2), [0, 1, 2]
         ({}, {"eval_set": [(X3, Y3)], "X_val": X3, "y_val": Y3}, ValueError, "not both"),
         ({}, {"eval_set": [(X3, Y3)] * 2, "eval_qid": [Y3]}, ValueError, "1 entries for 2 pairs"),
         ({}, {"X_val": X3, "y_val": Y3, "qid_val": Y3}, ValueError, "training data has no query"),
-        ({}, {"qid": [0, 0, 0], "X_val": X3, "y_val": Y3}, ValueError, "validation data has no"),
+        ({}, {"qid": [0, 0, 0], "X_val": X3, "y_val": Y3}, ValueError, "has no .* pass qid_val"),
         ({}, {"X_val": X3[:, :1], "y_val": Y3}, ValueError, "1 features, the training rows 2"),
         ({}, {"qid": [0, 0, 0], "group": [3]}, ValueError, "not both"),
         ({}, {"qid": [0, 1, 2]}, NoPairsError, "none of the 3 queries has two different labels"),
         ({}, {"sample_weight": [1, -1, 1]}, ValueError, "sample_weight must be >= 0"),
         ({}, {"query_weight": [1, 2, 2]}, ValueError, "1 and 2 within query 0; .*sample_weight"),
-        ({}, {"query_weight": [1, 2]}, ValueError, "query_weight has 2 elements"),
+        ({}, {"query_weight": [1, 2]}, ValueError, "2 elements; .* each of 1 queries .* 3 rows"),
+        ({}, {"query_weight": [-1]}, ValueError, "query_weight must be >= 0, got -1"),
         ({}, {"query_weight": [1, np.nan, 1]}, ValueError, "query_weight contains NaN"),
         ({}, {"query_weight": {0: 1}}, ValueError, "there is no qid"),
         (
@@ -444,6 +465,11 @@ X3, Y3 = np.arange(6.0).reshape(3, 2), [0, 1, 2]
 def test_what_fit_refuses(params, arguments, error, message):
     with pytest.raises(error, match=message):
         RankSVM(**params).fit(X3, Y3, **arguments)
+
+
+def test_a_dataset_in_the_place_of_rows_is_told(data):
+    with pytest.raises(TypeError, match=r"X is a Dataset; pass .* data.X, data.y, qid=data.qid"):
+        RankSVM().fit(data, data.y, qid=data.qid)
 
 
 def test_constant_labels_are_no_pairs():

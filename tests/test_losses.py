@@ -198,10 +198,12 @@ def test_the_core_refuses_arrays_that_do_not_fit():
         loss.at(np.zeros(3))
     with pytest.raises(ValueError, match="a level is out of range"):
         _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, None, None)
+    with pytest.raises(ValueError, match="more levels than rows"):
+        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, None, None)
     with pytest.raises(ValueError, match="another problem"):
         SquaredHinge(queries).at(np.zeros(2), loss.at(np.zeros(2)))
     rows = as_rows(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="order is out of range"):
+    with pytest.raises(ValueError, match="row that does not exist"):
         _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)
     with pytest.raises(ValueError, match="w has length 2, expected 3"):
         _core.scores(rows.core, np.zeros(2), None, 1)

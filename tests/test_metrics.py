@@ -280,3 +280,8 @@ def test_ranks_reject_nan_and_wrong_lengths():
         rank_within_queries([1.0, 2.0], [1])
     _, s, qid = random_case(50_000, 40, decimals=2)
     assert_array_equal(rank_within_queries(s, qid, n_jobs=1), rank_within_queries(s, qid, n_jobs=3))
+
+
+def test_a_result_is_shown_in_one_line():
+    result = evaluate([1, 0, 1], [3, 2, 1], qid=[1, 1, 2], metrics=["map", "p@2"])
+    assert repr(result) == "<Evaluation {'map': 1, 'p@2': 0.5}, 2 queries, linrank>"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,8 +142,10 @@ def test_saving_through_a_link_keeps_the_link_and_the_usual_permissions(tmp_path
 def test_a_missing_file_or_folder_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_model(tmp_path / "none.json")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*no-folder; create it: .*m"):
         LinearModel([1.0]).save(tmp_path / "no-folder" / "m.json")
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        LinearModel([1.0]).save(tmp_path)
 
 
 @given(datasets())
@@ -183,8 +186,21 @@ def test_rows_that_do_not_fit_are_an_error():
     object.__setattr__(data, "feature_names", ("b", "a"))
     with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
         model.predict(data)
+    frame = pd.DataFrame({"b": [1.0], "a": [0.0]})
+    with pytest.raises(ValueError, match=r"feature 0 is 'b', the model was trained with 'a'"):
+        model.predict(frame)
+    assert model.predict(frame[["a", "b"]]) == [2.0]
     with pytest.raises(ValueError, match="pair names row 5, but there are 2 rows"):
         model.explain(np.ones((2, 2)), pair=(0, 5))
+    with pytest.raises(TypeError, match=r"pair must be two row numbers \(i, j\), got 3"):
+        model.explain(np.ones((2, 2)), pair=3)
+
+
+def test_a_model_is_shown_in_one_line():
+    model = LinearModel([1.0, 2.0], training={"C": 0.5, "solver": "newton", "n_pairs": 7})
+    assert repr(model) == (
+        "<LinearModel 2 features, scale='none', C=0.5, solver='newton', n_pairs=7>"
+    )
 
 
 def test_the_coefficients_cannot_be_changed_and_are_a_copy():

@@ -198,6 +198,8 @@ def test_core_rejects_what_it_cannot_trust():
         _core.rank_levels(y, np.array([0, 2]), np.array([0]))
     with pytest.raises(ValueError, match="row that does not exist"):
         _core.rank_levels(y, np.array([0, 2]), np.array([0, 2]))
+    with pytest.raises(ValueError, match="a score is NaN"):
+        _core.ranks_within_queries(np.array([1.0, np.nan]), np.array([0, 2]), None)
     with pytest.raises(ValueError, match="level is out of range"):
         _core.count_pairs(
             np.array([0, 1], np.int32), np.array([0, 2], i64), np.array([1], np.int32)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
@@ -15,8 +17,8 @@ from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.ranksvm import train
-from linrank.solvers.newton import newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled
+from linrank.solvers.newton import _Lanczos, newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled, _by_cholesky
 from linrank.solvers.result import duality_gap
 
 
@@ -127,6 +129,27 @@ REGIMES = {
     "diagonal": {"n_queries": 40, "rows_per_query": (5, 40), "n_features": 4500, "density": 0.005},
     "few rows": {"n_queries": 10, "rows_per_query": (5, 40), "n_features": 400},
 }
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 100.0), st.floats(0.0, 10.0)), min_size=1, max_size=12))
+def test_the_smallest_eigenvalue_of_conjugate_gradients(steps):
+    """``T = L D L'`` with ``D = 1/α`` and ``L`` of ones and ``√β``: definite by construction."""
+    lanczos = _Lanczos()
+    for alpha, beta in steps:
+        lanczos.add(alpha, beta)
+    alphas, betas = map(np.array, zip(*steps, strict=True))
+    factor = np.eye(len(steps)) + np.diag(np.sqrt(betas[:-1]), -1)
+    exact = min(1.0, np.linalg.eigvalsh(factor @ np.diag(1 / alphas) @ factor.T)[0])
+    found = lanczos.smallest()
+    assert 0.98 * exact - 1e-11 <= found <= exact * (1 + 1e-6) + 1e-11
+    assert lanczos.confirms(found / 2, 1.0)
+    assert not lanczos.confirms(2 * exact + 1e-9, 1.0)
+
+
+def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
+    collinear = 1e12 * np.array([[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]])  # negative by rounding
+    matrix = np.block([[collinear, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
+    assert_allclose(_by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -327,7 +350,7 @@ def test_no_weight_on_any_pair():
         ({"C": float("inf")}, "C must be"),
         ({"solver": "lbfgs"}, "solver must be 'newton' or 'tron', got 'lbfgs'"),
         ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
-        ({"max_iter": 0}, "max_iter must be >= 1, got 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
     ],
 )

@@ -54,6 +54,14 @@ def test_rows_of_a_long_query_stand_for_their_level():
     assert_allclose(pair_weights(sample, weight), pair_weights(queries, None))
 
 
+def test_levels_of_a_sample_are_ranked_anew():
+    """The kernels' trees grow with the number of levels: few rows must not bring those of all."""
+    queries = Queries.of(np.random.default_rng(3).permutation(3000))
+    sample, positions, _ = sample_queries(queries, 200, seed=0)
+    assert sample.n_levels.tolist() == [sample.n_rows]
+    assert (np.argsort(sample.levels) == np.argsort(queries.levels[positions])).all()
+
+
 def test_sums_over_the_sampled_pairs_are_unbiased():
     """The mean over samples of ``Σ u_i u_j h_ij`` is the sum of all h, for any fixed h."""
     queries = queries_of([600], 4)

@@ -163,7 +163,7 @@ def test_the_core_checks_what_it_is_given():
         _core.summarise_columns(rows, np.ones(2), 1)
     with pytest.raises(ValueError, match="no row of positive weight"):
         _core.summarise_columns(rows, np.zeros(3), 1)
-    with pytest.raises(ValueError, match="do not cover"):
+    with pytest.raises(ValueError, match="do not match"):
         _core.scale_queries(rows, np.array([0, 2]), None, 1)
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="row that does not exist"):
         _core.scale_queries(rows, np.array([0, 3]), np.array([0, 1, 3]), 1)

@@ -81,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m linrank.demo", description=__doc__)
     parser.add_argument("folder", nargs="?", default="linrank-demo", metavar="FOLDER")
     folder = parser.parse_args(argv).folder
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        parser.error(f"{folder} is a file; name a folder for the plots and the report")
     os.makedirs(folder, exist_ok=True)
     demo = run()
     sections = [_data_text(demo), _path_text(demo), _test_text(demo), _certificate_text(demo)]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.errors import ConvergenceWarning, NoPairsError
-from linrank.metrics import rank_within_queries
+from linrank.metrics import parse, rank_within_queries
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranker import RankerMixin
@@ -177,8 +177,9 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             Query of each row, of any hashable type and in any order. None: all rows are one query.
         sample_weight : array of shape (n_rows,)
             Row weights ``u >= 0``: a weight of 2 equals repeating the row.
-        query_weight : mapping from query id to weight, or array of shape (n_rows,)
-            Query weights ``c >= 0``; an array must be constant within each query.
+        query_weight : mapping from query id to weight, or array
+            Query weights ``c >= 0``. An array has an element for each query, in order of first
+            appearance (or of `group`), or for each row, constant within each query.
         group : array of shape (n_queries,)
             Sizes of consecutive queries, in place of `qid`.
         X_val, y_val, qid_val : validation data
@@ -291,6 +292,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
         if self.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        parse(self.scoring)  # a misspelt name is told even where there is nothing to score yet
         if self.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {self.n_iter_no_change}")
         return Monitor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from linrank import __version__, _core, threads
 from linrank.data.dataset import Dataset
+from linrank.data.frames import column_names
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
 from linrank.scaling import Scaling
@@ -94,6 +96,13 @@ class LinearModel:
         }
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
+    def __repr__(self) -> str:
+        """Size, scaling and training in a line; the coefficients are in ``coef``."""
+        told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
+        for key in ("C", "solver", "n_pairs"):
+            told += [f"{key}={self.training[key]!r}"] if key in self.training else []
+        return f"<LinearModel {', '.join(told)}>"
+
     @property
     def n_features(self) -> int:
         """Number of features of a row."""
@@ -140,7 +149,7 @@ class LinearModel:
         rows = self._scaled_rows(X, qid, None)
         if pair is None:
             return _contributions(rows, self.coef)
-        i, j = (_checked_row(index, rows.shape[0]) for index in pair)
+        i, j = _checked_pair(pair, rows.shape[0])
         return (_dense_row(rows, i) - _dense_row(rows, j)) * self.coef
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -181,6 +190,7 @@ class LinearModel:
             self._check_names(X.feature_names)
             rows = X.rows
         else:
+            self._check_names(column_names(X))
             rows = as_rows(X)
         if rows.shape[1] != self.n_features:
             raise ValueError(
@@ -263,10 +273,15 @@ def _scalar(key: Any, value: Any) -> Scalar:
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
-def _checked_row(index: int, n_rows: int) -> int:
-    if not -n_rows <= index < n_rows:
-        raise ValueError(f"pair names row {index}, but there are {n_rows} rows")
-    return int(index) % n_rows
+def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
+    try:
+        i, j = map(operator.index, pair)
+    except (TypeError, ValueError):
+        raise TypeError(f"pair must be two row numbers (i, j), got {pair!r}") from None
+    for index in (i, j):
+        if not -n_rows <= index < n_rows:
+            raise ValueError(f"pair names row {index}, but there are {n_rows} rows")
+    return i % n_rows, j % n_rows
 
 
 def _contributions(rows: Rows, coef: NDArray[np.float64]) -> Any:

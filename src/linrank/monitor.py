@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.metrics import evaluate
+from linrank.metrics import convention, evaluate
 from linrank.model import LinearModel
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ def validation_sets(
     for held_out in sets:
         if (held_out.qid is None) != (data.qid is None):
             lacking = "validation" if held_out.qid is None else "training"
-            raise ValueError(f"the {lacking} data has no query ids, the other has; pass both")
+            remedy = "qid_val (with eval_set: eval_qid or eval_group)"
+            remedy = remedy if held_out.qid is None else "qid or group"
+            raise ValueError(
+                f"the {lacking} data has no query ids, the other has; pass {remedy} too"
+            )
         if held_out.n_features != data.n_features:
             raise ValueError(
                 f"the validation rows have {held_out.n_features} features, "
@@ -170,9 +174,13 @@ class Monitor:
 
     def _score(self, w: NDArray[np.float64]) -> None:
         model = LinearModel(self._scaling.fold(w))
+        # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
+        rules = convention("linrank", ties="stable" if w.any() else "average")
         for key, data in zip(self.keys, self._sets, strict=True):
             scores = model.predict(data.rows, n_jobs=self._n_jobs)
-            values = evaluate(data.labels, scores, qid=data.qid, metrics=(self._scoring,))
+            values = evaluate(
+                data.labels, scores, qid=data.qid, metrics=(self._scoring,), convention=rules
+            )
             self.history[key].append(float(values[self._scoring]))
         if self._sets:
             steering = self.history[self.keys[-1]]

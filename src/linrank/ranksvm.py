@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -229,18 +230,22 @@ def _query_weight(
 def _check(
     C: float, solver: str, tol: float | None, max_iter: int, query_normalization: str | None
 ) -> None:
-    if not (np.isfinite(C) and C > 0):
+    if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if solver not in ("newton", "tron"):
         raise ValueError(f"solver must be 'newton' or 'tron', got {solver!r}")
-    if tol is not None and not (np.isfinite(tol) and tol > 0):
+    if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be >= 1, got {max_iter!r}")
+    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+        raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
     if query_normalization not in (None, "pairs"):
         raise ValueError(
             f"query_normalization must be None or 'pairs', got {query_normalization!r}"
         )
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and 0.0 < float(value) < float("inf")
 
 
 def _no_pairs_message(queries: Queries) -> str:

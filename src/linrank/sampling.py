@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.queries import Queries
 
 __all__ = ["pair_weights", "sample_queries"]
@@ -64,12 +65,13 @@ def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, A
         parts.append(begin + kept)
         weights.append(weight)
     positions = np.concatenate(parts)
-    sample = Queries(
-        offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
-        order=positions if queries.order is None else queries.order[positions],
-        levels=queries.levels[positions],
-        n_levels=queries.n_levels[chosen],
-    )
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    # Ranked anew: the trees of the kernels are as large as the number of levels, and a few rows of
+    # a query with a million labels have few levels.
+    labels = queries.levels[positions].astype(np.float64)
+    levels, n_levels = _core.rank_levels(labels, offsets, None)
+    order = positions if queries.order is None else queries.order[positions]
+    sample = Queries(offsets=offsets, order=order, levels=levels, n_levels=n_levels)
     return sample, positions, np.concatenate(weights)
 
 

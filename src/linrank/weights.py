@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.data.frames import read_column
 from linrank.data.vectors import as_weights
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
 
     Parameters
     ----------
-    weight : None, mapping or array of shape (n_rows,)
-        A mapping from query id to weight, which may hold further ids; or the weight of each row's
-        query, which must not vary within a query.
+    weight : None, mapping or array of shape (n_rows,) or (n_queries,)
+        A mapping from query id to weight, which may hold further ids; the weight of each row's
+        query, which must not vary within a query; or one weight per query, by first appearance.
     queries : Queries
         The queries of the rows.
     """
@@ -32,7 +33,10 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
         return None
     if isinstance(weight, Mapping):
         return _from_mapping(weight, queries)
-    by_row = as_weights(weight, queries.n_rows, "query_weight")
+    vector = np.asarray(read_column(weight))
+    if vector.ndim == 1 and len(vector) != queries.n_rows:
+        return _by_query(vector, queries)
+    by_row = as_weights(vector, queries.n_rows, "query_weight")
     by_position = queries.gather(by_row)
     first = by_position[queries.offsets[:-1]]
     odd = np.flatnonzero(by_position != np.repeat(first, np.diff(queries.offsets)))
@@ -44,6 +48,16 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
             "to sample_weight)"
         )
     return np.ascontiguousarray(first)
+
+
+def _by_query(weight: NDArray[Any], queries: Queries) -> NDArray[np.float64]:
+    if len(weight) != queries.n_queries:
+        raise ValueError(
+            f"query_weight has {len(weight)} elements; give one for each of {queries.n_queries} "
+            f"queries in order of first appearance, one for each of {queries.n_rows} rows, or a "
+            "mapping from query id to weight"
+        )
+    return as_weights(weight, queries.n_queries, "query_weight")
 
 
 def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.float64]:

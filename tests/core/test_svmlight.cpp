@@ -86,7 +86,7 @@ void test_numbers() {
             text += '.';
             digits(i % 2 ? 9 : 22);
         }
-        if (random() % 4 == 0) text += "e" + std::to_string(static_cast<int>(random() % 700) - 350);
+        if (random() % 4 == 0) text.append("e").append(std::to_string(static_cast<int>(random() % 700) - 350));
         check_number(text);
     }
     double value;

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from linrank.cli.arguments import add_metrics, add_reading, add_reporting
 from linrank.cli.console import Console
 from linrank.cli.main import OK
+from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_and_score, read_data, read_scores
-from linrank.cli.streams import STANDARD, check_writable, write_lines, write_standard
+from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines, write_standard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,10 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--json and --per-query - would both write to standard output")
     if args.per_query is not None:
         check_writable(args.per_query)
+        check_apart(args.per_query, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
+
+    check_metrics(args.metrics, args.convention)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data, scores = _read(args, console)
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         data.labels,
         scores,
         qid=data.qid,
-        metrics=args.metrics or DEFAULT_METRICS,
+        metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
         docid=_docids(data),
         n_jobs=args.jobs,

@@ -116,8 +116,8 @@ def _data_lines(report: dict[str, Any]) -> list[str]:
         ("queries", f"{report['queries']:,}{'' if report['has_qid'] else ' (no qid in the file)'}"),
         (
             "",
-            f"rows per query: {sizes['min']:,} to {sizes['max']:,}, mean {sizes['mean']:.4g}, "
-            f"median {sizes['median']:g}",
+            f"rows per query: {sizes['min']:,} to {sizes['max']:,}, mean {sizes['mean']:,.1f}, "
+            f"median {sizes['median']:,g}",
         ),
         (
             "",

@@ -10,7 +10,7 @@ from linrank.cli.console import Console, count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_and_score
-from linrank.cli.streams import STANDARD, check_writable, write_lines
+from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("SCORES and -o name the same file; give one of them")
     output = args.scores or args.output or STANDARD
     check_writable(output)
+    check_apart(output, args.data, args.model)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)

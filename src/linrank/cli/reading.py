@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli.models import is_model
 from linrank.cli.streams import STANDARD, read_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def read_data(path: str, args: argparse.Namespace, console: Console, **options: 
     """The dataset of a file, with the options of ``add_reading``."""
     from linrank.data.svmlight import load
 
+    if is_model(path):
+        raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
     data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=console.reading(path), **options)
     console.clear()
@@ -80,7 +83,8 @@ def read_scores(path: str) -> NDArray[np.float64]:
         scores = np.array(list(map(float, lines)))
     except ValueError:
         number, text = next((i, t) for i, t in enumerate(lines, 1) if not _is_number(t))
-        raise ValueError(f"{name}:{number}: expected one score, got {text[:60]!r}") from None
+        hint = "; a model goes to --model" if text.startswith("{") else ""
+        raise ValueError(f"{name}:{number}: expected one score, got {text[:60]!r}{hint}") from None
     finite = np.isfinite(scores)
     if not finite.all():
         number = int(np.argmin(finite))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 __all__ = [
     "STANDARD",
+    "check_apart",
     "check_readable",
     "check_writable",
     "read_text",
@@ -41,6 +42,15 @@ def check_writable(path: str) -> None:
     target = path if os.path.exists(path) and not os.path.isfile(path) else folder
     if not os.access(target, os.W_OK):
         raise PermissionError(13, "cannot be written: permission denied", path)
+
+
+def check_apart(output: str, *inputs: str | None) -> None:
+    """Raise ValueError if writing `output` would destroy one of the files that are read."""
+    for path in inputs:
+        if path is None or STANDARD in (path, output) or not os.path.isfile(output):
+            continue
+        if os.path.exists(path) and os.path.samefile(path, output):
+            raise ValueError(f"{output}: is read and would be overwritten; name another output")
 
 
 @contextmanager

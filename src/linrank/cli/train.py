@@ -15,9 +15,16 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_and_score, read_data
-from linrank.cli.streams import STANDARD, check_readable, check_writable, write_standard
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    write_standard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
@@ -83,7 +91,10 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--json and a model on standard output (-) exclude each other")
     if args.data == args.valid == STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
+    if args.metrics and args.valid is None:
+        parser.error("--scoring needs --valid FILE, the data to measure on")
     check_writable(args.model)
+    check_apart(args.model, args.data, args.valid)
     if args.valid is not None:
         _check_validation(args)
 
@@ -111,7 +122,8 @@ def _describe(data: Dataset) -> str:
     queries = data.queries
     return (
         f"{data.source}: {count(data.n_rows, 'row')}, "
-        f"{count(queries.n_queries, 'query', 'queries')}, {count(queries.n_pairs, 'pair')}; "
+        f"{count(queries.n_queries, 'query', 'queries')}{' (no qid)' if data.qid is None else ''}, "
+        f"{count(queries.n_pairs, 'pair')}; "
         f"{data.rows.describe()}, {bytes_text(data.rows.nbytes)}"
     )
 
@@ -171,6 +183,13 @@ def _say_result(result: Result, args: argparse.Namespace, took: float, console: 
         f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
         "of it) above the minimum: certified by the dual",
     )
+    if result.converged and _relative_gap(result) > LOOSE:
+        scale = "--scale standard or " if args.scale == "none" else ""
+        console.say(
+            "note",
+            "this bound is proven but can be loose: it grows with the square of the gradient, "
+            f"whatever the curvature; {scale}a smaller -e tightens it",
+        )
     if result.converged:
         console.say("converged", result.message)
     else:
@@ -185,9 +204,7 @@ def _check_validation(args: argparse.Namespace) -> None:
     """Fail on a misspelt file or metric now rather than after training."""
     if args.valid != STANDARD:
         check_readable(args.valid)
-    from linrank.metrics import evaluate
-
-    evaluate([1.0, 0.0], [1.0, 0.0], metrics=args.metrics or METRICS, convention=args.convention)
+    check_metrics(args.metrics, args.convention)
 
 
 def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
@@ -198,7 +215,7 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
         data.labels,
         scores,
         qid=data.qid,
-        metrics=args.metrics or METRICS,
+        metrics=metrics_for(data, args.metrics, METRICS, args.convention, console),
         convention=args.convention,
         n_jobs=args.jobs,
     )

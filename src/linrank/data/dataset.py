@@ -108,6 +108,11 @@ class Dataset:
             self.index_base,
         )
 
+    def __repr__(self) -> str:
+        """Where it is from and how it is stored; the arrays themselves would fill pages."""
+        queries = "one query" if self.qid is None else f"{self.queries.n_queries} queries"
+        return f"<Dataset {self.source}: {queries}; {self.rows.describe()}>"
+
     @classmethod
     def of(
         cls,
@@ -145,10 +150,9 @@ class Dataset:
         >>> data.n_rows, data.queries.n_queries, data.queries.n_pairs
         (3, 2, 1)
         """
-        rows = as_rows(X, n_jobs=n_jobs)
-        names = column_names(X)
         if qid is not None and group is not None:
             raise ValueError("give qid (one id per row) or group (sizes), not both")
+        names = column_names(X)
         if qid is None and group is None and names is not None and "qid" in names:
             # With one query over everything the id column would be learnt from; inside its own
             # query it is constant and harmless.
@@ -156,6 +160,7 @@ class Dataset:
                 "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop "
                 "the column from X"
             )
+        rows = as_rows(X, n_jobs=n_jobs)
         n_rows = rows.shape[0]
         labels = as_labels(y, n_rows)
         if qid is not None:

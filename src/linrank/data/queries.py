@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import read_column
+from linrank.data.frames import is_frame, read_column
 from linrank.data.vectors import as_labels
 from linrank.threads import resolve
 
@@ -125,9 +125,10 @@ def as_sizes(group: Any, n_rows: int) -> Array:
     """Return the sizes of consecutive queries as int64, checked against ``n_rows``."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        hint = "; convert them with .astype(int)" if sizes.dtype.kind == "f" else ""
         raise ValueError(
             f"group must be a 1-D sequence of integer query sizes, "
-            f"got shape {sizes.shape} and dtype {sizes.dtype}"
+            f"got shape {sizes.shape} and dtype {sizes.dtype}{hint}"
         )
     sizes = sizes.astype(np.int64, copy=False)
     if (sizes < 1).any():
@@ -143,6 +144,8 @@ def as_sizes(group: Any, n_rows: int) -> Array:
 
 def as_ids(qid: Any, n_rows: int) -> Array:
     """Return query ids as a 1-D array of ``n_rows`` elements, of any hashable type."""
+    if is_frame(qid):
+        raise TypeError("qid is a table; pass the column of ids, as in X['qid'] (not X[['qid']])")
     qid = read_column(qid)
     ids = qid if isinstance(qid, np.ndarray) else _from_sequence(qid)
     if ids.ndim == 2 and ids.shape[1] == 1:

@@ -172,6 +172,8 @@ def _from_array(X: Any) -> Array:
         raise ValueError("X is a masked array with masked values; fill or drop them first")
     if X is None or isinstance(X, (str, bytes, dict, set)):
         raise TypeError(f"X must be a 2-D array or table of numbers, got {type(X).__name__}")
+    if hasattr(X, "rows") and hasattr(X, "labels"):
+        raise TypeError("X is a Dataset; pass its parts: data.X, data.y, qid=data.qid")
     a = np.asarray(X)
     if a.ndim != 2:
         raise ValueError(

@@ -106,6 +106,11 @@ class Evaluation(Mapping[str, float]):
     def __str__(self) -> str:
         return self.to_text()
 
+    def __repr__(self) -> str:
+        """The means; what is behind them is in the attributes and in ``print(result)``."""
+        means = ", ".join(f"{name!r}: {mean:.6g}" for name, mean in self.means.items())
+        return f"<Evaluation {{{means}}}, {self.n_queries} queries, {self.convention.name}>"
+
 
 def _plain(value: float) -> float | None:
     return None if value != value else float(value)

@@ -21,7 +21,7 @@ MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file
 MAX_FEATURES = 2**30
 MAX_JSON_BYTES = 2**28
 RESAVE = "restore the file from a copy, or train and save the model again"
-FOREIGN = "pass a file written by LinearModel.save"
+FOREIGN = "pass a file written by LinearModel.save or linrank train"
 
 
 @dataclass(frozen=True, eq=False)

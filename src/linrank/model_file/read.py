@@ -18,6 +18,7 @@ from linrank.model_file.contents import (
     MAX_FEATURES,
     MAX_INLINE_FEATURES,
     MAX_JSON_BYTES,
+    RESAVE,
     VERSION,
     Contents,
     Invalid,
@@ -103,7 +104,9 @@ def _parse(content: bytes) -> dict[str, Any]:
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Invalid(f"not JSON at {where} ({error.msg})") from None
+        # Damage leaves the first brace in place; a file without it was never a model.
+        remedy = RESAVE if text.lstrip().startswith("{") else FOREIGN
+        raise Invalid(f"not JSON at {where} ({error.msg})", remedy) from None
     if not isinstance(document, dict):
         raise Invalid(f"holds a {type(document).__name__}, not an object", FOREIGN)
     return document

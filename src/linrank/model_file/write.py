@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ __all__ = ["write"]
 def write(contents: Contents, path: str | os.PathLike[str]) -> None:
     """Write `contents` to `path`, and beyond a million features to a second file beside it."""
     target = os.path.realpath(os.fspath(path))
+    _check_place(target, os.fspath(path))
     if contents.coef.size <= MAX_INLINE_FEATURES:
         _write_atomically(target, _encode(contents, None))
         return
@@ -27,6 +29,15 @@ def write(contents: Contents, path: str | os.PathLike[str]) -> None:
     text = _encode(contents, reference)
     _write_atomically(beside, tensors)
     _write_atomically(target, text)
+
+
+def _check_place(target: str, path: str) -> None:
+    """Name the path that was asked for: the error of the system would name a temporary one."""
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", path)
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}; create it", path)
 
 
 def _encode(contents: Contents, reference: dict[str, str] | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ def _solve(
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
-        if not ry > 0.0 or (ry <= goal and ry <= goal * lanczos.smallest()):
+        if not ry > 0.0 or lanczos.confirms(ry, goal):
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
@@ -171,22 +172,45 @@ def _solve(
 class _Lanczos:
     """The tridiagonal matrix of conjugate gradients; its eigenvalues approach those of ``M⁻¹H``."""
 
+    LEAST = 1e-12
+
     def __init__(self) -> None:
-        self.alphas: list[float] = []
-        self.betas: list[float] = []
+        self.diagonal: list[float] = []
+        self.beside: list[float] = [0.0]  # squares of the entries left of the diagonal
+        self._carried = 0.0
+        self._known = 1.0
 
     def add(self, alpha: float, beta: float) -> None:
-        self.alphas.append(alpha)
-        self.betas.append(max(beta, 0.0))
+        """Another row, from the step and the ratio of residuals of an iteration."""
+        self.diagonal.append(1.0 / alpha + self._carried)
+        self._carried = max(beta, 0.0) / alpha
+        self.beside.append(self._carried / alpha)
+
+    def confirms(self, ry: float, goal: float) -> bool:
+        """Whether ``ry <= goal·θ``, θ the smallest eigenvalue.
+
+        The matrices are nested, so θ can only fall: while its last value refuses, it is not needed.
+        """
+        return ry <= goal * self._known and ry <= goal * self.smallest()
 
     def smallest(self) -> float:
-        """The smallest eigenvalue so far, at most 1."""
-        alphas, betas = np.array(self.alphas), np.array(self.betas[:-1])
-        diagonal = 1.0 / alphas
-        diagonal[1:] += betas / alphas[:-1]
-        beside = np.sqrt(betas) / alphas[:-1]
-        matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        return min(1.0, max(float(np.linalg.eigvalsh(matrix)[0]), 1e-12))
+        """The smallest eigenvalue so far, at most 1, from below within a hundredth."""
+        if not self._exceeds(self._known):
+            low, high = self.LEAST, self._known
+            while high > 1.01 * low:
+                middle = math.sqrt(low * high)
+                low, high = (middle, high) if self._exceeds(middle) else (low, middle)
+            self._known = low
+        return self._known
+
+    def _exceeds(self, x: float) -> bool:
+        """Whether all eigenvalues are above ``x``: whether the pivots of ``T - x`` are positive."""
+        pivot = 1.0
+        for diagonal, beside in zip(self.diagonal, self.beside, strict=False):
+            pivot = diagonal - x - beside / pivot
+            if pivot <= 0.0:
+                return False
+        return True
 
 
 def _combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any]:

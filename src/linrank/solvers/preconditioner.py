@@ -24,20 +24,25 @@ Solve = Callable[[Array], Array]
 
 
 def _by_cholesky(matrix: Array) -> Solve:
-    """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not."""
+    """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not.
+
+    Each diagonal entry is lifted by a share of itself: an equal lift for all would drown the
+    features of small scale, and conjugate gradients would have to find their weights alone.
+    """
     if not np.isfinite(matrix).all():
         raise ValueError(
-            "the Hessian overflows: squares of the features, summed over the pairs, leave the range "
-            "of their type; divide the features by a common factor, or pass float64"
+            "the Hessian overflows: squares of the features, summed over the pairs, leave the "
+            "range of their type; divide the features by a common factor, or pass float64"
         )
     n = len(matrix)
+    diagonal = np.diagonal(matrix).copy()
     lift = 0.0
     while True:
         factor: Any = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
         if factor is not None:
             return lambda r: _core.cholesky_solve(factor, n, r)
-        lift = max(10.0 * lift, 1e-7 * float(np.trace(matrix)) / n)
-        matrix = matrix + lift * np.eye(n)
+        lift = max(10.0 * lift, 1e-7)
+        matrix = matrix + np.diag(lift * diagonal)
 
 
 class Diagonal:
