@@ -45,13 +45,12 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
-/// A NumPy array that owns `data`.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> &&data) {
-    auto owned = std::make_unique<std::vector<T>>(std::move(data));
-    nb::capsule owner(owned.get(),
-                      [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    std::vector<T> &kept = *owned.release();  // the capsule deletes it
+/// A NumPy array that owns `data`, a std::vector or a PageArray.
+template <template <class...> class Array, class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Array<T> &&data) {
+    auto owned = std::make_unique<Array<T>>(std::move(data));
+    nb::capsule owner(owned.get(), [](void *p) noexcept { delete static_cast<Array<T> *>(p); });
+    Array<T> &kept = *owned.release();  // the capsule deletes it
     return {kept.data(), {kept.size()}, owner};
 }
 
@@ -525,9 +524,11 @@ void bind_hessian(nb::module_ &m) {
         const Order o = checked_order(order, n_rows(rows.rows));
         check(rows, o, point);
         require_length(v.shape(0), n_columns(rows.rows), "v");
-        std::vector<double> out(v.shape(0)), image(point.point->gradient.size());
+        std::vector<double> out(v.shape(0));
+        PageArray<double> image(point.point->gradient.size(), PageArray<double>::huge);
         unlocked([&] {
-            hessian_product(rows.rows, o, *point.point, span_of(v), out, image, n_threads);
+            hessian_product(rows.rows, o, *point.point, span_of(v), out,
+                            {image.data(), image.size()}, n_threads);
         });
         return std::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(image)));
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"),

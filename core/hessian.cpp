@@ -54,8 +54,11 @@ std::vector<double> chunk_product(const Storage &storage, Order order, const Pai
     SweepScratch scratch;
     std::vector<double> u;
     for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
-        if (!problem.has_pairs(q)) continue;
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
+        if (!problem.has_pairs(q)) {
+            std::fill_n(image.data() + begin, n, 0.0);
+            continue;
+        }
         const RowRange<Storage> rows(storage, order, begin, n);
         double *z = image.data() + begin;
         u.resize(std::size_t(n));
@@ -106,7 +109,6 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
     const std::int64_t n_parts = n_accumulators(rows);
     const std::vector<Chunk> chunks = chunks_of(point.problem(), n_parts);
     std::vector<std::vector<double>> totals(chunks.size());
-    std::fill(image.begin(), image.end(), 0.0);
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
             const Chunk &chunk = chunks[std::size_t(k)];
