@@ -25,6 +25,7 @@ class Preconditioner(Protocol):
     """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
 
     limit: int  # products that one solve may take: beyond, a better approximation pays
+    memory: int  # earlier products that improve it
 
     def at(self, point: Any, n_last: int) -> Callable[[Array], Array]:
         """``r -> M⁻¹ r``; ``n_last`` is the number of products that the last solve took."""
@@ -50,7 +51,7 @@ def newton(
     n_hvp = n_last = 0
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
-    forcing, memory = 0.1, _Memory(len(w0))
+    forcing, memory = 0.1, _Memory(preconditioner.memory, len(w0))
     while True:
         if not point.gradient.any():
             return recorder.result(point, "tolerance", "the gradient is zero")
@@ -92,8 +93,8 @@ class _Memory:
     directions, which are conjugate, at the cost of a few vector operations.
     """
 
-    def __init__(self, n: int) -> None:
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(24, 4e6 // n + 2)))
+    def __init__(self, size: int, n: int) -> None:
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(size, 4e6 // n + 2)))
 
     def add(self, p: Array, hp: Array, php: float) -> None:
         self.pairs.append((p, hp, php))
