@@ -57,6 +57,7 @@ class Diagonal:
     """
 
     limit = 500
+    forcing = 0.1
 
     def __init__(self, memory: int = 24) -> None:
         self.memory = memory
@@ -75,6 +76,7 @@ class Plain:
 
     limit = 500
     memory = 0
+    forcing = 0.03  # the residual says less about the error than with a good M
 
     def at(self, point: Any, n_last: int) -> Solve:
         return lambda r: r
@@ -92,6 +94,7 @@ class Explicit:
     """
 
     memory = 24
+    forcing = 0.1
 
     def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
@@ -125,6 +128,7 @@ class Sampled:
     """
 
     memory = 24
+    forcing = 0.1
 
     def __init__(
         self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
