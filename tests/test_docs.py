@@ -133,7 +133,7 @@ def test_every_public_name_is_documented(name):
 
 
 def test_the_layout_is_that_of_the_folders():
-    """CONTRIBUTING.md lists every source, ``rows`` for rows.hpp and rows.cpp, and no other."""
+    """CONTRIBUTING.md lists every source, ``name`` for name.hpp and name.cpp, and no other."""
     layout = (ROOT / "CONTRIBUTING.md").read_text().split("```text\n")[1].split("```")[0]
     listed = set(re.findall(r"\w[\w.]*", layout))
     core = [*(ROOT / "core").rglob("*.[ch]pp"), *(ROOT / "bindings").iterdir()]
