@@ -37,6 +37,15 @@ def test_everything_through_pipes(files):
     assert "map" in measured.stdout
 
 
+def test_standard_output_by_its_file_name(files):
+    predicted = run(["predict", files["valid"], files["model"], "/dev/stdout", "-q"])
+    with open(files["scores"]) as file:
+        assert (predicted.stdout, predicted.stderr) == (file.read(), "")
+    trained = run(["train", files["train"], "/dev/stdout", "-q"])
+    with open(files["model"]) as file:
+        assert (trained.stdout, trained.stderr) == (file.read(), "")
+
+
 def test_progress_is_not_drawn_into_a_pipe(files, tmp_path):
     done = run(["train", files["train"], str(tmp_path / "m")])
     assert "\r" not in done.stderr

@@ -285,3 +285,12 @@ def test_ranks_reject_nan_and_wrong_lengths():
 def test_a_result_is_shown_in_one_line():
     result = evaluate([1, 0, 1], [3, 2, 1], qid=[1, 1, 2], metrics=["map", "p@2"])
     assert repr(result) == "<Evaluation {'map': 1, 'p@2': 0.5}, 2 queries, linrank>"
+
+
+def test_the_foot_of_a_table_says_that_short_queries_count_nothing():
+    """The rule that lowers the LETOR numbers most."""
+    foot = "ndcg@k of queries with fewer than k rows 0"
+    result = evaluate([1, 0], [2, 1], metrics="ndcg@10", convention="letor")
+    assert result["ndcg@10"] == 0
+    assert result.to_text().endswith(foot)
+    assert foot not in evaluate([1, 0], [2, 1], metrics="ndcg@10").to_text()

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -137,6 +138,19 @@ def test_saving_through_a_link_keeps_the_link_and_the_usual_permissions(tmp_path
     assert link.is_symlink()
     assert target.stat().st_mode == usual
     assert_array_equal(load_model(link).coef, [1.0])
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe, copy = tmp_path / "pipe", tmp_path / "copy.json"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(pipe.read_bytes)
+        LinearModel([1.0, 2.0]).save(pipe)
+        copy.write_bytes(received.result(timeout=30))
+    assert pipe.is_fifo()
+    assert load_model(copy).coef.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="takes two files and cannot go to a pipe or device"):
+        LinearModel(np.ones(MAX_INLINE_FEATURES + 1)).save(pipe)
 
 
 def test_a_missing_file_or_folder_is_an_os_error(tmp_path):

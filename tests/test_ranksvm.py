@@ -18,7 +18,7 @@ from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.ranksvm import train
 from linrank.solvers.newton import _Lanczos, newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled, _by_cholesky
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, _by_cholesky
 from linrank.solvers.result import duality_gap
 
 
@@ -106,7 +106,7 @@ def test_the_gap_is_the_identity_or_better():
         assert duality_gap(point) <= primal_minus_dual * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("preconditioner", ["explicit", "sampled", "diagonal"])
+@pytest.mark.parametrize("preconditioner", ["explicit", "sampled", "diagonal", "plain"])
 @pytest.mark.parametrize("n_levels", [3, None])
 def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels):
     data = make_ranking(150, (5, 60), 12, n_levels, random_state=8)
@@ -116,6 +116,7 @@ def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels
         "explicit": lambda: Explicit(patience=2),
         "sampled": lambda: Sampled(lambda m: problem.sample(m).objective(), 200, start, n_limit=4),
         "diagonal": Diagonal,
+        "plain": Plain,
     }[preconditioner]()
     result = newton(problem.objective(), start, preconditioner=chosen, tol=1e-9)
     assert result.converged
@@ -126,7 +127,8 @@ def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels
 REGIMES = {
     "explicit": {"n_queries": 40, "rows_per_query": (3, 30), "n_features": 20},
     "explicit from a sample": {"n_queries": 400, "rows_per_query": (5, 40), "n_features": 8},
-    "diagonal": {"n_queries": 40, "rows_per_query": (5, 40), "n_features": 4500, "density": 0.005},
+    "diagonal": {"n_queries": 160, "rows_per_query": (5, 40), "n_features": 4500, "density": 0.005},
+    "plain": {"n_queries": 30, "rows_per_query": (5, 40), "n_features": 4500, "density": 0.005},
     "few rows": {"n_queries": 10, "rows_per_query": (5, 40), "n_features": 400},
 }
 
@@ -150,6 +152,13 @@ def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
     collinear = 1e12 * np.array([[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]])  # negative by rounding
     matrix = np.block([[collinear, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
     assert_allclose(_by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
+def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
+    data = make_ranking(n_queries, (5, 40), 4500, density=0.005, random_state=9)
+    problem = ranksvm._Problem(data.rows, data.queries, None, None, 1.0, None, 1)
+    assert type(ranksvm._plan(problem, None)[1]) is kind
 
 
 @pytest.mark.parametrize("regime", REGIMES)

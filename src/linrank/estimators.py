@@ -89,7 +89,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     objective_ : float
         ``F`` at the solution.
     duality_gap_ : float
-        Certified upper bound of ``F - F*``.
+        Certified upper bound of ``F - F*``. On features of very different ranges it can be far
+        above the true distance, up to ``F``; `scale` or a smaller `tol` tightens it.
     history_ : dict of lists
         Objective, gap, seconds and so on by iteration, from the starting point on; with validation
         data also ``val_<scoring>``.

@@ -19,7 +19,7 @@ from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.sampling import pair_weights, sample_queries
 from linrank.solvers.newton import Preconditioner, newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Sampled
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
 from linrank.solvers.tron import tron
 from linrank.threads import resolve
@@ -171,14 +171,16 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
 
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
     needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
-    factor, ``n³/6``, is out of proportion, the diagonal. Where a twentieth of the rows still
-    determines the features, the optimum on them is a first guess that saves outer iterations, and
-    their Hessian comes before all others but the diagonal.
+    factor, ``n³/6``, is out of proportion, the diagonal, or nothing if rows are few. Where a
+    twentieth of the rows still determines the features, the optimum on them is a first guess that
+    saves outer iterations, and their Hessian comes before all others but the diagonal.
     """
     n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     if n > 4000 or (n > 300 and n_rows < 2 * n):
-        return start, Diagonal()
+        if 2 * n_rows < n:
+            return start, Plain()
+        return start, Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
     price = _hessian_price(problem.rows)
     patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
     if n_sample >= 30 * n:
@@ -194,9 +196,14 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
 def _hessian_price(rows: Rows) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
-    entries = rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
+    entries = _entries(rows)
     product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries
     return max(1, round((100 + n * n / 60) / product))
+
+
+def _entries(rows: Rows) -> float:
+    """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
+    return rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
 
 
 def _published_objective(problem: _Problem) -> Sum:

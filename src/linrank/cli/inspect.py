@@ -130,11 +130,15 @@ def _data_lines(report: dict[str, Any]) -> list[str]:
         (
             "no use",
             f"{n_useless:,} features constant in every query, of which "
-            f"{report['constant_features']:,} in all rows",
+            f"{report['constant_features']:,} in all rows"
+            if n_useless
+            else "none: every feature varies within some query",
         ),
         (
             "repeated",
-            f"{report['repeated_rows']:,} rows ({report['conflicting_rows']:,} with another label)",
+            f"{report['repeated_rows']:,} rows ({report['conflicting_rows']:,} with another label)"
+            if report["repeated_rows"]
+            else "no row",
         ),
     ]
     lines = [f"{label:<10}{text}" for label, text in rows]

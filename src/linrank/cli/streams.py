@@ -60,10 +60,10 @@ def replacing(path: str) -> Iterator[str]:
     A reader of `path` sees the old file or the new one, never a part. Pipes and devices such as
     /dev/stdout cannot be renamed onto and are written directly; links are followed.
     """
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
-        yield target
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield path  # not its real path: that of a pipe behind /dev/stdout is no name of a file
         return
+    target = os.path.realpath(path)
     folder, name = os.path.split(target)
     # The extension stays last: writers may choose their format by it.
     temporary = os.path.join(folder, f".{os.getpid()}.{name}")

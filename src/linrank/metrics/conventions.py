@@ -91,9 +91,10 @@ class Convention:
             "docid": "by descending document id",
         }[self.ties]
         empty = "skipped" if self.empty == "skip" else f"{self.empty:g}"
+        short = ", ndcg@k of queries with fewer than k rows 0" if self.short_is_zero else ""
         return (
             f"{self.name}: gain {gain}, discount {discount}, ties {ties}, "
-            f"relevant from {self.relevant_from:g}, queries without relevant rows {empty}"
+            f"relevant from {self.relevant_from:g}, queries without relevant rows {empty}{short}"
         )
 
 

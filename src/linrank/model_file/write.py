@@ -18,8 +18,12 @@ __all__ = ["write"]
 
 def write(contents: Contents, path: str | os.PathLike[str]) -> None:
     """Write `contents` to `path`, and beyond a million features to a second file beside it."""
-    target = os.path.realpath(os.fspath(path))
-    _check_place(target, os.fspath(path))
+    name = os.fspath(path)
+    if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+        _write_to_stream(name, contents)
+        return
+    target = os.path.realpath(name)
+    _check_place(target, name)
     if contents.coef.size <= MAX_INLINE_FEATURES:
         _write_atomically(target, _encode(contents, None))
         return
@@ -29,6 +33,17 @@ def write(contents: Contents, path: str | os.PathLike[str]) -> None:
     text = _encode(contents, reference)
     _write_atomically(beside, tensors)
     _write_atomically(target, text)
+
+
+def _write_to_stream(name: str, contents: Contents) -> None:
+    """Pipes and devices: a rename would put a file in their place, of /dev/null too."""
+    if contents.coef.size > MAX_INLINE_FEATURES:
+        raise ValueError(
+            f"{name}: a model of {contents.coef.size} features takes two files and cannot go to a "
+            "pipe or device; name a file"
+        )
+    with open(name, "wb") as stream:
+        stream.write(_encode(contents, None))
 
 
 def _check_place(target: str, path: str) -> None:

@@ -25,6 +25,8 @@ class Preconditioner(Protocol):
     """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
 
     limit: int  # products that one solve may take: beyond, a better approximation pays
+    memory: int  # earlier products that improve it
+    forcing: float  # residual, relative to the first, to which the first solve goes
 
     def at(self, point: Any, n_last: int) -> Callable[[Array], Array]:
         """``r -> M⁻¹ r``; ``n_last`` is the number of products that the last solve took."""
@@ -50,7 +52,7 @@ def newton(
     n_hvp = n_last = 0
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
-    forcing, memory = 0.1, _Memory(len(w0))
+    forcing, memory = preconditioner.forcing, _Memory(preconditioner.memory, len(w0))
     while True:
         if not point.gradient.any():
             return recorder.result(point, "tolerance", "the gradient is zero")
@@ -77,7 +79,8 @@ def newton(
             message = "steps have fallen below the rounding of F; the result is as good as it gets"
             return recorder.result(point, stopped, message)
         point = trial
-        forcing = min(0.1, max(1e-3, np.sqrt(decrement / max(point.value, 1e-300))))
+        share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
+        forcing = preconditioner.forcing * min(1.0, max(0.01, share))
         if recorder.record(point, step=step, n_hvp=n_hvp):
             return recorder.result(point, "callback", "stopped by the callback")
         if is_last:
@@ -92,8 +95,8 @@ class _Memory:
     directions, which are conjugate, at the cost of a few vector operations.
     """
 
-    def __init__(self, n: int) -> None:
-        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(24, 4e6 // n + 2)))
+    def __init__(self, size: int, n: int) -> None:
+        self.pairs: deque[tuple[Array, Array, float]] = deque(maxlen=int(min(size, 4e6 // n + 2)))
 
     def add(self, p: Array, hp: Array, php: float) -> None:
         self.pairs.append((p, hp, php))

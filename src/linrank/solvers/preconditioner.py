@@ -4,6 +4,7 @@
 `Explicit`       the Hessian itself, refreshed when it has aged: few rows, up to some 10³ features
 `Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
 `Diagonal`       its diagonal: sparse data of high dimension
+`Plain`          nothing: fewer rows than half the features
 ===============  ==================================================================================
 """
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["Diagonal", "Explicit", "Sampled"]
+__all__ = ["Diagonal", "Explicit", "Plain", "Sampled"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
@@ -46,13 +47,39 @@ def _by_cholesky(matrix: Array) -> Solve:
 
 
 class Diagonal:
-    """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros."""
+    """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros.
+
+    Parameters
+    ----------
+    memory : int
+        Products to remember; each takes four operations a feature in every step, which must not
+        outweigh the product itself.
+    """
 
     limit = 500
+    forcing = 0.1
+
+    def __init__(self, memory: int = 24) -> None:
+        self.memory = memory
 
     def at(self, point: Any, n_last: int) -> Solve:
         diagonal = point.hessian_diagonal()
         return lambda r: r / diagonal
+
+
+class Plain:
+    """``M = 1``: where rows are few, ``∇²F`` is the identity but for a matrix of low rank.
+
+    Conjugate gradients profit from the many equal eigenvalues, which a diagonal, or the memory of
+    earlier products, would scatter.
+    """
+
+    limit = 500
+    memory = 0
+    forcing = 0.03  # the residual says less about the error than with a good M
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        return lambda r: r
 
 
 class Explicit:
@@ -65,6 +92,9 @@ class Explicit:
     guess : Sampled, optional
         What to begin with; well-behaved data never need the matrix itself.
     """
+
+    memory = 24
+    forcing = 0.1
 
     def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
@@ -96,6 +126,9 @@ class Sampled:
     n_limit : int
         Products that a solve may take before the sample is enlarged.
     """
+
+    memory = 24
+    forcing = 0.1
 
     def __init__(
         self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
