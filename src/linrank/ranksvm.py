@@ -187,7 +187,9 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
         sample = problem.sample(n_sample).objective()
         if w0 is None:
             start = newton(sample, start, preconditioner=Explicit(patience), tol=1e-2).w
-        guess = Sampled(lambda _: sample, n_sample, start)
+        guess = Sampled(
+            lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
+        )
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
     return start, guess or Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
