@@ -563,6 +563,15 @@ void bind_hessian(nb::module_ &m) {
         unlocked([&] { cholesky_solve(span_of(factor), n, x); });
         return to_numpy(std::move(x));
     }, nb::arg("factor").noconvert(), nb::arg("n"), nb::arg("b").noconvert());
+    m.def("add_scaled", [](Vector<double> x, double a, Vector<double> y, int n_threads) {
+        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+        PageArray<double> out(x.shape(0), PageArray<double>::huge);
+        unlocked([&] {
+            add_scaled(span_of(x), a, span_of(y), {out.data(), out.size()}, n_threads);
+        });
+        return to_numpy(std::move(out));
+    }, nb::arg("x").noconvert(), nb::arg("a"), nb::arg("y").noconvert(), nb::arg("n_threads"),
+       "x + a y.");
     m.def("dot", [](Vector<double> x, Vector<double> y) {
         require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
         return kernels().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());

@@ -52,6 +52,16 @@ void multiply(const Rows &rows, Order order, std::span<const double> w, std::spa
     }, rows);
 }
 
+void add_scaled(std::span<const double> x, double a, std::span<const double> y,
+                std::span<double> out, int n_threads) {
+    const std::int64_t n = std::int64_t(out.size()), n_tasks = n > 65536 ? 64 : 1;
+    parallel_for(n_tasks, n_threads, [&](std::int64_t task) {
+        const std::int64_t first = n * task / n_tasks, last = n * (task + 1) / n_tasks;
+        for (std::int64_t i = first; i < last; ++i)
+            out[std::size_t(i)] = x[std::size_t(i)] + a * y[std::size_t(i)];
+    });
+}
+
 void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
                          std::span<double> out, int n_threads) {
     const std::int64_t n = n_positions(rows, order);

@@ -19,6 +19,10 @@ void multiply(const Rows &rows, Order order, std::span<const double> w, std::spa
 void multiply_transposed(const Rows &rows, Order order, std::span<const double> r,
                          std::span<double> out, int n_threads);
 
+/// out = x + a·y.
+void add_scaled(std::span<const double> x, double a, std::span<const double> y,
+                std::span<double> out, int n_threads);
+
 /// How many accumulators of n_columns numbers a reduction may use: enough to share the work, never
 /// much memory beside the matrix. Depends on the data only.
 std::int64_t n_accumulators(const Rows &rows);

@@ -179,7 +179,8 @@ class RiskPoint:
         return self.risk.C * _core.dot(self.loss.gradient, image)
 
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
-        return RiskPoint(self.risk, self.w + t * d, self.z + t * image, self.loss)
+        z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
+        return RiskPoint(self.risk, self.w + t * d, z, self.loss)
 
 
 class Sum:

@@ -81,7 +81,9 @@ def _draw(
     """Rows of one query to keep, ascending, and how many rows each stands for."""
     n = len(levels)
     if 8 * n_levels > limit:
-        return np.sort(rng.choice(n, limit, replace=False)), np.full(limit, n / limit)
+        # Evenly from a random start: each row with the same chance, at a tenth of a choice's cost.
+        kept = ((np.arange(limit) + rng.random()) * (n / limit)).astype(np.int64)
+        return kept, np.full(limit, n / limit)
     shuffled = rng.permutation(n)
     by_level = shuffled[np.argsort(levels[shuffled], kind="stable")]
     sizes = np.bincount(levels, minlength=n_levels)
