@@ -577,6 +577,7 @@ void bind_hessian(nb::module_ &m) {
         return kernels().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
     }, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
        "Inner product on one thread, the same bits whatever BLAS does.");
+    m.attr("LONG_QUERY") = long_query;
     m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
 }
 

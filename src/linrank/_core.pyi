@@ -201,6 +201,8 @@ def add_scaled(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C
 def dot(x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float:
     """Inner product on one thread, the same bits whatever BLAS does."""
 
+LONG_QUERY: int = 131072
+
 def instruction_set() -> str:
     """The vector kernels in use."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
@@ -28,7 +29,6 @@ __all__ = ["train"]
 
 Array = NDArray[Any]
 
-_LONG_QUERY = 1 << 17  # rows from which on the core shares the sweep of a query among threads
 _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
 
 
@@ -191,7 +191,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
         guess = Sampled(
             lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
         )
-    if guess is not None and np.diff(problem.queries.offsets).max() >= _LONG_QUERY:
+    if guess is not None and np.diff(problem.queries.offsets).max() >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
