@@ -15,6 +15,7 @@ import numpy as np
 import problems
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
+from linrank.pairs import Pairs
 from linrank.ranksvm import train
 from report import Table, main, seconds, spread
 
@@ -49,7 +50,7 @@ def _add(table: Table, name: str, data: Any, w: Any, n_threads: int) -> None:
 
 
 def _product_times(data: Any, w: Any, n_threads: int) -> list[float]:
-    loss = SquaredHinge(data.queries, None, None, n_threads)
+    loss = SquaredHinge(Pairs(data.queries), n_threads)
     point = Sum(Ridge(), Risk(data.rows, loss, 1.0)).at(w)
     v = np.random.default_rng(0).standard_normal(data.n_features)
     point.hvp(v)  # sorts the scores, once for all products at this point

@@ -15,6 +15,7 @@ import problems
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
+from linrank.pairs import Pairs
 from linrank.ranksvm import train
 from race import (
     GAP,
@@ -67,9 +68,9 @@ def measure(quick: bool) -> list[Table]:
 
 
 def _add_products(table: Table, name: str, data: Any, published: Any, w: Any) -> None:
-    one = _product_times(data, SquaredHinge(data.queries, None, None, 1), w, 7)
-    two = _product_times(data, SquaredHinge(data.queries, None, None, 2), w, 7)
-    tree = SelectionTreeSquaredHinge(published.queries, None, None)
+    one = _product_times(data, SquaredHinge(Pairs(data.queries), 1), w, 7)
+    two = _product_times(data, SquaredHinge(Pairs(data.queries), 2), w, 7)
+    tree = SelectionTreeSquaredHinge(Pairs(published.queries))
     tron = _product_times(published, tree, w, 3)
     fast, both, slow = (float(np.median(taken)) for taken in (one, two, tron))
     table.add(
@@ -128,7 +129,7 @@ def rival(quick: bool) -> Table:
 
 
 def _add_rival(table: Table, data: Any, w: Any, taken: float) -> None:
-    loss = SquaredHinge(data.queries, None, None, 1)
+    loss = SquaredHinge(Pairs(data.queries), 1)
     value = Sum(Ridge(), Risk(data.rows, loss, RIVAL_C)).at(w).value
     best = optimum(data, RIVAL_C)
     goal = max(value, best * (1 + 1e-8))

@@ -14,6 +14,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
+from linrank.pairs import Pairs
 from strategies import scored_queries
 
 LOSSES = [SquaredHinge, SelectionTreeSquaredHinge]
@@ -34,7 +35,7 @@ def weighted_queries(draw, ties=True, max_rows=30):
 def test_value_and_gradient_are_the_definition(loss, problem):
     case, u, c = problem
     queries, z = case.queries, case.z
-    point = loss(queries, u, c).at(z)
+    point = loss(Pairs(queries, u, c)).at(z)
     truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
     assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-12)
     assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-12)
@@ -46,7 +47,7 @@ def test_value_and_gradient_are_the_definition(loss, problem):
 def test_curvature_is_the_definition(loss, problem, seed):
     case, u, c = problem
     queries, z = case.queries, case.z
-    one = loss(queries, u, c)
+    one = loss(Pairs(queries, u, c))
     point = one.at(z)
     truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
     v = np.random.default_rng(seed).normal(size=len(z))
@@ -61,7 +62,7 @@ def test_every_way_of_counting_agrees_with_the_selection_tree(n_levels, n):
     rng = np.random.default_rng(n * n_levels)
     queries = Queries.of(rng.integers(0, n_levels, 3 * n), np.repeat([0, 1, 2], n))
     z = rng.normal(size=3 * n) * 2
-    fast, slow = SquaredHinge(queries), SelectionTreeSquaredHinge(queries)
+    fast, slow = SquaredHinge(Pairs(queries)), SelectionTreeSquaredHinge(Pairs(queries))
     a, b = fast.at(z), slow.at(z)
     assert a.n_violations == b.n_violations
     assert_allclose(a.value, b.value, rtol=1e-12)
@@ -76,13 +77,13 @@ def test_a_long_query_is_the_same_on_any_number_of_threads(n_levels):
     rng = np.random.default_rng(n_levels)
     queries = Queries.of(rng.permutation(n) % n_levels)
     z, v = rng.normal(size=n), rng.normal(size=n)
-    losses = [SquaredHinge(queries, n_threads=t) for t in (1, 3)]
+    losses = [SquaredHinge(Pairs(queries), n_threads=t) for t in (1, 3)]
     points = [loss.at(z) for loss in losses]
     products = [loss.curvature(p, v) for loss, p in zip(losses, points, strict=True)]
     assert points[0].value == points[1].value
     assert (points[0].gradient == points[1].gradient).all()
     assert (products[0] == products[1]).all()
-    slow = SelectionTreeSquaredHinge(queries)
+    slow = SelectionTreeSquaredHinge(Pairs(queries))
     truth = slow.at(z)
     assert points[0].n_violations == truth.n_violations
     assert_allclose(points[0].value, truth.value, rtol=1e-11)
@@ -93,21 +94,21 @@ def test_a_long_query_is_the_same_on_any_number_of_threads(n_levels):
 def test_a_shift_of_the_scores_of_a_query_changes_nothing(case, shift):
     queries, z = case.queries, case.z
     moved = z + shift * (1 + np.arange(queries.n_queries)).repeat(np.diff(queries.offsets))
-    a, b = SquaredHinge(queries).at(z), SquaredHinge(queries).at(moved)
+    a, b = SquaredHinge(Pairs(queries)).at(z), SquaredHinge(Pairs(queries)).at(moved)
     assert_allclose(a.value, b.value, rtol=1e-7, atol=1e-7)
 
 
 @given(scored_queries(ties=False))
 def test_the_gradient_sums_to_zero_in_every_query(case):
     queries = case.queries
-    gradient = SquaredHinge(queries).at(case.z).gradient
+    gradient = SquaredHinge(Pairs(queries)).at(case.z).gradient
     assert_allclose(np.add.reduceat(gradient, queries.offsets[:-1]), 0, atol=1e-10)
 
 
 @given(scored_queries(ties=True), st.integers(0, 2**32 - 1))
 def test_a_point_does_not_depend_on_the_point_it_starts_from(case, seed):
     queries, z = case.queries, case.z
-    loss = SquaredHinge(queries)
+    loss = SquaredHinge(Pairs(queries))
     near = loss.at(np.random.default_rng(seed).normal(size=len(z)))
     a, b = loss.at(z), loss.at(z, near)
     assert a.value == b.value
@@ -119,9 +120,12 @@ def test_scores_that_differ_below_float32_are_sorted_in_double():
     rng = np.random.default_rng(0)
     z = 1.0 + rng.permutation(n) * 1e-12
     queries = Queries.of(rng.integers(0, 50, n))
-    a, b = SquaredHinge(queries).at(z * 1e11), SelectionTreeSquaredHinge(queries).at(z * 1e11)
+    a, b = (
+        SquaredHinge(Pairs(queries)).at(z * 1e11),
+        SelectionTreeSquaredHinge(Pairs(queries)).at(z * 1e11),
+    )
     assert_allclose(a.value, b.value, rtol=1e-10)
-    assert SquaredHinge(queries).at(z).n_violations == queries.n_pairs
+    assert SquaredHinge(Pairs(queries)).at(z).n_violations == queries.n_pairs
 
 
 STORAGES = {
@@ -149,7 +153,7 @@ def test_products_with_the_rows_are_the_definition(storage, problem, n, seed):
     X[rng.random(X.shape) < 0.4] = 0
     rows = as_rows(STORAGES[storage](X))
     by_position = X if queries.order is None else X[queries.order]
-    loss = SquaredHinge(queries, u, c, n_threads=2)
+    loss = SquaredHinge(Pairs(queries, u, c), n_threads=2)
     point = loss.at(z)
     H = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)["hessian"]
     truth = by_position.T @ H @ by_position
@@ -173,9 +177,9 @@ def test_the_diagonal_is_near_the_exact_one(storage):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6)) * (rng.random((400, 6)) < 0.5) + 100 * (np.arange(6) == 3)
     queries = Queries.of(rng.integers(0, 4, 400), np.repeat(np.arange(8), 50))
-    loss, rows = SquaredHinge(queries), as_rows(STORAGES[storage](X))
+    loss, rows = SquaredHinge(Pairs(queries)), as_rows(STORAGES[storage](X))
     point = loss.at(rng.normal(size=400))
-    exact = np.diagonal(SquaredHinge(queries).hessian_matrix(rows, point))
+    exact = np.diagonal(SquaredHinge(Pairs(queries)).hessian_matrix(rows, point))
     assert_allclose(loss.hessian_diagonal(rows, point), exact, rtol=0.1)
 
 
@@ -193,7 +197,7 @@ def test_cholesky_solves(n, seed):
 
 def test_the_core_refuses_arrays_that_do_not_fit():
     queries = Queries.of([1.0, 0.0])
-    loss = SquaredHinge(queries)
+    loss = SquaredHinge(Pairs(queries))
     with pytest.raises(ValueError, match="z has length 3, expected 2"):
         loss.at(np.zeros(3))
     with pytest.raises(ValueError, match="a level is out of range"):
@@ -201,7 +205,7 @@ def test_the_core_refuses_arrays_that_do_not_fit():
     with pytest.raises(ValueError, match="more levels than rows"):
         _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, None, None)
     with pytest.raises(ValueError, match="another problem"):
-        SquaredHinge(queries).at(np.zeros(2), loss.at(np.zeros(2)))
+        SquaredHinge(Pairs(queries)).at(np.zeros(2), loss.at(np.zeros(2)))
     rows = as_rows(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="row that does not exist"):
         _core.scores(rows.core, np.zeros(3), np.array([0, 7]), 1)

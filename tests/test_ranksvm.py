@@ -16,6 +16,7 @@ from linrank import _core, ranksvm
 from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
+from linrank.pairs import Pairs
 from linrank.ranksvm import train
 from linrank.solvers.newton import _Lanczos, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, _by_cholesky
@@ -90,9 +91,8 @@ def test_the_gap_is_certified_at_every_iterate(solver):
 def test_the_gap_is_the_identity_or_better():
     """P - D = ½‖∇F‖² for the dual point α = 2Cωξ; its best multiple is nearer."""
     data = weighted(small(7))
-    problem = ranksvm._Problem(
-        data.rows, data.queries, data.queries.gather(data.weight), None, 0.7, None, 1
-    )
+    pairs = Pairs(data.queries, data.queries.gather(data.weight))
+    problem = ranksvm._Problem(data.rows, pairs, 0.7, None, 1)
     rng = np.random.default_rng(0)
     for _ in range(5):
         point = problem.objective().at(rng.normal(size=5) * 0.1)
@@ -110,7 +110,7 @@ def test_the_gap_is_the_identity_or_better():
 @pytest.mark.parametrize("n_levels", [3, None])
 def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels):
     data = make_ranking(150, (5, 60), 12, n_levels, random_state=8)
-    problem = ranksvm._Problem(data.rows, data.queries, None, None, 1.0, None, 2)
+    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 2)
     start = np.zeros(12)
     chosen = {
         "explicit": lambda: Explicit(patience=2),
@@ -157,7 +157,7 @@ def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
 def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
     data = make_ranking(n_queries, (5, 40), 4500, density=0.005, random_state=9)
-    problem = ranksvm._Problem(data.rows, data.queries, None, None, 1.0, None, 1)
+    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 1)
     assert type(ranksvm._plan(problem, None)[1]) is kind
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 from linrank.data.queries import Queries
-from linrank.sampling import pair_weights, sample_queries
+from linrank.pairs import Pairs
+from linrank.sampling import sample_queries
 
 
 def pairs_of(levels, weight):
@@ -20,16 +20,6 @@ def queries_of(sizes, n_labels, seed=0):
     rng = np.random.default_rng(seed)
     labels = rng.geometric(0.5, sum(sizes)).clip(max=n_labels)  # high levels are rare
     return Queries.of(labels, np.repeat(np.arange(len(sizes)), sizes))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pair_weights_are_the_sum_over_pairs(weighted):
-    queries = queries_of([1, 5, 40, 7], 4)
-    weight = np.random.default_rng(1).random(queries.n_rows) if weighted else None
-    u = np.ones(queries.n_rows) if weight is None else weight
-    for q, found in enumerate(pair_weights(queries, weight)):
-        rows = slice(queries.offsets[q], queries.offsets[q + 1])
-        assert_allclose(found, pairs_of(queries.levels[rows], u[rows])[2].sum(), atol=1e-12)
 
 
 def test_short_queries_are_taken_whole():
@@ -51,7 +41,8 @@ def test_rows_of_a_long_query_stand_for_their_level():
         whole = queries.levels[queries.offsets[q] : queries.offsets[q + 1]]
         stands_for = np.bincount(sample.levels[rows], weights=weight[rows])
         assert_allclose(stands_for, np.bincount(whole))
-    assert_allclose(pair_weights(sample, weight), pair_weights(queries, None))
+    of_sample, of_all = Pairs(sample, weight), Pairs(queries)
+    assert_allclose(of_sample.weight_by_query(), of_all.weight_by_query())
 
 
 def test_levels_of_a_sample_are_ranked_anew():

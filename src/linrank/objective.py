@@ -7,6 +7,7 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +20,31 @@ from linrank import _core
 from linrank.data.rows import Rows
 from linrank.losses.base import PairLoss
 
-__all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
+__all__ = ["Dual", "Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
+
+    The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
+    ``0 <= t <= largest``; R* is the conjugate of the regulariser.
+    """
+
+    linear: float = 0.0  # e'α
+    quadratic: float = 0.0  # ‖α‖²/4C of the squared hinge, 0 of the hinge
+    slack: float = 0.0  # primal risk - linear + quadratic + w·u: 0 where α is the slope of the loss
+    largest: float = math.inf  # 1 where α has an upper bound
+
+    def __add__(self, other: Dual) -> Dual:
+        return Dual(
+            self.linear + other.linear,
+            self.quadratic + other.quadratic,
+            self.slack + other.slack,
+            min(self.largest, other.largest),
+        )
 
 
 class Point(Protocol):
@@ -34,8 +57,12 @@ class Point(Protocol):
     @property
     def gradient(self) -> Array: ...
     @property
-    def dual_terms(self) -> tuple[float, float]:
-        """``(e'α, ‖α‖²/4C)`` of the dual point ``α = 2Cωξ``; zero for a regulariser."""
+    def primal(self) -> float:
+        """The objective that is certified: ``value``, or what ``value`` is a smoothing of."""
+
+    @property
+    def dual(self) -> Dual:
+        """The dual point that goes with ``w``; zero for a regulariser."""
 
     def hvp(self, v: Array) -> tuple[Array, Any]:
         """``(∇²F v, image of v)``."""
@@ -74,8 +101,12 @@ class RidgePoint:
         return self.w
 
     @property
-    def dual_terms(self) -> tuple[float, float]:
-        return 0.0, 0.0
+    def primal(self) -> float:
+        return self.value
+
+    @property
+    def dual(self) -> Dual:
+        return Dual()
 
     def hvp(self, v: Array) -> tuple[Array, None]:
         return v, None
@@ -152,8 +183,13 @@ class RiskPoint:
         return risk.C * risk.stretch(by_column)
 
     @property
-    def dual_terms(self) -> tuple[float, float]:
-        return 2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value
+    def primal(self) -> float:
+        return self.value
+
+    @property
+    def dual(self) -> Dual:
+        """``α = 2Cωξ``."""
+        return Dual(2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk
@@ -211,10 +247,13 @@ class SumPoint:
             total += part.gradient
         return total
 
-    @cached_property
-    def dual_terms(self) -> tuple[float, float]:
-        terms = [part.dual_terms for part in self.parts]
-        return float(sum(t[0] for t in terms)), float(sum(t[1] for t in terms))
+    @property
+    def primal(self) -> float:
+        return float(sum(part.primal for part in self.parts))
+
+    @property
+    def dual(self) -> Dual:
+        return sum((part.dual for part in self.parts), Dual())
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]

@@ -18,7 +18,8 @@ from linrank.errors import NoPairsError
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
-from linrank.sampling import pair_weights, sample_queries
+from linrank.pairs import Pairs
+from linrank.sampling import sample_queries
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -37,43 +38,36 @@ class _Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
     rows: Rows
-    queries: Queries
-    row_weight: Array | None
-    query_weight: Array | None
+    pairs: Pairs
     C: float
     scale: Array | None
     n_threads: int
 
     def objective(self) -> Sum:
-        loss = SquaredHinge(self.queries, self.row_weight, self.query_weight, self.n_threads)
-        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
-
-    def total_weight(self) -> float:
-        """``Σ ω`` over all pairs."""
-        per_query = pair_weights(self.queries, self.row_weight)
-        return float(
-            per_query.sum() if self.query_weight is None else per_query @ self.query_weight
+        return Sum(
+            Ridge(), Risk(self.rows, SquaredHinge(self.pairs, self.n_threads), self.C, self.scale)
         )
 
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
-        queries, positions, row_weight = sample_queries(self.queries, n_rows, _SAMPLE_SEED)
-        if self.row_weight is not None:
-            row_weight = row_weight * self.row_weight[positions]
+        whole = self.pairs
+        queries, positions, row_weight = sample_queries(whole.queries, n_rows, _SAMPLE_SEED)
+        if whole.row_weight is not None:
+            row_weight = row_weight * whole.row_weight[positions]
         query_weight = None
-        if self.query_weight is not None:
-            first = np.searchsorted(self.queries.offsets, positions, side="right") - 1
-            query_weight = self.query_weight[first[queries.offsets[:-1]]]
-        n_bytes = self.rows.nbytes * queries.n_rows / self.queries.n_rows
-        part = replace(
+        if whole.query_weight is not None:
+            first = np.searchsorted(whole.queries.offsets, positions, side="right") - 1
+            query_weight = whole.query_weight[first[queries.offsets[:-1]]]
+        gain = None if whole.gain is None else whole.gain[positions]
+        pairs = Pairs(queries, row_weight, query_weight, gain, whole.adjacent)
+        n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
+        weight = pairs.total_weight()
+        return replace(
             self,
-            queries=queries,
-            row_weight=row_weight,
-            query_weight=query_weight,
+            pairs=pairs,
+            C=self.C * whole.total_weight() / weight if weight > 0 else self.C,
             n_threads=_useful_threads(n_bytes, self.n_threads),
         )
-        weight = part.total_weight()
-        return replace(part, C=self.C * self.total_weight() / weight) if weight > 0 else part
 
 
 def train(
@@ -128,16 +122,12 @@ def train(
     if queries.n_pairs == 0:
         raise NoPairsError(_no_pairs_message(queries))
     row_weight = None if data.weight is None else queries.gather(data.weight)
-    problem = _Problem(
-        data.rows,
-        queries,
-        None if row_weight is None else np.ascontiguousarray(row_weight),
-        _query_weight(queries, row_weight, query_weight, query_normalization),
-        float(C),
-        scale,
-        _useful_threads(data.rows.nbytes, resolve(n_jobs)),
-    )
-    if problem.total_weight() <= 0:
+    if row_weight is not None:
+        row_weight = np.ascontiguousarray(row_weight)
+    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
+    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+    problem = _Problem(data.rows, pairs, float(C), scale, n_threads)
+    if pairs.total_weight() <= 0:
         raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
     if solver == "tron":
         w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
@@ -176,7 +166,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     twentieth of the rows still determines the features, the optimum on them is a first guess that
     saves outer iterations, and their Hessian comes before all others but the diagonal.
     """
-    n_rows, n = problem.queries.n_rows, problem.rows.shape[1]
+    n_rows, n = problem.pairs.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     if n > 4000 or (n > 300 and n_rows < 2 * n):
         if 2 * n_rows < n:
@@ -191,7 +181,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
         guess = Sampled(
             lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
         )
-    if guess is not None and np.diff(problem.queries.offsets).max() >= _core.LONG_QUERY:
+    if guess is not None and np.diff(problem.pairs.queries.offsets).max() >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
@@ -213,7 +203,7 @@ def _entries(rows: Rows) -> float:
 
 def _published_objective(problem: _Problem) -> Sum:
     """The same objective on rows as published: sparse, double, one thread."""
-    loss = SelectionTreeSquaredHinge(problem.queries, problem.row_weight, problem.query_weight)
+    loss = SelectionTreeSquaredHinge(problem.pairs)
     return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
 
 
@@ -228,15 +218,14 @@ def _sparse_doubles(rows: Rows) -> CsrRows:
     return CsrRows(rows.values[is_entry].astype(np.float64), columns, offsets, rows.shape[1])
 
 
-def _query_weight(
-    queries: Queries, row_weight: Array | None, given: Array | None, normalization: str | None
-) -> Array | None:
-    weight = None if given is None else np.ascontiguousarray(given, dtype=np.float64)
-    if normalization is None:
-        return weight
-    pairs = pair_weights(queries, row_weight)
-    inverse = np.divide(1.0, pairs, out=np.zeros_like(pairs), where=pairs > 0)
-    return inverse if weight is None else weight * inverse
+def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | None) -> Pairs:
+    """The same pairs with the factors c_q."""
+    weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
+    if normalization == "pairs":
+        total = pairs.weight_by_query()
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        weight = inverse if weight is None else weight * inverse
+    return replace(pairs, query_weight=weight)
 
 
 def _check(

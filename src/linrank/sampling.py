@@ -10,26 +10,10 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.queries import Queries
 
-__all__ = ["pair_weights", "sample_queries"]
+__all__ = ["sample_queries"]
 
 Array = NDArray[Any]
 _ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
-
-
-def pair_weights(queries: Queries, row_weight: Array | None) -> Array:
-    """``Σ u_i u_j`` over the pairs of each query: ``½[(Σu)² - Σ_r (Σ_{level r} u)²]``."""
-    if row_weight is None:
-        return queries.pairs_per_query.astype(np.float64)
-    sizes = np.diff(queries.offsets)
-    query_of = np.repeat(np.arange(queries.n_queries), sizes)
-    first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
-    cell = first_cell[query_of] + queries.levels
-    per_cell = np.bincount(cell, weights=row_weight, minlength=int(first_cell[-1]))
-    cell_query = np.repeat(np.arange(queries.n_queries), queries.n_levels)
-    total = np.bincount(cell_query, weights=per_cell, minlength=queries.n_queries)
-    squares = np.bincount(cell_query, weights=per_cell**2, minlength=queries.n_queries)
-    pairs: Array = np.maximum(0.5 * (total**2 - squares), 0.0)
-    return pairs
 
 
 def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, Array, Array]:

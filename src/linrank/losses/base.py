@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.queries import Queries
 from linrank.data.rows import Rows
+from linrank.pairs import Pairs
 
 __all__ = ["LossPoint", "PairLoss"]
 
@@ -36,32 +36,21 @@ class LossPoint(Protocol):
 
 
 class PairLoss:
-    """``L(z) = Σ_q c_q Σ_(i above j) u_i u_j l(1 - z_i + z_j)``, convex, once differentiable.
+    """``L(z) = Σ ω_ij l(1 - z_i + z_j)`` over pairs, convex, once differentiable.
 
     Parameters
     ----------
-    queries : Queries
-        Which rows are compared: i is above j iff both are in one query and level_i > level_j.
-    row_weight : float64 array by position, or None
-        The factors u of the pair weights; None for ones.
-    query_weight : float64 array by query, or None
-        The factors c of the pair weights; None for ones.
+    pairs : Pairs
+        Which rows are compared, and the weights ω.
     n_threads : int
         Threads of every sweep; the result does not depend on it.
     """
 
-    def __init__(
-        self,
-        queries: Queries,
-        row_weight: Array | None = None,
-        query_weight: Array | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        self.queries = queries
+    def __init__(self, pairs: Pairs, n_threads: int = 1) -> None:
+        self.pairs = pairs
+        self.queries = pairs.queries
+        self.problem = pairs.problem
         self.n_threads = n_threads
-        self.problem = _core.pair_problem(
-            queries.offsets, queries.levels, queries.n_levels, row_weight, query_weight
-        )
 
     def at(self, z: Array, near: Any = None) -> Any:
         """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""

@@ -61,19 +61,20 @@ class Result:
 
 
 def duality_gap(point: Any) -> float:
-    """Bound on ``F(w) - F*`` from the dual point ``α = 2Cωξ``, scaled to its best length.
+    """Bound on ``F(w) - F*`` from the dual point α that goes with ``w``, at its best length.
 
     With ``u = w - ∇F(w)``, ``a = e'α`` and ``b = ½‖u‖² + ‖α‖²/4C``, the dual value of ``tα`` is
-    ``ta - t²b``: ``t = 1`` gives the identity ``F - D = ½‖∇F‖²``, ``t = a/2b`` the largest value.
+    ``ta - t²b``. ``t = 1`` gives the identity ``F - D = ½‖∇F‖²`` plus the slack of α, and
+    ``t = a/2b`` the largest value.
     """
     u = point.w - point.gradient
-    linear, quadratic = point.dual_terms
-    half = 0.5 * dot(u, u) + quadratic
-    identity = 0.5 * dot(point.gradient, point.gradient)
+    dual = point.dual
+    half = 0.5 * dot(u, u) + dual.quadratic
+    at_one = 0.5 * dot(point.gradient, point.gradient) + dual.slack
     if half <= 0.0:
-        return identity
-    # F - a²/4b = (F - a + b) - (a - 2b)²/4b; the first bracket is the identity.
-    return float(max(0.0, identity - (linear - 2.0 * half) ** 2 / (4.0 * half)))
+        return float(at_one)
+    t = min(dual.linear / (2.0 * half), dual.largest)
+    return float(max(0.0, at_one - (t - 1.0) * (dual.linear - (t + 1.0) * half)))
 
 
 class Recorder:
@@ -94,10 +95,11 @@ class Recorder:
                 f"the gradient of the objective has the squared norm {square:g}: the features are "
                 "too large for double precision; divide them by a common factor"
             )
-        self.best_bound = max(self.best_bound, point.value - duality_gap(point))
+        primal = point.primal
+        self.best_bound = max(self.best_bound, primal - duality_gap(point))
         entry = {
-            "objective": point.value,
-            "gap": max(0.0, point.value - self.best_bound),
+            "objective": primal,
+            "gap": max(0.0, primal - self.best_bound),
             "decrement": float("nan"),
             "gradient_norm": math.sqrt(square),
             "step": step,
@@ -121,7 +123,7 @@ class Recorder:
     def result(self, point: Any, stopped: Any, message: str) -> Result:
         return Result(
             w=point.w,
-            value=point.value,
+            value=point.primal,
             gap=self.history["gap"][-1],
             gradient_norm=self.history["gradient_norm"][-1],
             n_iter=self.n_iter,

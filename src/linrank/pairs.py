@@ -1,0 +1,94 @@
+"""Pairs: which rows are compared, and with which weight, without a list of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.queries import Queries
+
+__all__ = ["Pairs"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All (i, j) of one query with level_i > level_j, weighing ``ω_ij = c_q u_i u_j (g_i - g_j)``.
+
+    Attributes
+    ----------
+    queries : Queries
+        The rows by query and the levels of their labels.
+    row_weight : float64 array by position, or None
+        The factors u; None for ones.
+    query_weight : float64 array by query, or None
+        The factors c; None for ones.
+    gain : float64 array by position, or None
+        g, a function of the level that increases with it inside each query; None drops the factor.
+    adjacent : bool
+        Compare neighbouring levels only: level_i = level_j + 1.
+    """
+
+    queries: Queries
+    row_weight: Array | None = None
+    query_weight: Array | None = None
+    gain: Array | None = None
+    adjacent: bool = False
+
+    @cached_property
+    def problem(self) -> _core.PairProblem:
+        """The same for the core; its arrays are shared."""
+        queries = self.queries
+        return _core.pair_problem(
+            queries.offsets, queries.levels, queries.n_levels, self.row_weight, self.query_weight
+        )
+
+    def weight_by_query(self) -> Array:
+        """``Σ ω_ij / c_q`` over the pairs of each query.
+
+        With ``U_r`` and ``G_r`` the sums of u and of u g over the rows of level r, it is
+        ``Σ_(r > s) (G_r U_s - U_r G_s)``, or ``Σ_(r > s) U_r U_s`` without gains.
+        """
+        queries = self.queries
+        if self.row_weight is None and self.gain is None and not self.adjacent:
+            return queries.pairs_per_query.astype(np.float64)
+        first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
+        query_of = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+        cell = first_cell[query_of] + queries.levels
+        u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
+        U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
+        head = np.repeat(first_cell[:-1], queries.n_levels)
+        per_cell = U * self._below(U, head)
+        if self.gain is not None:
+            G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
+            per_cell = G * self._below(U, head) - U * self._below(G, head)
+        by_query = np.bincount(
+            np.repeat(np.arange(queries.n_queries), queries.n_levels),
+            weights=per_cell,
+            minlength=queries.n_queries,
+        )
+        weight: Array = np.maximum(by_query, 0.0)
+        return weight
+
+    def _below(self, a: Array, head: Array) -> Array:
+        """Sum of ``a`` over the levels that each is preferred to; ``head``: first of its query.
+
+        Sums run over all queries and are subtracted: exact to ``1e-16`` of the total.
+        """
+        before = np.concatenate([[0.0], a[:-1]])
+        if self.adjacent:
+            return np.where(np.arange(len(a)) == head, 0.0, before)
+        running: Array = np.cumsum(before)
+        below: Array = running - running[head]
+        return below
+
+    def total_weight(self) -> float:
+        """``Σ ω_ij`` over all pairs."""
+        by_query = self.weight_by_query()
+        return float(by_query.sum() if self.query_weight is None else by_query @ self.query_weight)
