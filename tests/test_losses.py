@@ -146,7 +146,7 @@ def test_every_way_of_counting_agrees_with_the_selection_tree(n_levels, n):
 @pytest.mark.parametrize("n", [2, 300, 5000, 33_000])
 @pytest.mark.parametrize("adjacent", [False, True])
 def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
-    """``h_ε`` at margin 1 is ``[S₂(1) - S₂(1-ε)]/2ε``; a shift of the margin is a scale of scores."""
+    """``h_ε = [S₂(1) - S₂(1-ε)]/2ε``, and the other margin is a scale of the scores."""
     rng = np.random.default_rng(n * n_levels)
     labels = rng.integers(0, n_levels, 3 * n)
     queries = Queries.of(labels, np.repeat([0, 1, 2], n))
@@ -315,12 +315,11 @@ def test_the_core_refuses_arrays_that_do_not_fit():
     loss = SquaredHinge(Pairs(queries))
     with pytest.raises(ValueError, match="z has length 3, expected 2"):
         loss.at(np.zeros(3))
+    rest = (None, None, None, False)
     with pytest.raises(ValueError, match="a level is out of range"):
-        _core.pair_problem(
-            queries.offsets, queries.levels + 5, queries.n_levels, None, None, None, False
-        )
+        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, *rest)
     with pytest.raises(ValueError, match="more levels than rows"):
-        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, None, None)
+        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, *rest)
     with pytest.raises(ValueError, match="another problem"):
         SquaredHinge(Pairs(queries)).at(np.zeros(2), loss.at(np.zeros(2)))
     rows = as_rows(np.zeros((2, 3)))

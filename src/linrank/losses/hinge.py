@@ -26,8 +26,8 @@ class Hinge(SweptLoss):
 class Huber(SweptLoss):
     """``h_ε(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``: the hinge but for ``0 < ξ < ε``.
 
-    ``0 <= hinge - h_ε <= ε/2``. Its slope ``a = clip(ξ/ε, 0, 1)`` gives a feasible point ``α = Cωa``
-    of the hinge's own dual: with ``S(θ)``, ``S₂(θ)`` the sums of ``ωξ`` and ``ωξ²`` at margin θ,
+    ``0 <= hinge - h_ε <= ε/2``. Its slope ``a = clip(ξ/ε, 0, 1)`` gives a feasible ``α = Cωa`` of
+    the hinge's own dual: with ``S(θ)``, ``S₂(θ)`` the sums of ``ωξ`` and ``ωξ²`` at margin θ,
 
     ``Σωa = [S(1) - S(1-ε)]/ε`` and ``Σω(max(0, ξ) - aξ) = S(1) + S(1-ε) - [S₂(1) - S₂(1-ε)]/ε``.
 
