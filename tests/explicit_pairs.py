@@ -77,10 +77,7 @@ class ExplicitPairs:
 
     def _hinge(self, C: float) -> tuple[Array, float]:
         used = self.weight > 0
-        D = self.difference[used]
-        alpha = box_quadratic_program(D, C * self.weight[used])
-        w = D.T @ alpha
-        return w, float(alpha.sum() - 0.5 * w @ w)
+        return box_quadratic_program(self.difference[used], C * self.weight[used])
 
     def _squared(self, C: float) -> tuple[Array, float]:
         D, weight = self.difference, self.weight
@@ -89,12 +86,17 @@ class ExplicitPairs:
             slack = np.maximum(0.0, 1.0 - D @ w)
             return 0.5 * w @ w + C * weight @ slack**2, w - 2.0 * C * D.T @ (weight * slack)
 
-        options = {"maxiter": 20000, "maxfun": 100000, "ftol": 1e-16, "gtol": 1e-10}
+        def hessian(w: Array) -> Array:
+            violated = weight * (D @ w < 1.0)
+            return np.eye(len(w)) + 2.0 * C * D.T @ (D * violated[:, np.newaxis])
+
         start = np.zeros(D.shape[1])
-        best = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+        options = {"gtol": 1e-9, "maxiter": 1000}
+        best = minimize(
+            value_and_gradient, start, jac=True, hess=hessian, method="trust-exact", options=options
+        )
         # α = 2Cωξ is dual feasible, with F - D = ½‖∇F‖² exactly.
-        gradient = value_and_gradient(best.x)[1]
-        return best.x, float(best.fun - 0.5 * gradient @ gradient)
+        return best.x, float(best.fun - 0.5 * best.jac @ best.jac)
 
 
 def pair_loss(slack: Array, loss: str, epsilon: float = 0.0) -> Array:
@@ -108,33 +110,39 @@ def pair_loss(slack: Array, loss: str, epsilon: float = 0.0) -> Array:
     return inner**2 / (2.0 * epsilon) + (positive - inner)
 
 
-def box_quadratic_program(D: Array, upper: Array) -> Array:
-    """``argmax e'α - ½‖D'α‖²`` over ``0 <= α <= upper``, by a primal-dual interior-point method.
+def box_quadratic_program(D: Array, upper: Array) -> tuple[Array, float]:
+    """``max e'α - ½‖D'α‖²`` over ``0 <= α <= upper``, by a primal-dual interior-point method.
 
-    The dual of ``min ½‖w‖² + Σ upper_p max(0, 1 - D_p·w)``. With the multipliers l and u of the two
-    bounds, ``DD'α - e - l + u = 0``, ``l α = μ`` and ``u (upper - α) = μ``; μ goes to 0.
+    Gives the minimiser of the primal ``½‖w‖² + Σ upper_p max(0, 1 - D_p·w)`` and the dual value: the
+    best of all iterates, as rounding spoils the last. With ``w = D'α`` and the multipliers
+    ``low`` and ``high`` of the two bounds, ``D w - e - low + high = 0``, ``low α = μ`` and
+    ``high (upper - α) = μ``; μ goes to 0. Every Newton step is a system of the size of w.
     """
-    alpha, low, high = 0.5 * upper, 1.0 / upper, 1.0 / upper
-    n = len(upper)
-    for _ in range(200):
-        room = upper - alpha
-        total = low @ alpha + high @ room
-        residual = D @ (D.T @ alpha) - 1.0 - low + high
-        w = D.T @ alpha
+    alpha, room = 0.5 * upper, 0.5 * upper
+    w = D.T @ alpha
+    excess = D @ w - 1.0
+    low, high = (np.maximum(s * excess, 0.0) + np.abs(excess).mean() for s in (1.0, -1.0))
+    best, least, lower = w, np.inf, -np.inf
+    for _ in range(100):
+        found = D.T @ alpha
         primal = 0.5 * w @ w + upper @ np.maximum(0.0, 1.0 - D @ w)
-        if primal - (alpha.sum() - 0.5 * w @ w) <= 1e-11 * primal:
+        if primal < least:
+            best, least = w, primal
+        lower = max(lower, float(alpha.sum() - 0.5 * found @ found))
+        if least - lower <= 1e-12 * least or low @ alpha + high @ room <= 1e-14 * least:
             break
-        mu = 0.1 * total / (2 * n)
-        # (DD' + S) dα = r with S diagonal, by Woodbury through a matrix of the size of w.
+        mu = 0.1 * (low @ alpha + high @ room) / (2 * len(upper))
+        r = -(D @ w - 1.0 - low + high) + (mu / alpha - low) - (mu / room - high)
         S = low / alpha + high / room
-        r = -residual + (mu / alpha - low) - (mu / room - high)
         inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
-        step = r / S - (D @ np.linalg.solve(inner, D.T @ (r / S))) / S
+        dw = np.linalg.solve(inner, found - w + D.T @ (r / S))
+        step = (r - D @ dw) / S
         d_low = mu / alpha - low - low / alpha * step
         d_high = mu / room - high + high / room * step
         t = 1.0
         for x, dx in ((alpha, step), (room, -step), (low, d_low), (high, d_high)):
             if (dx < 0).any():
                 t = min(t, 0.995 * float(np.min(-x[dx < 0] / dx[dx < 0])))
-        alpha, low, high = alpha + t * step, low + t * d_low, high + t * d_high
-    return alpha
+        w, alpha, room = w + t * dw, alpha + t * step, room - t * step
+        low, high = low + t * d_low, high + t * d_high
+    return best, lower
