@@ -64,6 +64,9 @@ class Point(Protocol):
     def dual(self) -> Dual:
         """The dual point that goes with ``w``; zero for a regulariser."""
 
+    def image(self, v: Array) -> Any:
+        """What `slope` and `moved` need of a direction: its scores."""
+
     def hvp(self, v: Array) -> tuple[Array, Any]:
         """``(∇²F v, image of v)``."""
 
@@ -108,6 +111,9 @@ class RidgePoint:
     def dual(self) -> Dual:
         return Dual()
 
+    def image(self, v: Array) -> None:
+        return None
+
     def hvp(self, v: Array) -> tuple[Array, None]:
         return v, None
 
@@ -147,13 +153,15 @@ class Risk:
         """``D v``."""
         return v if self.scale is None else self.scale * v
 
-    def at(self, w: Array) -> RiskPoint:
+    def image(self, v: Array) -> Array:
+        """``X D v``, by position."""
         queries = self.loss.queries
-        if w.any():
-            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
-        else:
-            z = np.zeros(queries.n_rows)
-        return RiskPoint(self, w, z)
+        if not v.any():
+            return np.zeros(queries.n_rows)
+        return _core.scores(self.rows.core, self.stretch(v), queries.order, self.loss.n_threads)
+
+    def at(self, w: Array) -> RiskPoint:
+        return RiskPoint(self, w, self.image(w))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +198,9 @@ class RiskPoint:
     def dual(self) -> Dual:
         """``α = 2Cωξ``."""
         return Dual(2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value)
+
+    def image(self, v: Array) -> Array:
+        return self.risk.image(v)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk
@@ -254,6 +265,9 @@ class SumPoint:
     @property
     def dual(self) -> Dual:
         return sum((part.dual for part in self.parts), Dual())
+
+    def image(self, v: Array) -> list[Any]:
+        return [part.image(v) for part in self.parts]
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]

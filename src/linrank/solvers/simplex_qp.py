@@ -1,0 +1,103 @@
+"""A concave quadratic on the simplex: the master problem of a cutting-plane method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+
+__all__ = ["maximise_on_simplex"]
+
+Array = NDArray[Any]
+_ROUNDING = 4e-16
+_LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
+
+
+def maximise_on_simplex(
+    gram: Array, b: Array, start: Array, *, accuracy: float = 1e-13, max_steps: int | None = None
+) -> Array:
+    """``argmax b'β - ½β'Gβ`` over ``β >= 0, Σβ = 1``, by a primal active-set method.
+
+    With the slopes ``s = b - Gβ``, concavity bounds what is missing by ``max s - s'β``; the method
+    ends when that is at most ``accuracy`` times the value, or below the rounding of the slopes.
+    Every step goes to the maximum over the rows in use, or up to the first that reaches zero, which
+    is then put aside; once the slopes in use are equal, the row of the largest slope joins them.
+
+    Parameters
+    ----------
+    gram : float64 array (m, m)
+        G, positive semidefinite; equal and dependent rows are allowed.
+    b : float64 array (m,)
+        The linear term.
+    start : float64 array (m,)
+        A point of the simplex; the nearer to the optimum, the fewer steps.
+    accuracy : float
+        Relative to the value.
+    max_steps : int, optional
+        Steps at most; ``100 + 20 m`` if None, which only rounding can exhaust.
+
+    Returns
+    -------
+    float64 array (m,)
+        β, exactly on the simplex but for the rounding of its sum.
+    """
+    rows = _core.dense_rows(gram)
+    beta = np.array(start, dtype=np.float64)
+    in_use = beta > 0.0
+    previous, n_idle = -np.inf, 0
+    for _ in range(100 + 20 * len(b) if max_steps is None else max_steps):
+        product = _core.scores(rows, beta, None, 1)
+        slope = b - product
+        level, value = _core.dot(slope, beta), _core.dot(b, beta) - 0.5 * _core.dot(product, beta)
+        best = int(np.argmax(slope))
+        excess = float(slope[best]) - level
+        rounding = _ROUNDING * (abs(b[best]) + abs(product[best]) + abs(level))
+        n_idle = n_idle + 1 if value <= previous + _ROUNDING * abs(previous) else 0
+        if excess <= accuracy * abs(value) + rounding or n_idle > 3:
+            break
+        if not in_use[best] and np.abs(slope[in_use] - level).max() <= 0.5 * excess:
+            in_use[best] = True
+        previous = value
+        beta, in_use = _step(gram, slope, beta, in_use)
+    return beta
+
+
+def _step(gram: Array, slope: Array, beta: Array, in_use: Array) -> tuple[Array, Array]:
+    """Towards the maximum over the rows in use, and which of them are still in use there."""
+    used = np.flatnonzero(in_use)
+    d = _direction(gram[np.ix_(used, used)], slope[used])
+    beta, in_use = beta.copy(), in_use.copy()
+    falling = d < 0.0
+    reach = np.full(len(used), np.inf)
+    reach[falling] = beta[used[falling]] / -d[falling]
+    t = min(1.0, float(reach.min()))
+    beta[used] = np.maximum(0.0, beta[used] + t * d)
+    if t < 1.0:
+        gone = used[reach <= t]
+        beta[gone], in_use[gone] = 0.0, False
+    return beta / beta.sum(), in_use
+
+
+def _direction(gram: Array, slope: Array) -> Array:
+    """``argmax s'd - ½d'Gd`` over ``Σd = 0``.
+
+    On that plane G may be lifted by any multiple of ``ee'``, which makes it definite where the rows
+    are affinely independent. Where they are not, a lift of the diagonal in its last digits stands
+    in: d is then huge along the null space, and ends where the first β vanishes. As the slopes are
+    those at the current β, the lift bends the path but not the optimum.
+    """
+    n = len(slope)
+    diagonal = np.diagonal(gram)
+    level = float(diagonal.mean()) or 1.0
+    matrix = gram + level
+    share, factor = _LIFT, None
+    while factor is None:
+        lifted = matrix + np.diag(share * (diagonal + level))
+        factor = _core.cholesky_factor(lifted.reshape(-1), n)
+        share *= 10.0
+    x = _core.cholesky_solve(factor, n, slope - slope.mean())
+    y = _core.cholesky_solve(factor, n, np.ones(n))
+    return x - (x.sum() / y.sum()) * y
