@@ -12,7 +12,6 @@ from linrank import _core
 __all__ = ["maximise_on_simplex"]
 
 Array = NDArray[Any]
-_ROUNDING = 4e-16
 _LIFT = 1e-14  # of the diagonal, so that dependent rows can be factored
 
 
@@ -22,7 +21,7 @@ def maximise_on_simplex(
     """``argmax b'β - ½β'Gβ`` over ``β >= 0, Σβ = 1``, by a primal active-set method.
 
     With the slopes ``s = b - Gβ``, concavity bounds what is missing by ``max s - s'β``; the method
-    ends when that is at most ``accuracy`` times the value, or below the rounding of the slopes.
+    ends when that is at most ``accuracy`` times the value, or does not fall any more.
     Every step goes to the maximum over the rows in use, or up to the first that reaches zero, which
     is then put aside; once the slopes in use are equal, the row of the largest slope joins them.
 
@@ -46,22 +45,23 @@ def maximise_on_simplex(
     """
     rows = _core.dense_rows(gram)
     beta = np.array(start, dtype=np.float64)
-    in_use = beta > 0.0
-    previous, n_idle = -np.inf, 0
+    in_use, least, n_idle = beta > 0.0, np.inf, 0
     for _ in range(100 + 20 * len(b) if max_steps is None else max_steps):
         product = _core.scores(rows, beta, None, 1)
         slope = b - product
         level, value = _core.dot(slope, beta), _core.dot(b, beta) - 0.5 * _core.dot(product, beta)
         best = int(np.argmax(slope))
         excess = float(slope[best]) - level
-        rounding = _ROUNDING * (abs(b[best]) + abs(product[best]) + abs(level))
-        n_idle = n_idle + 1 if value <= previous + _ROUNDING * abs(previous) else 0
-        if excess <= accuracy * abs(value) + rounding or n_idle > 3:
+        if excess <= accuracy * abs(value) or n_idle > 2:
             break
-        if not in_use[best] and np.abs(slope[in_use] - level).max() <= 0.5 * excess:
-            in_use[best] = True
-        previous = value
+        is_new = not in_use[best] and np.abs(slope[in_use] - level).max() <= 0.5 * excess
+        in_use[best] |= is_new
+        n_before = np.count_nonzero(in_use)
         beta, in_use = _step(gram, slope, beta, in_use)
+        # Full steps over the same rows refine the solution, until only rounding is left.
+        is_same = not is_new and np.count_nonzero(in_use) == n_before
+        n_idle = n_idle + 1 if is_same and excess > 0.5 * least else 0
+        least = min(least, excess) if is_same else np.inf
     return beta
 
 
@@ -91,13 +91,13 @@ def _direction(gram: Array, slope: Array) -> Array:
     """
     n = len(slope)
     diagonal = np.diagonal(gram)
-    level = float(diagonal.mean()) or 1.0
+    level = float(diagonal.sum()) / n or 1.0
     matrix = gram + level
     share, factor = _LIFT, None
     while factor is None:
         lifted = matrix + np.diag(share * (diagonal + level))
         factor = _core.cholesky_factor(lifted.reshape(-1), n)
         share *= 10.0
-    x = _core.cholesky_solve(factor, n, slope - slope.mean())
+    x = _core.cholesky_solve(factor, n, slope - slope.sum() / n)
     y = _core.cholesky_solve(factor, n, np.ones(n))
     return x - (x.sum() / y.sum()) * y
