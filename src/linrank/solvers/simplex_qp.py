@@ -45,28 +45,45 @@ def maximise_on_simplex(
     """
     rows = _core.dense_rows(gram)
     beta = np.array(start, dtype=np.float64)
-    in_use, least, n_idle = beta > 0.0, np.inf, 0
+    in_use, is_full, progress = beta > 0.0, False, _Progress()
     for _ in range(100 + 20 * len(b) if max_steps is None else max_steps):
         product = _core.scores(rows, beta, None, 1)
         slope = b - product
-        level, value = _core.dot(slope, beta), _core.dot(b, beta) - 0.5 * _core.dot(product, beta)
+        level, linear = _core.dot(slope, beta), _core.dot(b, beta)
+        value = 0.5 * (linear + level)
         best = int(np.argmax(slope))
         excess = float(slope[best]) - level
-        if excess <= accuracy * abs(value) or n_idle > 2:
+        if excess <= accuracy * abs(value) or progress.has_ended(value, abs(linear), excess):
             break
-        is_new = not in_use[best] and np.abs(slope[in_use] - level).max() <= 0.5 * excess
+        # Only where the slopes in use are equal does the new row enter with a positive weight.
+        is_level = is_full or np.abs(slope[in_use] - level).max() <= 1e-6 * excess
+        is_new = is_level and not in_use[best]
         in_use[best] |= is_new
-        n_before = np.count_nonzero(in_use)
-        beta, in_use = _step(gram, slope, beta, in_use)
-        # Full steps over the same rows refine the solution, until only rounding is left.
-        is_same = not is_new and np.count_nonzero(in_use) == n_before
-        n_idle = n_idle + 1 if is_same and excess > 0.5 * least else 0
-        least = min(least, excess) if is_same else np.inf
+        beta, in_use, is_full = _step(gram, slope, beta, in_use)
+        progress.is_refining = is_full and not is_new
     return beta
 
 
-def _step(gram: Array, slope: Array, beta: Array, in_use: Array) -> tuple[Array, Array]:
-    """Towards the maximum over the rows in use, and which of them are still in use there."""
+class _Progress:
+    """Tells when only rounding is left."""
+
+    def __init__(self) -> None:
+        self.is_refining = False
+        self._value, self._excess = -np.inf, np.inf
+        self._n_flat = self._n_vain = 0
+
+    def has_ended(self, value: float, size: float, excess: float) -> bool:
+        """Whether full steps over the same rows do not help, or nothing has for a while."""
+        is_vain = self.is_refining and excess > 0.5 * self._excess
+        self._n_vain = self._n_vain + 1 if is_vain else 0
+        self._excess = min(excess, self._excess) if self.is_refining else excess
+        self._n_flat = 0 if value > self._value + 4e-16 * size else self._n_flat + 1
+        self._value = max(value, self._value)
+        return self._n_vain > 1 or self._n_flat > 30
+
+
+def _step(gram: Array, slope: Array, beta: Array, in_use: Array) -> tuple[Array, Array, bool]:
+    """Towards the maximum over the rows in use; those left in use, and whether that are all."""
     used = np.flatnonzero(in_use)
     d = _direction(gram[np.ix_(used, used)], slope[used])
     beta, in_use = beta.copy(), in_use.copy()
@@ -78,7 +95,7 @@ def _step(gram: Array, slope: Array, beta: Array, in_use: Array) -> tuple[Array,
     if t < 1.0:
         gone = used[reach <= t]
         beta[gone], in_use[gone] = 0.0, False
-    return beta / beta.sum(), in_use
+    return beta / beta.sum(), in_use, t == 1.0
 
 
 def _direction(gram: Array, slope: Array) -> Array:
