@@ -16,8 +16,8 @@ from linrank.solvers.simplex_qp import maximise_on_simplex
 __all__ = ["bundle"]
 
 Array = NDArray[Any]
-_BEYOND = 0.1  # where to cut: this share of the way from the best point to the model's minimiser
 _PATIENCE = 30  # rounds that a plane may stay out of the model's minimum before it is dropped
+_SHARE = 1e-3  # of the gap, to which F is minimised along a line
 _LARGEST = 1e150  # of ‖a‖²
 _ROUNDING = 1e-15
 
@@ -35,37 +35,36 @@ def bundle(
 
     The risk need not be smooth. Every sub-gradient is a plane below it, and the minimum of ½‖w‖²
     plus the highest plane is a lower bound of F that can only rise (Teo et al. 2010). F is then
-    minimised exactly between the best point so far and the minimiser of that model, and cut a
-    little beyond (Franc & Sonnenburg 2009); a step costs one product with X, one with Xᵀ, and
-    sweeps of the scores.
+    minimised exactly between the best point so far and the minimiser of that model, and cut just
+    beyond (after Franc & Sonnenburg 2009). A round costs one product with X, one with Xᵀ, and
+    two or three sweeps of the scores. The history's "gradient_norm" is the distance of the two
+    points, the norm of a gap-sub-gradient of F; "objective" is the least so far.
     """
     recorder = Recorder(callback, started)
-    best, step, n_idle = objective.at(w0), 0.0, 0
+    best, step, reached, n_idle = objective.at(w0), 0.0, 1.0, 0
     model = _Model(len(w0))
     model.cut(best)
     while True:
-        before = recorder.best_bound
-        norm = math.sqrt(_core.dot(best.gradient, best.gradient)) if recorder.n_iter < 0 else np.nan
-        if recorder.add(best, model.bound(), gradient_norm=norm, step=step, n_hvp=0):
+        before, bound = recorder.best_bound, model.bound()
+        d = model.w - best.w
+        norm = math.sqrt(_core.dot(d, d))
+        if recorder.add(best, bound, gradient_norm=norm, step=step, n_hvp=0):
             return recorder.result(best, "callback", "stopped by the callback")
-        gap = recorder.history["gap"][-1]
-        if gap <= tol * best.value:
+        gap, goal = recorder.history["gap"][-1], tol * best.value
+        if gap <= goal:
             return recorder.result(best, "tolerance", f"certified: F - F* <= {tol:g}·F")
-        risen = recorder.best_bound - before > _ROUNDING * best.value
-        n_idle = 0 if risen or step > 0.0 else n_idle + 1
+        is_idle = step == 0.0 and recorder.best_bound - before <= _ROUNDING * best.value
+        n_idle = n_idle + 1 if is_idle else 0
         if n_idle > 5:
             message = "neither F nor its lower bound moves: rounding forbids further progress"
             return recorder.result(best, "precision", message)
         if recorder.n_iter >= max_iter:
-            message = (
-                f"the gap {gap:.3g} is above tol·F = {tol * best.value:.3g} after "
-                f"max_iter={max_iter} iterations; raise max_iter or tol"
-            )
-            return recorder.result(best, "max_iter", message)
-        d = model.w - best.w
-        image = best.image(d)
-        best, step = _line_search(best, d, image, 0.01 * gap)
-        model.cut(best.moved(_BEYOND * (1.0 - step), d, image))
+            message = f"the gap, {gap:.3g}, is above tol·F = {goal:.3g} after max_iter={max_iter}"
+            return recorder.result(best, "max_iter", f"{message} iterations; raise max_iter or tol")
+        search = _Search(best, d, best.image(d))
+        beyond, reached = search.run(min(1.0, max(1e-3, reached)), _SHARE * gap)
+        best, step = search.lowest, search.step
+        model.cut(beyond)
 
 
 class _Model:
@@ -116,11 +115,11 @@ class _Model:
 
     def _drop_idle(self) -> None:
         """Forget planes long out of use: without them the minimum is the same."""
-        kept = self._age <= _PATIENCE
-        kept[0] = True
-        if kept.all():
+        is_kept = self._age <= _PATIENCE
+        is_kept[0] = True
+        if is_kept.all():
             return
-        kept = np.flatnonzero(kept)
+        kept = np.flatnonzero(is_kept)
         n = len(kept)
         self._a[:n], self._b[:n] = self._a[kept], self._b[kept]
         self._gram[:n, :n] = self._gram[np.ix_(kept, kept)]
@@ -134,36 +133,49 @@ class _Model:
         self._a[:n], self._b[:n], self._gram[:n, :n] = a, b, gram
 
 
-def _line_search(point: Any, d: Array, image: Any, precision: float) -> tuple[Any, float]:
-    """The point near the minimum of F along ``d``, and its step; the start and 0 if none is lower.
+class _Search:
+    """The minimum of ``φ(t) = F(w + t d)``, between points whose slopes differ in sign."""
 
-    The tangents at the two ends of a bracket meet below the minimum of a convex function: the
-    search ends when the better end is within ``precision`` of where they meet. The next trial is
-    the root of the slope by a secant, or where the tangents meet if the secant creeps.
-    """
-    low, low_point, low_slope = 0.0, point, point.slope(d, image)
-    if not low_slope < 0.0:
-        return point, 0.0
-    high, t = None, 1.0
-    for trial in range(40):
-        reached = point.moved(t, d, image)
-        slope = reached.slope(d, image)
-        if slope < 0.0:
-            low, low_point, low_slope = t, reached, slope
-        else:
-            high, high_point, high_slope = t, reached, slope
-        if high is None:
-            t *= 2.0
-            continue
-        width = high - low
-        meet = (low_point.value - high_point.value + high_slope * width) / (high_slope - low_slope)
-        floor = low_point.value + low_slope * meet
-        if min(low_point.value, high_point.value) - floor <= precision:
-            break
-        t = low + (meet if trial % 3 < 2 else 0.5 * width)
-        if not low < t < high:
-            break
-    ends = [(point, 0.0), (low_point, low)]
-    if high is not None:
-        ends.append((high_point, high))
-    return min(ends, key=lambda end: end[0].value)
+    def __init__(self, point: Any, d: Array, image: Any) -> None:
+        self.lowest, self.step = point, 0.0
+        self._start, self._d, self._image = point, d, image
+
+    def run(self, first: float, precision: float) -> tuple[Any, float]:
+        """Narrow the bracket from a first guess on; its upper end, and the step there.
+
+        The tangents at both ends meet below the minimum, so the search may stop when the better end
+        is within ``precision`` of that. At the upper end φ does not fall: the plane there lifts the
+        model at its minimiser, which is farther along d, to F(w) or more, by all of the gap.
+        """
+        low, below = 0.0, self._start
+        low_slope = below.slope(self._d, self._image)
+        if not low_slope < 0.0:
+            return below, 0.0
+        t, high = first, math.inf
+        beyond, high_slope = below, 0.0
+        for n_trials in range(60):
+            point = self._visit(t)
+            slope = point.slope(self._d, self._image)
+            if slope < 0.0:
+                low, below, low_slope = t, point, slope
+            else:
+                high, beyond, high_slope = t, point, slope
+            if high == math.inf:
+                t *= 2.0
+                continue
+            width = high - low
+            fall = high_slope - low_slope
+            meet = (below.value - beyond.value + high_slope * width) / fall
+            if self.lowest.value - (below.value + low_slope * meet) <= precision:
+                break
+            # Far from a kink the slope is nearly linear, at a kink the tangents meet.
+            t = low + (meet if n_trials % 3 == 2 else -low_slope * width / fall)
+            if not low < t < high:
+                break
+        return (beyond, high) if high < math.inf else (below, low)
+
+    def _visit(self, t: float) -> Any:
+        point = self._start.moved(t, self._d, self._image)
+        if point.value < self.lowest.value:
+            self.lowest, self.step = point, t
+        return point

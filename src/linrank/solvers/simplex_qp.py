@@ -110,11 +110,13 @@ def _direction(gram: Array, slope: Array) -> Array:
     diagonal = np.diagonal(gram)
     level = float(diagonal.sum()) / n or 1.0
     matrix = gram + level
-    share, factor = _LIFT, None
+    factor: Any = None
+    share = _LIFT
     while factor is None:
         lifted = matrix + np.diag(share * (diagonal + level))
         factor = _core.cholesky_factor(lifted.reshape(-1), n)
         share *= 10.0
     x = _core.cholesky_solve(factor, n, slope - slope.sum() / n)
     y = _core.cholesky_solve(factor, n, np.ones(n))
-    return x - (x.sum() / y.sum()) * y
+    d: Array = x - (x.sum() / y.sum()) * y
+    return d
