@@ -171,5 +171,5 @@ def test_mq2008_at_the_precision_of_svm_rank():
     )
     result = fit(read_svmlight(io.BytesIO(text)), tol=1e-3)
     assert result.value <= 24934.0
-    assert result.value - result.gap <= 24916.8 <= result.value
+    assert result.value - result.gap <= 24916.6537 <= result.value
     assert result.n_iter <= 60

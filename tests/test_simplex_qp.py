@@ -73,7 +73,7 @@ def test_no_slope_exceeds_the_level(program):
     beta = maximise_on_simplex(gram, b, start)
     slope = b - gram @ beta
     missing = slope.max() - slope @ beta
-    rounding = 1e-14 * (np.abs(b).max() + np.abs(gram @ beta).max())
+    rounding = 1e-14 * (np.abs(b).max() + (np.abs(gram) @ beta).max())
     assert missing <= 1e-11 * abs(value_of(gram, b, beta)) + rounding
 
 
