@@ -61,7 +61,7 @@ def test_the_optimum_is_that_of_the_list_of_pairs(data, C, loss):
     assert np.linalg.norm(result.w - w) <= np.sqrt(2 * 4e-8 * truth)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(datasets(weights=True), st.sampled_from(sorted(LOSSES)), st.floats(1e-3, 100.0))
 def test_every_small_problem_is_certified(data, loss, C):
     """Ties, equal rows, margins of exactly 1, and queries without pairs."""
