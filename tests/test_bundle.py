@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from explicit_pairs import ExplicitPairs
+from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.svmlight import load as read_svmlight
 from linrank.datasets import make_ranking
+from linrank.estimators import RankSVM
 from linrank.losses.hinge import Hinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
+from linrank.ranksvm import train
 from linrank.solvers.bundle import _Model, bundle
 from real_data import real_file
 from strategies import datasets
@@ -162,6 +165,45 @@ def test_features_beyond_double_precision_are_told():
     huge = Dataset.of(1e80 * np.asarray(data.X), data.labels, qid=data.qid)
     with pytest.raises(ValueError, match="divide them by a common factor"):
         fit(huge)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("pairs", ["all", "adjacent"])
+@pytest.mark.parametrize("pair_weighting", ["uniform", "grade_diff", "gain_diff"])
+def test_training_by_cutting_planes(loss, pairs, pair_weighting):
+    data = weighted(small(10))
+    gain = {"uniform": None, "grade_diff": data.labels, "gain_diff": 2.0**data.labels}
+    listed = ExplicitPairs.of(data, gain=gain[pair_weighting], adjacent=pairs == "adjacent")
+    truth = listed.optimum(2.0, loss)[0]
+    options = {"loss": loss, "pairs": pairs, "pair_weighting": pair_weighting}
+    result = train(data, C=2.0, solver="bundle", tol=1e-8, **options)
+    assert result.converged
+    assert_allclose(result.value, truth, rtol=2e-8)
+
+
+def test_the_default_lets_the_bundle_go_on_for_longer():
+    data = make_ranking(60, (5, 30), 25, random_state=11)
+    options = {"loss": "hinge", "C": 100.0, "solver": "bundle", "tol": 1e-8}
+    assert train(data, **options).n_iter > 100
+    assert train(data, max_iter=100, **options).stopped == "max_iter"
+
+
+def test_the_estimator_offers_it():
+    data = make_ranking(20, (5, 15), 6, random_state=12)
+    ranker = RankSVM(loss="hinge", solver="bundle").fit(data.X, data.y, qid=data.qid)
+    assert ranker.converged_
+    assert 0 < ranker.duality_gap_ <= 1e-3 * ranker.objective_
+    assert ranker.n_iter_ == len(ranker.history_["gap"]) - 1
+
+
+def test_the_command_offers_it(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--loss", "hinge", "--solver", "bundle", "-v"]
+    assert main(["train", files["train"], model, *options]) == 0
+    told = capsys.readouterr().err
+    assert "bundle, hinge, C = 1" in told
+    assert "certified: F - F* <= 0.001·F" in told
+    assert "Hessian product" not in told
 
 
 def test_mq2008_at_the_precision_of_svm_rank():
