@@ -32,6 +32,10 @@ class Point(Protocol):
     @property
     def value(self) -> float: ...
     @property
+    def rounding(self) -> float:
+        """The error of ``value``."""
+
+    @property
     def gradient(self) -> Array: ...
     @property
     def primal(self) -> float:
@@ -77,6 +81,10 @@ class RidgePoint:
     @property
     def value(self) -> float:
         return 0.5 * _core.dot(self.w, self.w)
+
+    @property
+    def rounding(self) -> float:
+        return 1e-13 * self.value
 
     @property
     def gradient(self) -> Array:
@@ -168,6 +176,10 @@ class RiskPoint:
     def value(self) -> float:
         return self.risk.C * float(self.loss.value)
 
+    @property
+    def rounding(self) -> float:
+        return self.risk.loss.rounding * self.value
+
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
@@ -240,6 +252,10 @@ class SumPoint:
     @cached_property
     def value(self) -> float:
         return float(sum(part.value for part in self.parts))
+
+    @property
+    def rounding(self) -> float:
+        return float(sum(part.rounding for part in self.parts))
 
     @cached_property
     def gradient(self) -> Array:

@@ -37,6 +37,7 @@ Array = NDArray[Any]
 
 _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
+_NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
@@ -176,9 +177,11 @@ def train(
             callback=callback,
             started=started,
         )
-    w0, preconditioner = _plan(problem, w0)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
+    if loss == "hinge" and tol < _NARROW and isinstance(data.rows, DenseRows):
+        problem = replace(problem, rows=_doubles(data.rows))
+    w0, preconditioner = _plan(problem, w0)
     return newton(
         problem.objective(),
         w0,
@@ -292,6 +295,13 @@ def _published_objective(problem: _Problem) -> Sum:
     """The same objective on rows as published: sparse, double, one thread."""
     loss = SelectionTreeSquaredHinge(problem.pairs)
     return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
+
+
+def _doubles(rows: DenseRows) -> DenseRows:
+    """The same rows in double, where a copy is cheap: Hessian products then are exact to double."""
+    if rows.dtype == np.float64 or rows.nbytes > 1 << 28:
+        return rows
+    return DenseRows(rows.values.astype(np.float64))
 
 
 def _sparse_doubles(rows: Rows) -> CsrRows:

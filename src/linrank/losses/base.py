@@ -87,6 +87,11 @@ class PairLoss:
         """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""
         raise NotImplementedError("a pair loss defines its point by at(z)")
 
+    @property
+    def rounding(self) -> float:
+        """Relative error of the value; changes below it say nothing."""
+        return 1e-13
+
     def curvature(self, point: Any, v: Array) -> Array:
         """``∇²L(z) v`` at the scores of ``point``."""
         raise NotImplementedError("a pair loss defines its curvature by curvature(point, v)")
