@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import PairLoss
+from linrank.losses.base import ScoreLoss
 
 __all__ = ["Dual", "Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
@@ -139,7 +139,7 @@ class Risk:
     """
 
     rows: Rows
-    loss: PairLoss
+    loss: ScoreLoss
     C: float
     scale: Array | None = None
 
@@ -148,11 +148,11 @@ class Risk:
         return v if self.scale is None else self.scale * v
 
     def at(self, w: Array) -> RiskPoint:
-        queries = self.loss.queries
+        loss = self.loss
         if w.any():
-            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
+            z = _core.scores(self.rows.core, self.stretch(w), loss.order, loss.n_threads)
         else:
-            z = np.zeros(queries.n_rows)
+            z = np.zeros(loss.n_positions)
         return RiskPoint(self, w, z)
 
 
@@ -178,7 +178,7 @@ class RiskPoint:
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
         by_column = _core.gradient(
-            risk.rows.core, self.loss.gradient, loss.queries.order, loss.n_threads
+            risk.rows.core, self.loss.gradient, loss.order, loss.n_threads
         )
         return risk.C * risk.stretch(by_column)
 
