@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
+from linrank.losses.base import ScoreLoss
+from linrank.losses.preferences import PreferenceSquaredHinge
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.sampling import sample_queries
+from linrank.sampling import sample_preferences, sample_queries
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -38,19 +41,39 @@ class _Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
     rows: Rows
-    pairs: Pairs
+    pairs: Pairs | None  # of the labels; None if there are none
     C: float
     scale: Array | None
     n_threads: int
+    preferences: Preferences | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are compared with others, at most."""
+        if self.pairs is not None:
+            return self.pairs.queries.n_rows
+        return min(self.rows.shape[0], 2 * len(self.preferences or ()))
+
+    @property
+    def longest_query(self) -> int:
+        """Rows of the longest query with pairs to find; 0 if all are listed."""
+        return 0 if self.pairs is None else int(np.diff(self.pairs.queries.offsets).max())
 
     def objective(self) -> Sum:
-        return Sum(
-            Ridge(), Risk(self.rows, SquaredHinge(self.pairs, self.n_threads), self.C, self.scale)
-        )
+        losses: list[ScoreLoss] = []
+        if self.pairs is not None:
+            losses.append(SquaredHinge(self.pairs, self.n_threads))
+        if self.preferences is not None:
+            losses.append(
+                PreferenceSquaredHinge(self.preferences, self.rows.shape[0], self.n_threads)
+            )
+        return Sum(Ridge(), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
 
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
         whole = self.pairs
+        if whole is None:
+            return self._with_preferences_of(self, n_rows / self.n_rows)
         queries, positions, row_weight = sample_queries(whole.queries, n_rows, _SAMPLE_SEED)
         if whole.row_weight is not None:
             row_weight = row_weight * whole.row_weight[positions]
@@ -62,12 +85,21 @@ class _Problem:
         pairs = Pairs(queries, row_weight, query_weight, gain, whole.adjacent)
         n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
         weight = pairs.total_weight()
-        return replace(
+        sample = replace(
             self,
             pairs=pairs,
             C=self.C * whole.total_weight() / weight if weight > 0 else self.C,
             n_threads=_useful_threads(n_bytes, self.n_threads),
         )
+        return sample._with_preferences_of(self, n_rows / self.n_rows)
+
+    def _with_preferences_of(self, whole: _Problem, share: float) -> _Problem:
+        """The same problem with a share of the preferences, which keep their weight in all."""
+        if whole.preferences is None:
+            return self
+        some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
+        n_threads = _useful_threads(share * self.rows.nbytes, self.n_threads)
+        return replace(self, preferences=some, n_threads=n_threads)
 
 
 def train(
@@ -80,6 +112,7 @@ def train(
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
+    preferences: Preferences | None = None,
     w0: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -105,6 +138,9 @@ def train(
         The factors c_q, in the order of ``data.queries``.
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ u_i u_j`` of the query's pairs: each query counts once.
+    preferences : Preferences, optional
+        Pairs of rows of ``data``, with weights ω of their own; their losses are added. Labels that
+        make no pair are no error then.
     w0 : float64 array, optional
         Start; zero if None.
     n_jobs : int, optional
@@ -118,17 +154,11 @@ def train(
     """
     _check(C, solver, tol, max_iter, query_normalization)
     started = time.perf_counter()
-    queries = data.queries
-    if queries.n_pairs == 0:
-        raise NoPairsError(_no_pairs_message(queries))
-    row_weight = None if data.weight is None else queries.gather(data.weight)
-    if row_weight is not None:
-        row_weight = np.ascontiguousarray(row_weight)
-    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
+    pairs = _graded_pairs(data, query_weight, query_normalization, preferences is None)
+    if preferences is not None:
+        preferences = Preferences.of(preferences, n_rows=data.n_rows)
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    problem = _Problem(data.rows, pairs, float(C), scale, n_threads)
-    if pairs.total_weight() <= 0:
-        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+    problem = _Problem(data.rows, pairs, float(C), scale, n_threads, preferences)
     if solver == "tron":
         w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
         objective = _published_objective(problem)
@@ -152,6 +182,26 @@ def train(
     )
 
 
+def _graded_pairs(
+    data: Dataset, query_weight: Array | None, query_normalization: str | None, is_needed: bool
+) -> Pairs | None:
+    """The pairs of the labels; None, or an error if they are needed, where there are none."""
+    queries = data.queries
+    if queries.n_pairs == 0:
+        if is_needed:
+            raise NoPairsError(_no_pairs_message(queries))
+        return None
+    row_weight = None if data.weight is None else queries.gather(data.weight)
+    if row_weight is not None:
+        row_weight = np.ascontiguousarray(row_weight)
+    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
+    if pairs.total_weight() > 0:
+        return pairs
+    if is_needed:
+        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+    return None
+
+
 def _useful_threads(n_bytes: float, n_threads: int) -> int:
     """One thread where a product takes less than half a millisecond: starting others costs more."""
     return n_threads if n_bytes >= 4_000_000 else 1
@@ -166,7 +216,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     twentieth of the rows still determines the features, the optimum on them is a first guess that
     saves outer iterations, and their Hessian comes before all others but the diagonal.
     """
-    n_rows, n = problem.pairs.queries.n_rows, problem.rows.shape[1]
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     if n > 4000 or (n > 300 and n_rows < 2 * n):
         if 2 * n_rows < n:
@@ -181,7 +231,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
         guess = Sampled(
             lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
         )
-    if guess is not None and np.diff(problem.pairs.queries.offsets).max() >= _core.LONG_QUERY:
+    if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
@@ -203,8 +253,13 @@ def _entries(rows: Rows) -> float:
 
 def _published_objective(problem: _Problem) -> Sum:
     """The same objective on rows as published: sparse, double, one thread."""
-    loss = SelectionTreeSquaredHinge(problem.pairs)
-    return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
+    rows = _sparse_doubles(problem.rows)
+    losses: list[ScoreLoss] = []
+    if problem.pairs is not None:
+        losses.append(SelectionTreeSquaredHinge(problem.pairs))
+    if problem.preferences is not None:
+        losses.append(PreferenceSquaredHinge(problem.preferences, rows.shape[0]))
+    return Sum(Ridge(), *(Risk(rows, loss, problem.C, problem.scale) for loss in losses))
 
 
 def _sparse_doubles(rows: Rows) -> CsrRows:

@@ -112,12 +112,12 @@ class Preferences:
 
 def _columns(pairs: Any) -> tuple[Array, Array]:
     a = np.asarray(pairs)
+    if a.size == 0:
+        raise ValueError("pairs is empty; give at least one (winner, loser)")
     if a.ndim != 2 or a.shape[1] != 2:
         raise ValueError(
             f"pairs must have shape (n_pairs, 2), a winner and a loser each; got shape {a.shape}"
         )
-    if len(a) == 0:
-        raise ValueError("pairs is empty; give at least one (winner, loser)")
     if a.dtype.kind not in "iu":
         hint = "; convert them with .astype(int)" if a.dtype.kind == "f" else ""
         raise TypeError(f"pairs must hold integer row numbers, got dtype {a.dtype}{hint}")
