@@ -29,11 +29,17 @@ class Preferences:
         Rows, from 0.
     weight : float64 array (n_pairs,) or None
         ω >= 0 of each pair; None for ones.
+    lines : int64 array (n_pairs,) or None
+        Line of each pair in its file, from 1.
+    source : str or None
+        The file that the pairs came from, for messages.
     """
 
     winners: Array
     losers: Array
     weight: Array | None = None
+    lines: Array | None = None
+    source: str | None = None
 
     def __len__(self) -> int:
         """The number of pairs."""
@@ -86,9 +92,11 @@ class Preferences:
         if isinstance(pairs, Preferences):
             if weight is not None:
                 raise ValueError("the preferences have weights of their own; drop pair_weight")
-            winners, losers, weight = pairs.winners, pairs.losers, pairs.weight
-        else:
-            winners, losers = _columns(pairs)
+            _check_rows(pairs.winners, pairs.losers, n_rows)
+            if pairs.weight is not None:
+                _weights(pairs.weight, pairs.winners, pairs.losers)
+            return pairs
+        winners, losers = _columns(pairs)
         _check_rows(winners, losers, n_rows)
         vector = None if weight is None else _weights(weight, winners, losers)
         return cls(winners, losers, vector)
@@ -103,10 +111,11 @@ class Preferences:
             t = int(odd[0])
             ids = np.arange(queries.n_queries) if queries.ids is None else queries.ids
             a, b = ids[[winners[t], losers[t]]].tolist()
+            where = f"pair {t}" if self.lines is None else f"{self.source}:{self.lines[t]}: it"
             raise ValueError(
-                f"pair {t} prefers row {self.winners[t]} of query {a!r} to row {self.losers[t]} "
+                f"{where} prefers row {self.winners[t]} of query {a!r} to row {self.losers[t]} "
                 f"of query {b!r}; {odd.size} of {len(self)} pairs compare two queries. If that is "
-                "meant, allow it with across_queries=True"
+                "meant, allow it with across_queries=True, --across-queries on the command line"
             )
 
 
