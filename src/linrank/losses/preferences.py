@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.preferences import Preferences
 from linrank.data.rows import Rows
-from linrank.losses.base import ScoreLoss
+from linrank.losses.base import Dual, ScoreLoss
 
 __all__ = ["PreferenceHinge", "PreferenceHuber", "PreferenceLoss", "PreferenceSquaredHinge"]
 
@@ -32,7 +32,7 @@ class PreferenceLoss(ScoreLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    _name: str
+    name: str
     epsilon = 1.0
 
     def __init__(self, preferences: Preferences, n_rows: int, n_threads: int = 1) -> None:
@@ -50,7 +50,7 @@ class PreferenceLoss(ScoreLoss):
         )
 
     def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
-        return _core.preference_point(self._list, self._name, self.epsilon, z, self.n_threads)
+        return _core.preference_point(self._list, self.name, self.epsilon, z, self.n_threads)
 
     def curvature(self, point: _core.PreferencePoint, v: Array) -> Array:
         return point.multiply(v, self.n_threads)
@@ -67,24 +67,50 @@ class PreferenceLoss(ScoreLoss):
 
 
 class PreferenceSquaredHinge(PreferenceLoss):
-    """``l(ξ) = max(0, ξ)²``."""
+    """``l(ξ) = max(0, ξ)²``, with the dual point ``α = 2Cωξ``."""
 
-    _name = "squared_hinge"
+    name = "squared_hinge"
+
+    def dual(self, point: _core.PreferencePoint) -> Dual:
+        return Dual(2.0 * point.sum_of_slacks, point.value)
 
 
 class PreferenceHinge(PreferenceLoss):
     """``l(ξ) = max(0, ξ)``; the gradient is a sub-gradient, with slope 0 at ``ξ = 0``."""
 
-    _name = "hinge"
+    name = "hinge"
+
+    def dual(self, point: _core.PreferencePoint) -> Dual:
+        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
 
 
 class PreferenceHuber(PreferenceLoss):
-    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``: the hinge, rounded off where ``0 < ξ < ε``."""
+    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``; see `linrank.losses.hinge.Huber`.
 
-    _name = "huber"
+    Parameters
+    ----------
+    preferences : Preferences
+        Winners, losers and weights ω, by row.
+    n_rows : int
+        Rows of the matrix.
+    epsilon : float
+        ε, in (0, 1].
+    n_threads : int
+        Threads of every sweep; the result does not depend on it.
+    """
+
+    name = "huber"
 
     def __init__(
         self, preferences: Preferences, n_rows: int, epsilon: float, n_threads: int = 1
     ) -> None:
         super().__init__(preferences, n_rows, n_threads)
         self.epsilon = epsilon
+
+    def primal(self, point: _core.PreferencePoint) -> float:
+        return point.sum_of_slacks
+
+    def dual(self, point: _core.PreferencePoint) -> Dual:
+        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
+        slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
+        return Dual(slope, 0.0, max(0.0, slack), largest=1.0)
