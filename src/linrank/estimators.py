@@ -439,7 +439,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _n_rows(X: Any) -> int:
-    """Rows of anything like a matrix; what is none is refused later, by the checks of its values."""
+    """Rows of anything like a matrix; what is none is refused by the checks that follow."""
     shape = getattr(X, "shape", None)
     if shape is not None:
         return int(shape[0]) if len(shape) else 0

@@ -154,9 +154,7 @@ class RiskPoint:
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(
-            risk.rows.core, self.loss.gradient, loss.order, loss.n_threads
-        )
+        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
         return risk.C * risk.stretch(by_column)
 
     @property
