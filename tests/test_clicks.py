@@ -136,7 +136,7 @@ def test_what_preferences_need(columns, options, message):
         ({"clicked": [1]}, "position has 2 elements but clicked has 1"),
         ({"row": [0, -1]}, "row of impression 1 is -1; it counts from 0"),
         ({"row": [0]}, "position has 2 elements but row has 1"),
-        ({"session": ["a"]}, "1"),
+        ({"session": ["a"]}, "position has 2 elements but session has 1"),
         ({"count": [1, 0]}, "count of impression 1 is 0; it must be finite and > 0"),
         ({"count": [np.inf, 1]}, "count of impression 0 is inf"),
         ({"position": [2, 2], "session": ["a", "a"]}, "list 'a' has position 2 twice"),

@@ -95,6 +95,8 @@ class Impressions:
         rows = None if row is None else _integers(row, "row", n, 0)
         if session is None:
             return cls(ranks, is_click, times, rows)
+        if len(session) != n:
+            raise ValueError(f"position has {n} elements but session has {len(session)}")
         queries = Queries.of(np.zeros(n), session)
         code = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
         order = np.lexsort((ranks, code))
@@ -143,7 +145,7 @@ def _clicks(values: Any, n: int) -> Array:
         if is_bad.any():
             i = int(np.argmax(is_bad))
             raise ValueError(
-                f"clicked of impression {i} is {a[i]:g}; it must be 0 or 1 (repetitions go to count)"
+                f"clicked of impression {i} is {a[i]:g}; it must be 0 or 1; repetitions go to count"
             )
     return a.astype(bool)
 

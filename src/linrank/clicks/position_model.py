@@ -139,7 +139,7 @@ def _check_connected(cells: Cells) -> None:
     apart = np.flatnonzero(group != group[0])
     if apart.size:
         raise ValueError(
-            f"no row links position {apart[0] + 1} with position 1: without rows that were shown at "
-            "several positions the propensities cannot be told from the relevance of what was "
-            "shown; use a log with swaps or changes of the ranking, or give the propensities"
+            f"no row links position {apart[0] + 1} with position 1: without rows shown at several "
+            "positions the propensities cannot be told from the relevance of what was shown; use a "
+            "log with swaps or changes of the ranking, or give the propensities"
         )

@@ -112,10 +112,7 @@ def _pairs(impressions: Impressions, offsets: Array, strategy: str) -> tuple[Arr
     n = end - begin
     winner = np.repeat(click, n)
     other = np.arange(n.sum()) + np.repeat(begin - (np.cumsum(n) - n), n)
-    if strategy == "clicked_over_others":
-        is_pair = other != winner
-    else:
-        is_pair = ~clicked[other]
+    is_pair = other != winner if strategy == "clicked_over_others" else ~clicked[other]
     return winner[is_pair], other[is_pair]
 
 
@@ -125,6 +122,6 @@ def _check_rows(impressions: Impressions, row: Array, click: Array, other: Array
         t = int(np.argmax(same))
         a, b = sorted((int(impressions.position[click[t]]), int(impressions.position[other[t]])))
         raise ValueError(
-            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one item "
-            "for one query, shown once in a list"
+            f"row {row[click[t]]} was shown at positions {a} and {b} of one list; a row is one "
+            "item for one query, shown once in a list"
         )

@@ -42,9 +42,9 @@ def power_law(n_positions: int, eta: float = 1.0) -> Array:
 def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = None) -> Array:
     """Inverse propensities ``min(1 / p(position), max_weight)``, one for each position given.
 
-    A click at a position that is looked at once in ten times stands for ten: weighted like this, the
-    clicks have the expectation that they would have if everything were looked at. A bound on the
-    weights trades some of that for less variance.
+    A click at a position that is looked at once in ten times stands for ten: weighted like this,
+    the clicks have the expectation that they would have if everything were looked at. A bound on
+    the weights trades some of that for less variance.
 
     Parameters
     ----------
