@@ -61,7 +61,7 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
                                  int n_threads)
     : gradient(std::size_t(list.n_rows()), PageArray<double>::huge), list_(list),
       curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
-    struct Sums { double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curved = 0; };
+    struct Sums { double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0; };
     const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
     std::vector<Sums> sums(static_cast<std::size_t>(n_tasks));
     PageArray<double> slope(std::size_t(n), PageArray<double>::huge);
@@ -79,7 +79,7 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
             s.value += weight * l.value;
             s.slacks += weight * slack;
             s.violations += weight;
-            if (l.curvature != 0.0) s.curved += weight;
+            s.curvature += weight * l.curvature;
             if (loss.kind == PairLoss::huber && slack > loss.epsilon)
                 s.inner_slacks += weight * (slack - loss.epsilon);
         }
@@ -90,7 +90,7 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
         sum_of_slacks += s.slacks;
         inner_slacks += s.inner_slacks;
         n_violations += s.violations;
-        n_curved += s.curved;
+        total_curvature += s.curvature;
     }
     for_row_parts(list, row_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {

@@ -57,7 +57,7 @@ public:
     double sum_of_slacks = 0;  // Σ ω max(0, ξ), whatever the loss
     double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
     double n_violations = 0;   // Σ ω over ξ > 0
-    double n_curved = 0;       // Σ ω over the preferences where the loss is curved
+    double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
 
     /// out = ∇²L(z)·v.

@@ -72,7 +72,7 @@ def test_loss_equals_the_sum_over_the_list(name, case, n_threads):
     at = slice(None) if loss.order is None else loss.order
     point = loss.at(z[at])
     truth = reference.listed_loss(z, triples(preferences), loss=name, epsilon=EPSILON)
-    for key in ("value", "sum_of_slacks", "n_violations", "n_curved"):
+    for key in ("value", "sum_of_slacks", "n_violations", "total_curvature"):
         assert_allclose(getattr(point, key), truth[key], atol=1e-12)
     gradient = np.zeros(data.n_rows)
     gradient[at] = point.gradient
@@ -172,6 +172,26 @@ def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale
     assert_allclose(by_pair.objective_, by_label.objective_, rtol=1e-10)
     assert by_pair.n_pairs_ == by_label.n_pairs_ == len(all_pairs)
     assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
+
+
+def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs):
+    settings = {"loss": "hinge", "tol": 1e-6}
+    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
+    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs)
+    assert_allclose(by_pair.objective_, by_label.objective_, rtol=2e-6)
+    assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
+    both = fit(**settings).fit_pairs(graded.X, all_pairs, y=graded.y, qid=graded.qid)
+    double = fit(**settings, C=0.2).fit(graded.X, graded.y, qid=graded.qid)
+    assert_allclose(both.objective_, double.objective_, rtol=2e-6)
+    assert both.duality_gap_ <= 1e-6 * both.objective_
+
+
+def test_neighbouring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
+    settings = {"pairs": "adjacent", "pair_weighting": "grade_diff"}
+    mixed = fit(**settings).fit_pairs(graded.X, all_pairs[:9], y=graded.y, qid=graded.qid)
+    labels = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
+    assert mixed.n_pairs_ == labels.n_pairs_ + 9
+    assert labels.objective_ < mixed.objective_
 
 
 def test_a_weight_is_a_repetition(graded, all_pairs):

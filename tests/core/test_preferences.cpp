@@ -93,14 +93,14 @@ void check_case(Rng &rng, PairLoss loss) {
         value += w * l;
         slacks += w * outer;
         violations += w * (slack > 0);
-        curved += w * (curvature > 0);
+        curved += w * curvature;
         gradient[i] -= w * slope;
         gradient[j] += w * slope;
         product[i] += w * curvature * (v[i] - v[j]);
         product[j] -= w * curvature * (v[i] - v[j]);
     }
     CHECK(close(point.value, value, 1e-12) && close(point.sum_of_slacks, slacks, 1e-12));
-    CHECK(close(point.inner_slacks, inner, 1e-12) && close(point.n_curved, curved, 1e-12));
+    CHECK(close(point.inner_slacks, inner, 1e-12) && close(point.total_curvature, curved, 1e-12));
     CHECK(close(point.n_violations, violations, 1e-12) && point.value == alone.value);
     point.multiply(v, out, 3);
     for (std::size_t i = 0; i < z.size(); ++i) {

@@ -58,6 +58,7 @@ class Diagonal:
 
     limit = 500
     forcing = 0.1
+    is_exact = False
 
     def __init__(self, memory: int = 24) -> None:
         self.memory = memory
@@ -76,6 +77,7 @@ class Plain:
 
     limit = 500
     memory = 0
+    is_exact = False
     forcing = 0.03  # the residual says less about the error than with a good M
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -99,6 +101,7 @@ class Explicit:
     def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
         self.limit = patience + 2
+        self.is_exact = False
         self._guess = guess
         self._solve: Solve | None = None
 
@@ -107,6 +110,7 @@ class Explicit:
             self._solve = self._guess = None
         if self._guess is not None:
             return self._guess.at(point, 0)
+        self.is_exact = self._solve is None
         if self._solve is None:
             self._solve = _by_cholesky(point.hessian_matrix())
         return self._solve
@@ -118,7 +122,8 @@ class Sampled:
     Parameters
     ----------
     sample : callable
-        ``sample(n_rows)`` returns the objective on about ``n_rows`` rows.
+        ``sample(n_rows)`` returns the objective on about ``n_rows`` rows. Where the loss has a
+        band, a wide one: the few pairs of a narrow one say little about the whole.
     n_rows : int
         Size of the first sample; four times as many at each rebuilding.
     w : array
@@ -129,6 +134,7 @@ class Sampled:
 
     memory = 24
     forcing = 0.1
+    is_exact = False
 
     def __init__(
         self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
@@ -174,5 +180,5 @@ class Sampled:
 
 
 def _curved(point: Any) -> float:
-    """``C·Σω`` over the pairs where the losses are curved, of all the risks beside ``½‖w‖²``."""
-    return float(sum(risk.risk.C * risk.loss.n_curved for risk in point.parts[1:]))
+    """``C·Σωl''`` of all the risks beside ``½‖w‖²``."""
+    return float(sum(risk.risk.C * risk.loss.total_curvature for risk in point.parts[1:]))
