@@ -516,7 +516,6 @@ void bind_pairs(nb::module_ &m) {
 
 struct BoundPreferences {
     std::shared_ptr<PreferenceList> list;
-    nb::object keep_alive;
 };
 
 struct BoundPreferencePoint {
@@ -535,10 +534,9 @@ BoundPreferences preference_list(Vector<std::int64_t> winners, Vector<std::int64
             if (i < 0 || i >= n_rows)
                 throw std::invalid_argument("a preference names a row that does not exist");
     return {unlocked([&] {
-                return std::make_shared<PreferenceList>(span_of(winners), span_of(losers),
-                                                        span_of(weight), n_rows);
-            }),
-            nb::make_tuple(winners, losers, weight)};
+        return std::make_shared<PreferenceList>(span_of(winners), span_of(losers), span_of(weight),
+                                                n_rows);
+    })};
 }
 
 void bind_preferences(nb::module_ &m) {

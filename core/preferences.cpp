@@ -1,6 +1,7 @@
 #include "preferences.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "parallel.hpp"
@@ -21,13 +22,32 @@ void for_row_parts(const PreferenceList &list, std::int64_t n_parts, int n_threa
     });
 }
 
+/// `order` by ascending key in [0, n_keys), equal keys as they were: a counting sort.
+std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
+                                 std::span<const std::int64_t> key, std::int64_t n_keys) {
+    std::vector<std::int64_t> next(std::size_t(n_keys) + 1), out(order.size());
+    for (const std::int64_t k : key) ++next[std::size_t(k) + 1];
+    for (std::size_t k = 0; k < std::size_t(n_keys); ++k) next[k + 1] += next[k];
+    for (const std::int64_t t : order) out[std::size_t(next[std::size_t(key[std::size_t(t)])]++)] = t;
+    return out;
+}
+
 }  // namespace
 
 PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
                                std::span<const std::int64_t> losers, std::span<const double> weight,
                                std::int64_t n_rows)
-    : winners_(winners), losers_(losers), weight_(weight), offsets_(std::size_t(n_rows) + 1),
-      incident_(2 * winners.size()) {
+    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()),
+      offsets_(std::size_t(n_rows) + 1), incident_(2 * winners.size()) {
+    std::vector<std::int64_t> order(winners.size());
+    std::iota(order.begin(), order.end(), 0);
+    order = sorted(sorted(order, losers, n_rows), winners, n_rows);
+    for (std::size_t t = 0; t < order.size(); ++t) {
+        const auto from = std::size_t(order[t]);
+        winners_[t] = winners[from];
+        losers_[t] = losers[from];
+        if (!weight.empty()) weight_[t] = weight[from];
+    }
     for (const auto &side : {winners, losers})
         for (const std::int64_t i : side) ++offsets_[std::size_t(i) + 1];
     for (std::size_t i = 0; i < std::size_t(n_rows); ++i) offsets_[i + 1] += offsets_[i];

