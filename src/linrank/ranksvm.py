@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +18,15 @@ from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
 from linrank.losses.base import ScoreLoss
-from linrank.losses.hinge import Huber
-from linrank.losses.preferences import PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.hinge import Hinge, Huber
+from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.pairs import Pairs
 from linrank.sampling import sample_preferences, sample_queries
+from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -67,20 +69,30 @@ class _Problem:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
-        losses: list[ScoreLoss] = []
+        if self.loss != "hinge":
+            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
+        return self.sum_of(
+            lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
+            lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
+        )
+
+    def unsmoothed(self) -> Sum:
+        """``F`` with its kinks, for a method that does not need curvature."""
+        if self.loss != "hinge":
+            return self.objective()
+        return self.sum_of(Hinge, PreferenceHinge)
+
+    def sum_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> Sum:
+        """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = []
         if self.pairs is not None:
-            losses.append(
-                Huber(self.pairs, epsilon, self.n_threads)
-                if self.loss == "hinge"
-                else SquaredHinge(self.pairs, self.n_threads)
-            )
+            losses.append(of_pairs(self.pairs, self.n_threads))
         if self.preferences is not None:
-            listed, n_rows = self.preferences, self.rows.shape[0]
-            losses.append(
-                PreferenceHuber(listed, n_rows, epsilon, self.n_threads)
-                if self.loss == "hinge"
-                else PreferenceSquaredHinge(listed, n_rows, self.n_threads)
-            )
+            losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
         return Sum(Ridge(), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
 
     def sharpening(self, tol: float) -> Sharpening | None:
@@ -129,7 +141,7 @@ def train(
     pair_weighting: str = "uniform",
     solver: str = "newton",
     tol: float | None = None,
-    max_iter: int = 100,
+    max_iter: int | None = None,
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
@@ -152,14 +164,15 @@ def train(
         ``"adjacent"`` compares neighbouring levels of a query only.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
-    solver : {"newton", "tron"}
-        ``"tron"`` is the method as published, on one thread: the baseline.
+    solver : {"newton", "bundle", "tron"}
+        ``"bundle"`` cuts planes; ``"tron"`` is the method as published, on one thread.
     tol : float, optional
         newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
         hinge, when the certified gap is (1e-3 if None).
+        bundle: when the certified gap is, for both losses (1e-3 if None).
         tron: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
-    max_iter : int, default=100
-        Outer iterations.
+    max_iter : int, optional
+        Outer iterations; if None 100, of the bundle, whose iterations are cheap, 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D; columns are multiplied on the fly.
     query_weight : float64 array (n_queries,), optional
@@ -195,12 +208,17 @@ def train(
     )
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
     problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences)
-    if solver == "tron":
-        w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        objective = _published_objective(problem)
-        return tron(
+    if max_iter is None:
+        max_iter = 2000 if solver == "bundle" else 100
+    if solver != "newton":
+        method, objective = (
+            (bundle, problem.unsmoothed())
+            if solver == "bundle"
+            else (tron, _published_objective(problem))
+        )
+        return method(
             objective,
-            w0,
+            np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
             callback=callback,
@@ -330,13 +348,8 @@ def _entries(rows: Rows) -> float:
 
 def _published_objective(problem: _Problem) -> Sum:
     """The same objective on rows as published: sparse, double, one thread."""
-    rows = _sparse_doubles(problem.rows)
-    losses: list[ScoreLoss] = []
-    if problem.pairs is not None:
-        losses.append(SelectionTreeSquaredHinge(problem.pairs))
-    if problem.preferences is not None:
-        losses.append(PreferenceSquaredHinge(problem.preferences, rows.shape[0]))
-    return Sum(Ridge(), *(Risk(rows, loss, problem.C, problem.scale) for loss in losses))
+    published = replace(problem, rows=_sparse_doubles(problem.rows), n_threads=1)
+    return published.sum_of(SelectionTreeSquaredHinge, PreferenceSquaredHinge)
 
 
 def _sparse_doubles(rows: Rows) -> CsrRows:
@@ -360,12 +373,12 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _check(C: float, tol: float | None, max_iter: int) -> None:
+def _check(C: float, tol: float | None, max_iter: int | None) -> None:
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+    if max_iter is not None and not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
 
 
