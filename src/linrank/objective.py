@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import Dual, PairLoss
+from linrank.losses.base import Dual, ScoreLoss
 
 __all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
@@ -135,7 +135,7 @@ class Risk:
     """
 
     rows: Rows
-    loss: PairLoss
+    loss: ScoreLoss
     C: float
     scale: Array | None = None
 
@@ -145,10 +145,10 @@ class Risk:
 
     def image(self, v: Array) -> Array:
         """``X D v``, by position."""
-        queries = self.loss.queries
+        loss = self.loss
         if not v.any():
-            return np.zeros(queries.n_rows)
-        return _core.scores(self.rows.core, self.stretch(v), queries.order, self.loss.n_threads)
+            return np.zeros(loss.n_positions)
+        return _core.scores(self.rows.core, self.stretch(v), loss.order, loss.n_threads)
 
     def at(self, w: Array) -> RiskPoint:
         return RiskPoint(self, w, self.image(w))
@@ -183,9 +183,7 @@ class RiskPoint:
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(
-            risk.rows.core, self.loss.gradient, loss.queries.order, loss.n_threads
-        )
+        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
         return risk.C * risk.stretch(by_column)
 
     @property
