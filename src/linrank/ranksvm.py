@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
@@ -20,6 +22,7 @@ from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.sampling import sample_queries
+from linrank.solvers.bounded import bounded_newton
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -42,11 +45,16 @@ class _Problem:
     C: float
     scale: Array | None
     n_threads: int
+    box: Box | None = None
 
     def objective(self) -> Sum:
-        return Sum(
-            Ridge(), Risk(self.rows, SquaredHinge(self.pairs, self.n_threads), self.C, self.scale)
-        )
+        loss = SquaredHinge(self.pairs, self.n_threads)
+        return Sum(Ridge(self.box), Risk(self.rows, loss, self.C, self.scale))
+
+    @property
+    def newton(self) -> Callable[..., Result]:
+        """The method for this domain."""
+        return newton if self.box is None else bounded_newton
 
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
@@ -80,6 +88,7 @@ def train(
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
+    bounds: tuple[Array, Array] | None = None,
     w0: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -105,8 +114,10 @@ def train(
         The factors c_q, in the order of ``data.queries``.
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ u_i u_j`` of the query's pairs: each query counts once.
+    bounds : (lower, upper), float64 arrays (n_features,), optional
+        ``lower <= w <= upper``, ±inf where an end is open; newton only. They bind w, not ``D w``.
     w0 : float64 array, optional
-        Start; zero if None.
+        Start; zero if None. Clipped to the bounds.
     n_jobs : int, optional
         Threads; None for all cores. The result does not depend on it.
     callback : callable, optional
@@ -117,6 +128,8 @@ def train(
     Result
     """
     _check(C, solver, tol, max_iter, query_normalization)
+    if bounds is not None and solver != "newton":
+        raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     started = time.perf_counter()
     queries = data.queries
     if queries.n_pairs == 0:
@@ -126,7 +139,8 @@ def train(
         row_weight = np.ascontiguousarray(row_weight)
     pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    problem = _Problem(data.rows, pairs, float(C), scale, n_threads)
+    box = None if bounds is None else Box(*bounds)
+    problem = _Problem(data.rows, pairs, float(C), scale, n_threads, box)
     if pairs.total_weight() <= 0:
         raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
     if solver == "tron":
@@ -141,7 +155,7 @@ def train(
             started=started,
         )
     w0, preconditioner = _plan(problem, w0)
-    return newton(
+    return problem.newton(
         problem.objective(),
         w0,
         preconditioner=preconditioner,
@@ -177,7 +191,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     if n_sample >= 30 * n:
         sample = problem.sample(n_sample).objective()
         if w0 is None:
-            start = newton(sample, start, preconditioner=Explicit(patience), tol=1e-2).w
+            start = problem.newton(sample, start, preconditioner=Explicit(patience), tol=1e-2).w
         guess = Sampled(
             lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
         )
