@@ -39,8 +39,9 @@ class Box:
     def _room_by_variable(self, w: Array, d: Array) -> Array:
         """The largest t with ``w + t d`` within the bounds of each variable."""
         end = np.where(d < 0.0, self.lower, self.upper)
-        room = np.divide(end - w, d, out=np.full_like(w, np.inf), where=d != 0.0)
-        return np.maximum(room, 0.0)
+        room: Array = np.divide(end - w, d, out=np.full_like(w, np.inf), where=d != 0.0)
+        room = np.maximum(room, 0.0)
+        return room
 
     def room(self, w: Array, d: Array) -> float:
         """The largest ``t >= 1`` with ``w + t d`` in the box, for a ``w + d`` that is."""

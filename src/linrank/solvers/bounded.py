@@ -100,12 +100,14 @@ class _Metric(Protocol):
 
     matrix: Array
     diagonal: Array
+    depth: int  # products that a first face is worth
+    is_coupled: bool
 
     def on(self, free: Array) -> Callable[[Array], Array]:
         """``r -> M⁻¹ r`` on the face of the free variables, 0 for the others."""
 
-    def minimiser(self, w: Array, g: Array, box: Box) -> Array:
-        """The minimiser of ``g·d + ½ d·Md`` in the box."""
+    def minimiser(self, w: Array, g: Array, box: Box) -> _Move:
+        """The minimiser of ``g·d + ½ d·Md`` in the box; its image is missing."""
 
 
 def _metric(matrix: Array, last: _Metric | None) -> _Metric:
@@ -118,6 +120,9 @@ def _metric(matrix: Array, last: _Metric | None) -> _Metric:
 class _Separable:
     """A diagonal ``M``."""
 
+    depth = 4
+    is_coupled = False
+
     def __init__(self, diagonal: Array) -> None:
         self.matrix = self.diagonal = diagonal
 
@@ -125,14 +130,17 @@ class _Separable:
         inverse = free / self.diagonal
         return lambda r: inverse * r
 
-    def minimiser(self, w: Array, g: Array, box: Box) -> Array:
-        return box.clip(w - g / self.diagonal) - w
+    def minimiser(self, w: Array, g: Array, box: Box) -> _Move:
+        d = box.clip(w - g / self.diagonal) - w
+        return _Move(d, -g - self.diagonal * d, None, 0, 0.0)
 
 
 class _Coupled:
     """A full ``M``; factors of its last faces are kept: near the optimum the face is always one."""
 
     KEPT = 4
+    depth = 100
+    is_coupled = True
 
     def __init__(self, matrix: Array) -> None:
         self.matrix, self.diagonal = matrix, np.diagonal(matrix)
@@ -157,10 +165,10 @@ class _Coupled:
 
         return restricted
 
-    def minimiser(self, w: Array, g: Array, box: Box) -> Array:
+    def minimiser(self, w: Array, g: Array, box: Box) -> _Move:
         start = _Move(np.zeros_like(w), -g, None, 0, 0.0)
         goal = 1e-10 * dot(g, g / self.diagonal)
-        return _minimise(_Surrogate(self), start, w, g, box, goal).d
+        return _minimise(_Surrogate(self), start, w, g, box, goal)
 
     def times(self, d: Array) -> Array:
         product: Array = np.einsum("ij,j->i", self.matrix, d)
@@ -189,7 +197,8 @@ class _Move:
 class _Model(Protocol):
     """``½ d·Hd``, for the Hessian or for what stands for it."""
 
-    metric: _Metric
+    @property
+    def metric(self) -> _Metric: ...
 
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         """``Hd`` and the image of ``d``."""
@@ -199,6 +208,9 @@ class _Model(Protocol):
 
     def is_spent(self, n: int) -> bool:
         """Whether ``n`` products are enough for one step."""
+
+    def learn(self, t: float) -> None:
+        """How far towards the last solution, brought into the box, q fell: 1 all the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,15 +231,23 @@ class _Surrogate:
     def is_spent(self, n: int) -> bool:
         return False
 
+    def learn(self, t: float) -> None:
+        """Nothing: a face costs no product, and is solved exactly."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class _Hessian:
-    """The Hessian at a point, by products."""
+    """The Hessian at a point, by products.
+
+    Where a face is wrong, its minimiser is far outside the box and says little: ``depth``, the
+    products spent on one face, grows with success and shrinks with failure.
+    """
 
     point: Any
     metric: _Metric
     memory: Memory
     limit: int
+    depth: int
 
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         hd, image = self.point.hvp(d)
@@ -237,13 +257,13 @@ class _Hessian:
         solve = self.memory.improve(self.metric.on(free), free)
         if dot(solve(r), r) <= goal:
             return None
-        return conjugate_gradients(_Shifted(self, -r), solve, self.memory, 0.0, goal, self.limit)
+        return conjugate_gradients(_Shifted(self, -r), solve, self.memory, 0.0, goal, self.depth)
+
+    def learn(self, t: float) -> None:
+        self.depth = min(self.limit, 2 * self.depth) if t > 0.5 else max(1, self.depth // 4)
 
     def is_spent(self, n: int) -> bool:
         return n >= 2 * self.limit
-
-    def hvp(self, v: Array) -> tuple[Array, list[Any]]:
-        return self.product(v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,24 +282,25 @@ def _step(
 ) -> _Move:
     """A near minimiser of the model at ``point``, from that of the metric."""
     w, g, box = point.w, point.gradient, point.box
-    model = _Hessian(point, metric, memory, limit)
-    d = metric.minimiser(w, g, box)
+    model = _Hessian(point, metric, memory, limit, min(limit, metric.depth))
+    guess = metric.minimiser(w, g, box)
+    d = guess.d
     if not dot(g, d) < 0.0:  # M sees nothing to gain
         return _minimise(model, _Move(np.zeros_like(w), -g, None, 0, 0.0), w, g, box, floor)
     hd, image = model.product(d)
     # M may be too small: the best length along d, no longer than d, which may end at bounds.
     t = min(1.0, -dot(g, d) / max(dot(d, hd), 1e-300))
     move = _Move(t * d, -g - t * hd, combine(None, t, image), 1, 0.0)
-    goal = max(2.0 * forcing * forcing * -move.value(g), floor)
+    goal = max(2.0 * forcing * forcing * -guess.value(g), floor)
     return _minimise(model, move, w, g, box, goal)
 
 
 def _minimise(model: _Model, move: _Move, w: Array, g: Array, box: Box, goal: float) -> _Move:
     """Lower ``q`` from face to face until no face promises more than ``goal/2``.
 
-    A face ends in one of three ways: its minimiser is inside the box; or its projection on the box
-    is better than where we were; or we stop at the first bound on the way to it, which then holds.
-    So q falls from face to face, but for faces that only shrink, and none comes back.
+    A step on a face ends in one of three ways: inside the box; or at the lowest point of the
+    segment to its projection on the box; or, if that segment rises, at the first bound on the way,
+    which then holds. So q falls from face to face, but for faces that only shrink: none comes back.
     """
     free = box.is_free(w + move.d, move.r)
     for _ in range(_FACES):
@@ -294,8 +315,9 @@ def _minimise(model: _Model, move: _Move, w: Array, g: Array, box: Box, goal: fl
         move, free = _follow(model, move, s, free, w, g, box)
         if model.is_spent(move.n):
             break
-    # What is left is unknown but for its order: nothing that would pass for the end.
-    return replace(move, rest=max(goal, _energy(move.r, box.is_free(w + move.d, move.r), model.metric)))
+    # Ended early: what is left is known by its order only, and may not pass for the end.
+    left = _energy(move.r, box.is_free(w + move.d, move.r), model.metric)
+    return replace(move, rest=max(goal, left))
 
 
 def _energy(r: Array, variables: Array, metric: _Metric) -> float:
@@ -312,14 +334,35 @@ def _follow(
     target = move.d + s.d
     inside = box.clip(w + target) - w
     is_out = free & (np.abs(target - inside) > 1e-14 * np.abs(w))
+    step = _Move(s.d, s.residual - move.r, s.image, n, 0.0)
     if not is_out.any():
-        return _Move(target, s.residual, combine(move.image, 1.0, s.image), n, 0.0), free
+        model.learn(1.0)
+        return _plus(move, 1.0, step), free
     hd, image = model.product(inside)
     projected = _Move(inside, -g - hd, image, n + 1, 0.0)
-    if projected.value(g) < move.value(g):
-        return projected, box.is_free(w + inside, projected.r)
+    # The segment to the projection is in the box, and q on it is known without a product.
+    along = inside - move.d
+    slope, curvature = dot(move.r, along), dot(along, move.r - projected.r)
+    t = min(1.0, slope / max(curvature, 1e-300))
+    model.learn(t)
+    if t > 0.5:  # q is lower at the projection itself, which settles bounds
+        return projected, box.is_free(w + projected.d, projected.r)
+    if t > 0.0 and not model.metric.is_coupled:
+        move = _between(move, projected, t)
+        return move, box.is_free(w + move.d, move.r)
     t, hit = box.first_hit(w + move.d, s.d)
-    # -g - H(d + ts) is linear in t, so this costs no product.
-    r = move.r + t * (s.residual - move.r)
-    image = combine(move.image, t, s.image)
-    return _Move(move.d + t * s.d, r, image, n + 1, 0.0), free & ~hit
+    return replace(_plus(move, t, step), n=n + 1), free & ~hit
+
+
+def _between(a: _Move, b: _Move, t: float) -> _Move:
+    """``(1 - t) a + t b``."""
+    zero = _Move(np.zeros_like(a.d), np.zeros_like(a.r), None, 0, 0.0)
+    return _plus(_plus(zero, 1.0 - t, a), t, b)
+
+
+def _plus(a: _Move, t: float, b: _Move) -> _Move:
+    """``a + t b``: residual and image are linear in d, so it costs no product."""
+    image = None if a.image is None else combine(None, 1.0, a.image)
+    if b.image is not None:
+        image = combine(image, t, b.image)
+    return _Move(a.d + t * b.d, a.r + t * b.r, image, b.n, 0.0)

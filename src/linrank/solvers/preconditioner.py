@@ -179,7 +179,7 @@ class Sampled:
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
-            self._scaled = np.eye(len(point.w)) + ratio * self._sampled
+            self._scaled: Array = np.eye(len(point.w)) + ratio * self._sampled
         return self._scaled
 
     def at(self, point: Any, n_last: int) -> Solve:
