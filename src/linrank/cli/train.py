@@ -13,6 +13,7 @@ from linrank.cli.arguments import (
     positive_float,
     positive_int,
 )
+from linrank.cli.bounding import add_bounds, bounds_of, check_bounds
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
@@ -79,6 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("pairs",),
         help="divide the loss of each query by its number of pairs",
     )
+    add_bounds(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
     add_reading(parser)
@@ -93,6 +95,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
+    check_bounds(args)
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid)
     if args.valid is not None:
@@ -144,12 +147,15 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         **options,
         scale=scaling.factors,
         query_normalization=args.query_normalization,
+        bounds=bounds_of(args, data, scaling),
         n_jobs=args.jobs,
         callback=_progress(console),
     )
     settings = {
         **options,
         "query_normalization": args.query_normalization,
+        "positive": args.positive,
+        "bounded": args.bounds is not None,
         "index_base": data.index_base,
     }
     return LinearModel.of(result, data, scaling, **settings), result
@@ -253,10 +259,13 @@ def _print_json(
             "C": args.C,
             "scale": args.scale,
             "query_normalization": args.query_normalization,
+            "positive": args.positive,
+            "bounds": args.bounds,
             "objective": result.value,
             "duality_gap": result.gap,
             "relative_gap": _relative_gap(result),
             "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
             "iterations": result.n_iter,
             "hessian_products": result.n_hvp,
             "converged": result.converged,
