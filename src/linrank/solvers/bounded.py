@@ -13,6 +13,7 @@ search along it is that of `newton`, by sweeps alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,9 +22,9 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.objective import Term
-from linrank.solvers.conjugate import Memory, Solution, combine, conjugate_gradients
+from linrank.solvers.conjugate import Memory, Solution, combine, half_square, solve_newton
 from linrank.solvers.faces import Metric, Move, metric_of, minimise
-from linrank.solvers.newton import Preconditioner, line_search
+from linrank.solvers.newton import Preconditioner, Sharpen, line_search, too_few
 from linrank.solvers.result import Callback, Recorder, Result, kkt_residual
 
 __all__ = ["bounded_newton"]
@@ -40,37 +41,43 @@ def bounded_newton(
     max_iter: int = 100,
     callback: Callback | None = None,
     started: float | None = None,
+    sharpen: Sharpen | None = None,
 ) -> Result:
     """Minimise ``F`` on its box; stop when the model promises at most ``tol·F``, as `newton` does.
 
     The promise, ``-q(d)``, estimates ``F - F*`` as the Newton decrement does without bounds.
+    ``sharpen`` is that of `newton`.
     """
     recorder = Recorder(callback, started)
     point = objective.at(w0)
     point = objective.at(point.box.clip(w0))
+    if sharpen is not None and point.w.any():
+        point = sharpen(point, 0.0)
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
     forcing, memory = preconditioner.forcing, Memory(preconditioner.memory, len(w0))
     metric: Metric | None = None
     n_hvp = n_last = 0
     while True:
-        if kkt_residual(point) == 0.0:
+        if sharpen is not None and recorder.gap <= tol * point.primal:
+            return recorder.result(point, "tolerance", f"certified F - F* <= {tol:g}·F")
+        residual = kkt_residual(point)
+        if residual == 0.0:
             return recorder.result(point, "tolerance", "the projected gradient is zero")
         metric = metric_of(preconditioner.matrix(point, n_last), metric)
-        floor = 4e-4 * tol * point.value  # as in `newton`
-        move = _step(point, metric, memory, forcing, floor, preconditioner.limit)
+        if preconditioner.is_exact:
+            memory.pairs.clear()
+        model = _Hessian(point, metric, memory, preconditioner.limit)
+        if sharpen is not None:  # it is the gap that stops, and it sees the gradient
+            model.norm = max(0.1 * tol * point.primal, 0.5 * (forcing * residual) ** 2)
+        move = _step(model, forcing, 4e-4 * tol * point.value)  # the floor of `newton`
         n_last = move.n
         n_hvp += n_last
         decrement = move.promise(point.gradient)
         recorder.note_decrement(decrement)
-        is_last = decrement <= tol * point.value
+        is_last = sharpen is None and decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            message = (
-                f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
-                f"{tol * point.value:.3g} after max_iter={max_iter} iterations; "
-                "raise max_iter or tol"
-            )
-            return recorder.result(point, "max_iter", message)
+            return recorder.result(point, "max_iter", too_few(recorder, decrement, tol, max_iter))
         trial, step = _search(point, move)
         if trial is None:
             stopped = "tolerance" if is_last else "precision"
@@ -79,6 +86,10 @@ def bounded_newton(
         point = trial
         share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
         forcing = preconditioner.forcing * min(1.0, max(0.01, share))
+        if sharpen is not None:
+            point = sharpen(trial, decrement)
+            if point is not trial:
+                forcing = preconditioner.forcing
         if recorder.record(point, step=step, n_hvp=n_hvp):
             return recorder.result(point, "callback", "stopped by the callback")
         if is_last:
@@ -104,7 +115,10 @@ class _Hessian:
     metric: Metric
     memory: Memory
     limit: int
-    depth: int
+    norm: float = math.inf
+
+    def __post_init__(self) -> None:
+        self.depth = min(self.limit, self.metric.depth)
 
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         hd, image = self.point.hvp(d)
@@ -112,9 +126,10 @@ class _Hessian:
 
     def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
         solve = self.memory.improve(self.metric.on(free), free)
-        if dot(solve(r), r) <= goal:
+        if dot(solve(r), r) <= goal and half_square(free * r) <= self.norm:
             return None
-        return conjugate_gradients(_Shifted(self, -r), solve, self.memory, 0.0, goal, self.depth)
+        shifted = _Shifted(self, -r)
+        return solve_newton(shifted, solve, self.memory, 0.0, goal, self.depth, self.norm, free)
 
     def learn(self, t: float) -> None:
         self.depth = min(self.limit, 2 * self.depth) if t > 0.5 else max(1, self.depth // 4)
@@ -134,13 +149,10 @@ class _Shifted:
         return self.model.product(v)
 
 
-def _step(
-    point: Any, metric: Metric, memory: Memory, forcing: float, floor: float, limit: int
-) -> Move:
-    """A near minimiser of the model at ``point``, from that of the metric."""
-    w, g, box = point.w, point.gradient, point.box
-    model = _Hessian(point, metric, memory, limit, min(limit, metric.depth))
-    guess = metric.minimiser(w, g, box)
+def _step(model: _Hessian, forcing: float, floor: float) -> Move:
+    """A near minimiser of the model, from that of the metric."""
+    w, g, box = model.point.w, model.point.gradient, model.point.box
+    guess = model.metric.minimiser(w, g, box)
     d = guess.d
     if not dot(g, d) < 0.0:  # M sees nothing to gain
         return minimise(model, Move(np.zeros_like(w), -g, None, 0, 0.0), w, g, box, floor)

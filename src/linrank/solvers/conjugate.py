@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 
-__all__ = ["Lanczos", "Memory", "Solution", "combine", "conjugate_gradients"]
+__all__ = ["Lanczos", "Memory", "Solution", "combine", "half_square", "solve_newton"]
 
 Array = NDArray[Any]
 
@@ -69,21 +69,25 @@ class Solution:
     residual: Array  # -g - Hd
 
 
-def conjugate_gradients(
+def solve_newton(
     point: Any,
     solve: Callable[[Array], Array],
     memory: Memory,
     forcing: float,
     floor: float,
     limit: int,
+    norm: float = math.inf,
+    free: Array | None = None,
 ) -> Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
     The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for
     which the coefficients of the iteration give an estimate. It ends when twice that is at most
-    ``forcing²`` of its first value or at most ``floor``, or after ``limit`` products: any ``d`` on
-    the way is a descent direction. A ``solve`` that returns zeros for some variables, and so never
-    moves them, solves on the face of the others; the residual is that of all variables.
+    ``forcing²`` of its first value or at most ``floor``, and ``½‖r‖²`` at most ``norm``, or after
+    ``limit`` products: any ``d`` on the way is a descent direction.
+
+    On a face, ``free`` says which variables move; ``solve`` must return zeros for the others. The
+    residual is that of all variables.
     """
     r = -point.gradient
     y = solve(r)
@@ -105,12 +109,23 @@ def conjugate_gradients(
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
-        if not ry > 0.0 or lanczos.confirms(ry, goal):
+        if not ry > 0.0 or (
+            lanczos.confirms(ry, goal) and half_square(r if free is None else free * r) <= norm
+        ):
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
         return Solution(p, xp, n, 0.0, r - hp)
     return Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest(), r)
+
+
+def _is_small(r: Array, free: Array | None, norm: float) -> bool:
+    return half_square(r if free is None else free * r) <= norm
+
+
+def half_square(r: Array) -> float:
+    """``½‖r‖²``."""
+    return 0.5 * float(dot(r, r))
 
 
 class Lanczos:

@@ -5,6 +5,7 @@ A face is what is left of the box when some variables are held at a bound and th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.bounds import Box
-from linrank.solvers.conjugate import Solution, combine
+from linrank.solvers.conjugate import Solution, combine, half_square
 from linrank.solvers.preconditioner import by_cholesky
 
 __all__ = ["Metric", "Move", "metric_of", "minimise"]
@@ -128,6 +129,10 @@ class Model(Protocol):
     @property
     def metric(self) -> Metric: ...
 
+    @property
+    def norm(self) -> float:
+        """The largest ``½‖r‖²`` on a face that may be left."""
+
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         """``Hd`` and the image of ``d``."""
 
@@ -146,6 +151,7 @@ class Surrogate:
     """``H = M``: exact on every face, and no product with the rows."""
 
     metric: Coupled
+    norm: float = math.inf
 
     def product(self, d: Array) -> tuple[Array, list[Any]]:
         return self.metric.times(d), []
@@ -176,7 +182,7 @@ def minimise(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float
         if s is None:
             released = box.is_free(w + move.d, move.r) & ~free
             gain = _energy(move.r, released, model.metric)
-            if gain <= goal:
+            if gain <= goal and half_square(released * move.r) <= model.norm:
                 return replace(move, rest=0.5 * (gain + _energy(move.r, free, model.metric)))
             free |= released
             continue

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.bounds import Box
-from linrank.objective import Dual
+from linrank.losses.base import Dual
 
 __all__ = ["Callback", "Recorder", "Result", "duality_gap", "kkt_residual"]
 
@@ -172,6 +172,11 @@ class Recorder:
     def n_iter(self) -> int:
         return len(self.history["objective"]) - 1
 
+    @property
+    def gap(self) -> float:
+        """The certified bound on ``F - F*`` at the last iterate."""
+        return self.history["gap"][-1]
+
     def note_decrement(self, decrement: float) -> None:
         """The estimate of ``F - F*`` made at the last iterate."""
         self.history["decrement"][-1] = decrement
@@ -180,7 +185,7 @@ class Recorder:
         return Result(
             w=point.w,
             value=point.primal,
-            gap=self.history["gap"][-1],
+            gap=self.gap,
             gradient_norm=self.history["gradient_norm"][-1],
             kkt_residual=self.history["kkt_residual"][-1],
             n_iter=self.n_iter,
