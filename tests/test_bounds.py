@@ -105,7 +105,7 @@ def test_a_feature_that_scaling_removes_must_be_allowed_to_be_0():
     low, high = weight_bounds(True, None, data(), d)
     assert_array_equal(low, [0, -INF, 0])
     assert_array_equal(high, [INF, INF, INF])
-    with pytest.raises(ValueError, match="feature 'age' is constant, .* 0, which is not between"):
+    with pytest.raises(ValueError, match=r"feature 'age' is constant, .* 0, which is not between"):
         weight_bounds(False, {"age": (1, 2)}, data(NAMES), d)
 
 
