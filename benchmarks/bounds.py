@@ -21,7 +21,7 @@ from linrank.ranksvm import train
 from race import GAP
 from report import Table, main, ratio
 
-SETS = ("mq", "msn", "bio", "a", "c", "y20", "d200k")
+SETS = ("mq", "msn", "bio", "a", "c", "y20")
 LIMIT = 20_000  # evaluations that L-BFGS-B may take
 
 
