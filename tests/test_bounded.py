@@ -22,6 +22,7 @@ from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
 from linrank.solvers.bounded import bounded_newton
+from linrank.solvers.faces import metric_of
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from linrank.solvers.result import duality_gap
 from real_data import real_file
@@ -134,6 +135,22 @@ def test_the_kkt_conditions_hold(data, seed, C):
     assert (g[result.w > lower] <= small_enough).all()
     off = result.w - np.clip(result.w - g, lower, upper)
     assert_allclose(result.kkt_residual, np.linalg.norm(off), atol=small_enough)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_a_quadratic_is_minimised_exactly(seed, n):
+    """From any face: bounds that hold at the start and not at the end are released."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, n))
+    M, g = A @ A.T + 0.1 * np.eye(n), rng.normal(size=n)
+    lower = rng.choice([-np.inf, -0.5, 0.0], n)
+    box = Box(lower, np.maximum(lower, rng.choice([0.0, 0.5, np.inf], n)))
+    w = box.clip(rng.choice([-9.0, 0.0, 0.1, 9.0], n))
+    d = metric_of(M, None).minimiser(w, g, box).d
+    slope = g + M @ d
+    off = w + d - box.clip(w + d - slope)
+    assert_allclose(off, 0, atol=1e-4 * (1 + np.abs(g + M @ -w).max()))
+    assert_allclose(w + d, box.clip(w + d), atol=1e-12)
 
 
 @pytest.mark.parametrize("preconditioner", [lambda: Explicit(8), Diagonal, Plain])
