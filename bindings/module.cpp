@@ -25,12 +25,13 @@
 #include "metrics.hpp"
 #include "pair_sweep.hpp"
 #include "products.hpp"
+#include "published/explicit_pairs.hpp"
+#include "published/point.hpp"
 #include "queries.hpp"
 #include "ranking.hpp"
 #include "row_checks.hpp"
 #include "rows.hpp"
 #include "scaling.hpp"
-#include "selection_tree.hpp"
 #include "simd.hpp"
 #include "svmlight.hpp"
 
@@ -428,11 +429,6 @@ struct BoundPoint {
     nb::object problem;  // the arrays that the point looks at
 };
 
-struct BoundTreePoint {
-    std::shared_ptr<SelectionTreePoint> point;
-    nb::object problem;
-};
-
 template <class Point, class... Arguments>
 std::shared_ptr<Point> point_at(const BoundProblem &problem, const Vector<double> &z,
                                 Arguments... arguments) {
@@ -479,21 +475,69 @@ void bind_pairs(nb::module_ &m) {
             point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, guess, n_threads),
             nb::borrow(problem)};
     }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("near").none(), nb::arg("n_threads"));
+}
 
-    auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
-                                           "The same loss by Lee and Lin's selection trees.");
-    bind_point(tree);
-    tree.def("multiply", [](const BoundTreePoint &p, Vector<double> v) {
+// ---- the published methods --------------------------------------------------------------------
+
+struct BoundPublishedPoint {
+    std::shared_ptr<published::PublishedPoint> point;
+    nb::object problem;
+};
+
+struct BoundPairList {
+    std::shared_ptr<published::ExplicitPairs> list;
+    nb::object problem;
+};
+
+struct BoundPairListPoint {
+    std::shared_ptr<published::ExplicitPairsPoint> point;
+    nb::object list;
+};
+
+template <class Bound>
+void bind_published_point(nb::class_<Bound> c) {
+    bind_point(c);
+    c.def("multiply", [](const Bound &p, Vector<double> v) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
         unlocked([&] { p.point->multiply(span_of(v), out); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert());
-    m.def("selection_tree_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z) {
-        return BoundTreePoint{
-            point_at<SelectionTreePoint>(nb::cast<const BoundProblem &>(problem), z),
+}
+
+void bind_published(nb::module_ &m) {
+    nb::class_<BoundPublishedPoint> point(m, "PublishedPoint",
+                                          "Pair loss at given scores by a published way of counting.");
+    bind_published_point(point);
+    point.def_prop_ro("hinge_gradient", [](nb::handle_t<BoundPublishedPoint> self) {
+        const auto &p = *nb::cast<const BoundPublishedPoint &>(self).point;
+        return nb::ndarray<nb::numpy, const double, nb::ndim<1>>(
+            p.hinge_gradient.data(), {p.hinge_gradient.size()}, self);
+    }, "A sub-gradient of sum_of_slacks.");
+    m.def("published_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
+                                const std::string &counting) {
+        return BoundPublishedPoint{
+            point_at<published::PublishedPoint>(nb::cast<const BoundProblem &>(problem), z,
+                                                published::counting(counting)),
             nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert());
+    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("counting"));
+
+    nb::class_<BoundPairList>(m, "ExplicitPairs", "All pairs of a problem, written down.")
+        .def("__len__", [](const BoundPairList &p) { return p.list->pairs.size(); });
+    m.def("explicit_pairs", [](nb::handle_t<BoundProblem> problem) {
+        const PairProblem &p = nb::cast<const BoundProblem &>(problem).problem;
+        return BoundPairList{unlocked([&] { return std::make_shared<published::ExplicitPairs>(p); }),
+                             nb::borrow(problem)};
+    }, nb::arg("problem"));
+    bind_published_point(nb::class_<BoundPairListPoint>(m, "ExplicitPairsPoint",
+                                                        "Squared hinge over explicit pairs."));
+    m.def("explicit_pairs_point", [](nb::handle_t<BoundPairList> pairs, Vector<double> z) {
+        const auto &list = *nb::cast<const BoundPairList &>(pairs).list;
+        require_length(z.shape(0), list.problem.n_rows(), "z");
+        return BoundPairListPoint{unlocked([&] {
+            return std::make_shared<published::ExplicitPairsPoint>(list, span_of(z));
+        }), nb::borrow(pairs)};
+    }, nb::arg("pairs"), nb::arg("z").noconvert());
 }
 
 void bind_products(nb::module_ &m) {
@@ -729,6 +773,7 @@ NB_MODULE(_core, m) {
     bind_queries(m);
     bind_reader(m);
     bind_pairs(m);
+    bind_published(m);
     bind_products(m);
     bind_hessian(m);
     bind_scaling(m);

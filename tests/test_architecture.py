@@ -20,7 +20,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
 GROUND = {"_core", "errors", "memory", "threads"}
 DATA = GROUND | {"data"}
-TRAINING = DATA | {"pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
+TRAINING = DATA | {"pairs", "losses", "objective", "published", "sampling", "solvers", "ranksvm"}
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -33,9 +33,10 @@ ALLOWED: dict[str, set[str]] = {
     "pairs": DATA,
     "losses": DATA | {"pairs"},
     "objective": DATA | {"pairs", "losses"},
+    "published": DATA | {"pairs", "losses", "objective"},
     "solvers": DATA | {"pairs", "losses", "objective"},
     "sampling": DATA,
-    "ranksvm": DATA | {"pairs", "losses", "objective", "sampling", "solvers"},
+    "ranksvm": DATA | {"pairs", "losses", "objective", "published", "sampling", "solvers"},
     "scaling": DATA,
     "model_file": GROUND,
     "model": TRAINING | {"scaling", "model_file"},

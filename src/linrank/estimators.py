@@ -43,12 +43,16 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     C : float, default=1.0
         Weight of the pair losses, > 0. Training on every query twice equals doubling ``C``.
-    solver : {"newton", "tron"}, default="newton"
+    solver : {"newton", "tron", "prsvm", "prsvm+"}, default="newton"
         ``newton``: preconditioned Newton with an exact line search. ``tron``: the trust-region
-        method as published, on one thread; a reference.
+        method as published, on one thread; a reference. ``prsvm`` and ``prsvm+``: the same on
+        listed pairs, and level by level.
+    counting : str or None, default=None
+        How ``tron`` counts violated pairs, one of ``linrank.published.COUNTINGS``; None is
+        ``"selection-tree"``. Changes the time, not the result.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+        the others when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
     max_iter : int, default=100
         Newton steps at most, >= 1.
     scale : {"none", "standard", "minmax", "query"}, default="none"
@@ -124,6 +128,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         C: float = 1.0,
         *,
         solver: str = "newton",
+        counting: str | None = None,
         tol: float | None = None,
         max_iter: int = 100,
         scale: str = "none",
@@ -138,6 +143,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.C = C
         self.solver = solver
+        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
@@ -317,7 +323,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         return scaling.unfold(self.coef_)
 
     def _settings(self) -> dict[str, Any]:
-        names = ("C", "solver", "tol", "max_iter", "query_normalization")
+        names = ("C", "solver", "counting", "tol", "max_iter", "query_normalization")
         return {name: getattr(self, name) for name in names}
 
     def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import DenseRows, Rows
 from linrank.errors import NoPairsError
-from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
+from linrank.published import method as published
 from linrank.sampling import sample_queries
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
@@ -75,6 +75,7 @@ def train(
     *,
     C: float = 1.0,
     solver: str = "newton",
+    counting: str | None = None,
     tol: float | None = None,
     max_iter: int = 100,
     scale: Array | None = None,
@@ -92,11 +93,15 @@ def train(
         Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
     C : float, default=1.0
         Weight of the pair losses, > 0.
-    solver : {"newton", "tron"}
-        ``"tron"`` is the method as published, on one thread: the baseline.
+    solver : {"newton", "tron", "prsvm", "prsvm+"}
+        All but the first are methods as published, on one thread: ``"tron"`` is the baseline,
+        ``"prsvm"`` lists the pairs, ``"prsvm+"`` takes the levels one by one.
+    counting : str, optional
+        How tron counts violated pairs: one of `linrank.published.COUNTINGS`,
+        ``"selection-tree"`` if None.
     tol : float, optional
         newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None).
-        tron: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
+        The others: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
     max_iter : int, default=100
         Outer iterations.
     scale : float64 array (n_features,), optional
@@ -117,6 +122,7 @@ def train(
     Result
     """
     _check(C, solver, tol, max_iter, query_normalization)
+    published.check_method(solver, counting)
     started = time.perf_counter()
     queries = data.queries
     if queries.n_pairs == 0:
@@ -129,11 +135,10 @@ def train(
     problem = _Problem(data.rows, pairs, float(C), scale, n_threads)
     if pairs.total_weight() <= 0:
         raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
-    if solver == "tron":
+    if solver in published.METHODS:
         w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        objective = _published_objective(problem)
         return tron(
-            objective,
+            published.objective(data.rows, pairs, problem.C, scale, solver, counting),
             w0,
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
@@ -201,23 +206,6 @@ def _entries(rows: Rows) -> float:
     return rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
 
 
-def _published_objective(problem: _Problem) -> Sum:
-    """The same objective on rows as published: sparse, double, one thread."""
-    loss = SelectionTreeSquaredHinge(problem.pairs)
-    return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
-
-
-def _sparse_doubles(rows: Rows) -> CsrRows:
-    if isinstance(rows, CsrRows):
-        return CsrRows(
-            rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
-        )
-    is_entry = rows.values != 0
-    offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(is_entry)[1].astype(np.int32)
-    return CsrRows(rows.values[is_entry].astype(np.float64), columns, offsets, rows.shape[1])
-
-
 def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | None) -> Pairs:
     """The same pairs with the factors c_q."""
     weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
@@ -233,8 +221,10 @@ def _check(
 ) -> None:
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    if solver not in ("newton", "tron"):
-        raise ValueError(f"solver must be 'newton' or 'tron', got {solver!r}")
+    if solver not in ("newton", *published.METHODS):
+        raise ValueError(
+            f"solver must be one of newton, {', '.join(published.METHODS)}, got {solver!r}"
+        )
     if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
     if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):

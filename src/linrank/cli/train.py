@@ -63,9 +63,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         metavar="TOL",
         help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4); "
-        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (default: 1e-3)",
+        "the others: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (default: 1e-3)",
     )
-    solving.add_argument("--solver", choices=("newton", "tron"), default="newton")
+    solving.add_argument(
+        "--solver", choices=("newton", "tron", "prsvm", "prsvm+"), default="newton"
+    )
+    solving.add_argument(
+        "--counting",
+        metavar="WAY",
+        help="how tron counts violated pairs, by its published name (default: selection-tree)",
+    )
     solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
     solving.add_argument(
         "--scale",
@@ -139,6 +146,7 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
 
         data = replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=args.jobs))
     options = {"solver": args.solver, "C": args.C, "tol": args.tol, "max_iter": args.max_iter}
+    options["counting"] = args.counting
     result = train(
         data,
         **options,
@@ -250,6 +258,7 @@ def _print_json(
         },
         "training": {
             "solver": args.solver,
+            "counting": args.counting,
             "C": args.C,
             "scale": args.scale,
             "query_normalization": args.query_normalization,

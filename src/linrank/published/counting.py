@@ -1,0 +1,115 @@
+"""Pair losses by the published ways of counting violated pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.losses.base import PairLoss
+from linrank.memory import check_fits
+from linrank.pairs import Pairs
+
+__all__ = ["COUNTINGS", "Counted", "HingePoint", "TreeHinge"]
+
+Array = NDArray[Any]
+
+COUNTINGS = (
+    "direct",  # a sum for each level, O(l k)
+    "selection-tree",  # Lee & Lin's complete binary tree over the levels, O(l log k)
+    "fenwick",  # a Fenwick tree over the levels, O(l log k)
+    "red-black",  # balanced search trees keyed by label, O(l log k)
+    "avl",
+    "aa",
+    "red-black-score",  # a search tree keyed by score, swept by label, O(l log l)
+    "prefix-table",  # running sums of every level, O(l k) in time and in memory
+    "wavelet",  # a wavelet matrix over the bits of the levels, O(l log k)
+    "two-pointers",  # PRSVM+: a problem of two levels for each level, O(l k)
+)
+
+
+class Counted(PairLoss):
+    """``l(ξ) = max(0, ξ)²`` over all pairs, counted as published: one thread, double.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``; neither gains nor adjacent levels were published.
+    counting : str
+        One of `COUNTINGS`.
+    """
+
+    def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
+        check_counting(counting)
+        check_all_pairs(pairs)
+        super().__init__(pairs)
+        self.counting = counting
+        if counting == "prefix-table":
+            _check_table(pairs)
+
+    def at(self, z: Array, near: Any = None) -> Any:
+        return _core.published_point(self.problem, z, self.counting)
+
+    def curvature(self, point: _core.PublishedPoint, v: Array) -> Array:
+        return point.multiply(v)
+
+
+@dataclass(frozen=True, eq=False)
+class HingePoint:
+    """The hinge at one vector of scores: ``Σ ω max(0, ξ)`` and a sub-gradient in the scores."""
+
+    value: float
+    sum_of_slacks: float
+    n_violations: float
+    gradient: Array
+
+
+class TreeHinge(Counted):
+    """``l(ξ) = max(0, ξ)`` over all pairs: the oracle of TreeRankSVM, by default on its tree.
+
+    The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
+    """
+
+    def __init__(self, pairs: Pairs, counting: str = "red-black-score") -> None:
+        super().__init__(pairs, counting)
+
+    def at(self, z: Array, near: Any = None) -> HingePoint:
+        point = super().at(z)
+        slacks = point.sum_of_slacks
+        return HingePoint(slacks, slacks, point.n_violations, point.hinge_gradient)
+
+    def curvature(self, point: Any, v: Array) -> Array:
+        """``0``: the hinge is piecewise linear."""
+        return np.zeros_like(v)
+
+
+def check_counting(counting: str) -> None:
+    """Raise ValueError unless ``counting`` is one of `COUNTINGS`."""
+    if counting not in COUNTINGS:
+        raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
+
+
+def check_all_pairs(pairs: Pairs) -> None:
+    """Raise ValueError if the pairs are chosen or weighted in a way that was not published."""
+    if pairs.gain is not None or pairs.adjacent:
+        what = "adjacent levels" if pairs.adjacent else "pairs weighted by gains"
+        raise ValueError(
+            f"the published methods count all pairs alike and do not know {what}; "
+            "use solver='newton'"
+        )
+
+
+def _check_table(pairs: Pairs) -> None:
+    """A table has ``(l_q + 1)(k_q + 1)`` numbers for the query in hand."""
+    queries = pairs.queries
+    sizes = (np.diff(queries.offsets) + 1).astype(float) * (queries.n_levels + 1.0)
+    q = int(sizes.argmax())
+    rows, levels = int(np.diff(queries.offsets)[q]), int(queries.n_levels[q])
+    check_fits(
+        int(8 * sizes[q]),
+        f"counting='prefix-table': the table of a query with {rows} rows and {levels} levels",
+        "use counting='selection-tree'",
+    )
