@@ -137,6 +137,16 @@ def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, s
     assert json.loads(capsys.readouterr().out)["metrics"] == dict(expected)
 
 
+def test_the_way_of_counting_is_passed_on_and_checked_before_reading(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--solver", "tron", "--counting", "wavelet", "--json"]
+    assert main(["train", files["train"], model, *options]) == 0
+    assert json.loads(capsys.readouterr().out)["training"]["counting"] == "wavelet"
+    for options in (["--counting", "avl"], ["--solver", "tron", "--counting", "abacus"]):
+        assert main(["train", str(tmp_path / "absent.txt"), model, *options]) == 1
+        assert "counting" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_certificates_of_two_solvers_do_not_contradict_each_other(files, tmp_path, capsys, dtype):
     """Both objectives lie above one minimum, by no more than the gap that each one certifies."""

@@ -108,7 +108,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.data.svmlight
     import linrank.ranksvm  # noqa: F401
+    from linrank.published.method import check_method
 
+    check_method(args.solver, args.counting)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
