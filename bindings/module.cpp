@@ -404,21 +404,23 @@ struct BoundProblem {
 
 BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
                           Vector<std::int32_t> n_levels, std::optional<Vector<double>> row_weight,
-                          std::optional<Vector<double>> query_weight) {
+                          std::optional<Vector<double>> query_weight,
+                          std::optional<Vector<double>> gain, bool adjacent) {
     check_offsets(span_of(offsets), levels.shape(0));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     const auto n = std::int64_t(levels.shape(0)), n_queries = std::int64_t(n_levels.shape(0));
     if (row_weight) require_length(row_weight->shape(0), n, "row_weight");
     if (query_weight) require_length(query_weight->shape(0), n_queries, "query_weight");
+    if (gain) require_length(gain->shape(0), n, "gain");
     for (std::size_t q = 0; q < n_levels.shape(0); ++q) {
         const std::int64_t length = offsets(q + 1) - offsets(q);
         if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
         if (n_levels(q) > length) throw std::invalid_argument("a query has more levels than rows");
     }
     BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
-                        span_of(query_weight), {}},
+                        span_of(query_weight), {}, span_of(gain), adjacent},
                        {},
-                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight, gain)};
     bound.by_level = level_order(bound.problem);
     bound.problem.by_level = bound.by_level;  // a vector keeps its memory when it is moved
     return bound;
@@ -429,12 +431,13 @@ struct BoundPoint {
     nb::object problem;  // the arrays that the point looks at
 };
 
-template <class Point, class... Arguments>
-std::shared_ptr<Point> point_at(const BoundProblem &problem, const Vector<double> &z,
-                                Arguments... arguments) {
-    require_length(z.shape(0), problem.problem.n_rows(), "z");
-    const nb::gil_scoped_release release;
-    return std::make_shared<Point>(problem.problem, span_of(z), arguments...);
+PairLoss pair_loss(const std::string &name, double epsilon) {
+    if (name == "squared_hinge") return {PairLoss::squared_hinge, epsilon};
+    if (name == "hinge") return {PairLoss::hinge, epsilon};
+    if (name != "huber") throw std::invalid_argument("there is no loss '" + name + "'");
+    if (!(epsilon > 0.0 && epsilon <= 1.0))
+        throw std::invalid_argument("epsilon must lie in (0, 1], got " + std::to_string(epsilon));
+    return {PairLoss::huber, epsilon};
 }
 
 /// A NumPy view of the gradient that keeps its point alive.
@@ -456,25 +459,32 @@ void bind_pairs(nb::module_ &m) {
     nb::class_<BoundProblem>(m, "PairProblem", "Queries, levels and weights of a pair loss.");
     m.def("pair_problem", &pair_problem, nb::arg("offsets").noconvert(),
           nb::arg("levels").noconvert(), nb::arg("n_levels").noconvert(),
-          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none());
+          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none(),
+          nb::arg("gain").noconvert().none(), nb::arg("adjacent"));
 
-    auto point = nb::class_<BoundPoint>(m, "PairPoint", "Squared-hinge pair loss at given scores.");
+    auto point = nb::class_<BoundPoint>(m, "PairPoint", "A pair loss at given scores.");
     bind_point(point);
+    point.def_prop_ro("inner_slacks", [](const BoundPoint &p) { return p.point->inner_slacks; });
+    point.def_prop_ro("n_curved", [](const BoundPoint &p) { return p.point->n_curved; });
     point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
         unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
-                           const BoundPoint *near, int n_threads) {
+    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, const std::string &loss,
+                           double epsilon, Vector<double> z, const BoundPoint *near, int n_threads) {
         if (near && !near->problem.is(problem))
             throw std::invalid_argument("near is a point of another problem");
         const PairPoint *guess = near ? near->point.get() : nullptr;
-        return BoundPoint{
-            point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, guess, n_threads),
-            nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("near").none(), nb::arg("n_threads"));
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        const PairLoss kind = pair_loss(loss, epsilon);
+        require_length(z.shape(0), pairs.n_rows(), "z");
+        return BoundPoint{unlocked([&] {
+            return std::make_shared<PairPoint>(pairs, kind, span_of(z), guess, n_threads);
+        }), nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("loss"), nb::arg("epsilon"), nb::arg("z").noconvert(),
+       nb::arg("near").none(), nb::arg("n_threads"));
 }
 
 // ---- the published methods --------------------------------------------------------------------
@@ -505,6 +515,11 @@ void bind_published_point(nb::class_<Bound> c) {
     }, nb::arg("v").noconvert());
 }
 
+void check_published(const PairProblem &pairs) {
+    if (!pairs.gain.empty() || pairs.adjacent)
+        throw std::invalid_argument("the published methods count all pairs, without gains");
+}
+
 void bind_published(nb::module_ &m) {
     nb::class_<BoundPublishedPoint> point(m, "PublishedPoint",
                                           "Pair loss at given scores by a published way of counting.");
@@ -516,16 +531,20 @@ void bind_published(nb::module_ &m) {
     }, "A sub-gradient of sum_of_slacks.");
     m.def("published_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
                                 const std::string &counting) {
-        return BoundPublishedPoint{
-            point_at<published::PublishedPoint>(nb::cast<const BoundProblem &>(problem), z,
-                                                published::counting(counting)),
-            nb::borrow(problem)};
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        check_published(pairs);
+        require_length(z.shape(0), pairs.n_rows(), "z");
+        const published::Count count = published::counting(counting);
+        return BoundPublishedPoint{unlocked([&] {
+            return std::make_shared<published::PublishedPoint>(pairs, span_of(z), count);
+        }), nb::borrow(problem)};
     }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("counting"));
 
     nb::class_<BoundPairList>(m, "ExplicitPairs", "All pairs of a problem, written down.")
         .def("__len__", [](const BoundPairList &p) { return p.list->pairs.size(); });
     m.def("explicit_pairs", [](nb::handle_t<BoundProblem> problem) {
         const PairProblem &p = nb::cast<const BoundProblem &>(problem).problem;
+        check_published(p);
         return BoundPairList{unlocked([&] { return std::make_shared<published::ExplicitPairs>(p); }),
                              nb::borrow(problem)};
     }, nb::arg("problem"));

@@ -55,7 +55,7 @@ def test_the_sums_are_the_definition(name, problem, seed):
     z = 1.1 * case.z
     loss = SQUARED[name](Pairs(queries, u, c))
     point = loss.at(z)
-    truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
+    truth = reference.pair_loss(z, queries.offsets, queries.levels, u, c)
     for key in ("value", "sum_of_slacks", "n_violations", "gradient"):
         assert_allclose(getattr(point, key), truth[key], rtol=1e-12, atol=1e-10)
     v = np.random.default_rng(seed).normal(size=len(z))
@@ -86,7 +86,7 @@ def test_the_hinge_lies_above_its_planes(counting, problem, seed):
     case, u, c = problem
     loss = TreeHinge(Pairs(case.queries, u, c), counting)
     here = loss.at(case.z)
-    slacks = reference.squared_hinge(case.z, case.queries.offsets, case.queries.levels, u, c)
+    slacks = reference.pair_loss(case.z, case.queries.offsets, case.queries.levels, u, c)
     assert_allclose(here.value, slacks["sum_of_slacks"], rtol=1e-12, atol=1e-12)
     rng = np.random.default_rng(seed)
     for move in rng.normal(size=(4, len(case.z))):
@@ -178,6 +178,8 @@ def test_the_core_refuses_what_does_not_fit():
     pairs = Pairs(Queries.of([0.0, 1.0]))
     with pytest.raises(ValueError, match="unknown way of counting 'abacus'"):
         _core.published_point(pairs.problem, np.zeros(2), "abacus")
+    with pytest.raises(ValueError, match="count all pairs, without gains"):
+        _core.explicit_pairs(Pairs(pairs.queries, adjacent=True).problem)
     for loss in (Counted(pairs), ExplicitPairs(pairs)):
         with pytest.raises(ValueError, match="z has length 3, expected 2"):
             loss.at(np.zeros(3))

@@ -7,7 +7,6 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,33 +17,11 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Dual, PairLoss
 
-__all__ = ["Dual", "Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
+__all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Dual:
-    """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
-
-    The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
-    ``0 <= t <= largest``; R* is the conjugate of the regulariser.
-    """
-
-    linear: float = 0.0  # e'α
-    quadratic: float = 0.0  # ‖α‖²/4C of the squared hinge, 0 of the hinge
-    slack: float = 0.0  # primal risk - linear + quadratic + w·u: 0 where α is the slope of the loss
-    largest: float = math.inf  # 1 where α has an upper bound
-
-    def __add__(self, other: Dual) -> Dual:
-        return Dual(
-            self.linear + other.linear,
-            self.quadratic + other.quadratic,
-            self.slack + other.slack,
-            min(self.largest, other.largest),
-        )
 
 
 class Point(Protocol):
@@ -184,12 +161,11 @@ class RiskPoint:
 
     @property
     def primal(self) -> float:
-        return self.value
+        return self.risk.C * self.risk.loss.primal(self.loss)
 
     @property
     def dual(self) -> Dual:
-        """``α = 2Cωξ``."""
-        return Dual(2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value)
+        return self.risk.C * self.risk.loss.dual(self.loss)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk

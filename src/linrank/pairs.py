@@ -46,7 +46,13 @@ class Pairs:
         """The same for the core; its arrays are shared."""
         queries = self.queries
         return _core.pair_problem(
-            queries.offsets, queries.levels, queries.n_levels, self.row_weight, self.query_weight
+            queries.offsets,
+            queries.levels,
+            queries.n_levels,
+            self.row_weight,
+            self.query_weight,
+            self.gain,
+            self.adjacent,
         )
 
     def weight_by_query(self) -> Array:

@@ -104,7 +104,7 @@ void products_equal_the_definition(Rng &rng) {
         const bool in_order = repetition % 3 == 0;
         if (!in_order) std::shuffle(order.begin(), order.end(), rng);
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, x.n_columns);
-        const PairPoint point(p, z, nullptr, 1);
+        const PairPoint point(p, {}, z, nullptr, 1);
         const std::vector<double> h = definition(p, z, x, order);
         for (const Rows &rows : x.storages())
             check_storage(rows, in_order ? Order{} : Order(order), point, x, h, v);
@@ -126,7 +126,7 @@ void an_unpacked_query_equals_the_definition(Rng &rng) {
         std::vector<double> z(order.size());
         for (std::size_t i = 0; i < z.size(); ++i)
             z[i] = 1.5 * double(p.levels[i]) + (draw(rng, 0, 99) == 0 ? -5.0 : 0.0);
-        const PairPoint point(p, z, nullptr, 1);
+        const PairPoint point(p, {}, z, nullptr, 1);
         const std::vector<double> h = definition(p, z, x, order), v = draw_normal(rng, x.n_columns);
         for (const Rows &rows : x.storages()) check_storage(rows, {}, point, x, h, v);
     }
@@ -145,7 +145,7 @@ void sums_of_a_large_query_keep_their_precision(Rng &rng) {
     const std::vector<double> wide(narrow.begin(), narrow.end()), v = draw_normal(rng, n);
     std::vector<double> z(std::size_t(p.n_rows())), image(z.size()), got(v.size()), truth(v.size());
     for (std::size_t i = 0; i < z.size(); ++i) z[i] = i < z.size() / 2 ? 0.0 : 0.5;
-    const PairPoint point(p, z, nullptr, 1);
+    const PairPoint point(p, {}, z, nullptr, 1);
     hessian_product(DenseRows<double>{wide.data(), n, p.n_rows(), n}, {}, point, v, truth, image, 1);
     hessian_product(DenseRows<float>{narrow.data(), n, p.n_rows(), n}, {}, point, v, got, image, 1);
     std::vector<double> curved(z.size());

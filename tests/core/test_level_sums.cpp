@@ -42,7 +42,7 @@ void every_way_gives_the_sums(Rng &rng, std::int64_t n, std::int64_t n_labels, d
     problem.finish();
     const PairProblem p = problem.view();
     if (!p.has_pairs(0)) return;
-    const PairPoint point(p, draw_normal(rng, n, spread), nullptr, 1);
+    const PairPoint point(p, {}, draw_normal(rng, n, spread), nullptr, 1);
     const Windows q = point.windows(0);
     const std::vector<double> v = draw_normal(rng, n);
     const std::size_t size = v.size();

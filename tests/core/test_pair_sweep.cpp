@@ -54,7 +54,7 @@ void sweeps_equal_the_definition(Rng &rng) {
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
         const Sums truth = definition(p, z, v);
         std::vector<double> product(z.size());
-        const PairPoint point(p, z, nullptr, 1 + repetition % 3);
+        const PairPoint point(p, {}, z, nullptr, 1 + repetition % 3);
         point.multiply(v, product, 1 + repetition % 3);
         compare(point, product, truth, 1e-11);
         const published::PublishedPoint tree(p, z, published::counting("selection-tree"));
@@ -67,9 +67,9 @@ void an_offset_of_the_scores_changes_nothing(Rng &rng) {
     const Problem problem = draw_problem(rng, false);
     const PairProblem p = problem.view();
     std::vector<double> z = draw_scores(rng, p.n_rows());
-    const PairPoint near(p, z, nullptr, 1);
+    const PairPoint near(p, {}, z, nullptr, 1);
     for (double &score : z) score += 1e6;
-    const PairPoint far(p, z, nullptr, 1);
+    const PairPoint far(p, {}, z, nullptr, 1);
     CHECK(close(near.value, far.value, 1e-8));  // 1e-10 is lost in z itself, 6e-5 without centring
 }
 
@@ -79,11 +79,11 @@ void a_nearby_order_changes_nothing(Rng &rng) {
         const Problem problem = draw_problem(rng, false, 400);
         const PairProblem p = problem.view();
         std::vector<double> z = draw_normal(rng, p.n_rows());
-        const PairPoint before(p, z, nullptr, 1);
+        const PairPoint before(p, {}, z, nullptr, 1);
         const double change = repetition % 2 == 0 ? 1e-3 : 10.0;
         const std::vector<double> move = draw_normal(rng, p.n_rows(), change);
         for (std::size_t i = 0; i < z.size(); ++i) z[i] += move[i];
-        const PairPoint fresh(p, z, nullptr, 1), guided(p, z, &before, 2);
+        const PairPoint fresh(p, {}, z, nullptr, 1), guided(p, {}, z, &before, 2);
         CHECK(fresh.value == guided.value && equal(fresh.gradient, guided.gradient));
     }
 }
@@ -95,11 +95,11 @@ void scores_that_are_not_finite_do_no_harm(Rng &rng) {
         const Problem problem = draw_problem(rng, false, 400);
         const PairProblem p = problem.view();
         std::vector<double> z = draw_normal(rng, p.n_rows());
-        const PairPoint near(p, z, nullptr, 1);
+        const PairPoint near(p, {}, z, nullptr, 1);
         for (double &score : z)
             if (draw(rng, 0, 4) == 0) score = wild;
         std::vector<double> out(z.size());
-        PairPoint(p, z, &near, 1).multiply(z, out, 1);
+        PairPoint(p, {}, z, &near, 1).multiply(z, out, 1);
         published::PublishedPoint(p, z, published::counting("selection-tree")).multiply(z, out);
     }
 }
@@ -116,7 +116,7 @@ void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n
     const published::PublishedPoint tree(p, z, published::counting("selection-tree"));
     std::vector<double> expected(z.size()), one(z.size()), many(z.size());
     tree.multiply(v, expected);
-    const PairPoint alone(p, z, nullptr, 1), shared(p, z, nullptr, 3);
+    const PairPoint alone(p, {}, z, nullptr, 1), shared(p, {}, z, nullptr, 3);
     alone.multiply(v, one, 1);
     shared.multiply(v, many, 3);
     CHECK(alone.value == shared.value && equal(alone.gradient, shared.gradient) && one == many);

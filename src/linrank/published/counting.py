@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Dual, PairLoss
 from linrank.memory import check_fits
 from linrank.pairs import Pairs
 
-__all__ = ["COUNTINGS", "Counted", "HingePoint", "TreeHinge"]
+__all__ = ["COUNTINGS", "Counted", "HingePoint", "PublishedLoss", "TreeHinge"]
 
 Array = NDArray[Any]
 
@@ -31,8 +31,29 @@ COUNTINGS = (
 )
 
 
-class Counted(PairLoss):
-    """``l(ξ) = max(0, ξ)²`` over all pairs, counted as published: one thread, double.
+class PublishedLoss(PairLoss):
+    """``l(ξ) = max(0, ξ)²`` over all pairs as published: one thread, double, no gains."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        if pairs.gain is not None or pairs.adjacent:
+            what = "adjacent levels" if pairs.adjacent else "pairs weighted by gains"
+            raise ValueError(
+                f"the published methods count all pairs alike and do not know {what}; "
+                "use solver='newton'"
+            )
+        super().__init__(pairs)
+
+    def curvature(self, point: Any, v: Array) -> Array:
+        product: Array = point.multiply(v)
+        return product
+
+    def dual(self, point: Any) -> Dual:
+        """``α = 2Cωξ``."""
+        return Dual(2.0 * point.sum_of_slacks, point.value)
+
+
+class Counted(PublishedLoss):
+    """``l(ξ) = max(0, ξ)²`` over all pairs, by one of the ways of counting.
 
     Parameters
     ----------
@@ -44,7 +65,6 @@ class Counted(PairLoss):
 
     def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
         check_counting(counting)
-        check_all_pairs(pairs)
         super().__init__(pairs)
         self.counting = counting
         if counting == "prefix-table":
@@ -52,9 +72,6 @@ class Counted(PairLoss):
 
     def at(self, z: Array, near: Any = None) -> Any:
         return _core.published_point(self.problem, z, self.counting)
-
-    def curvature(self, point: _core.PublishedPoint, v: Array) -> Array:
-        return point.multiply(v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +102,15 @@ class TreeHinge(Counted):
         """``0``: the hinge is piecewise linear."""
         return np.zeros_like(v)
 
+    def dual(self, point: Any) -> Dual:
+        """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
+        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+
 
 def check_counting(counting: str) -> None:
     """Raise ValueError unless ``counting`` is one of `COUNTINGS`."""
     if counting not in COUNTINGS:
         raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
-
-
-def check_all_pairs(pairs: Pairs) -> None:
-    """Raise ValueError if the pairs are chosen or weighted in a way that was not published."""
-    if pairs.gain is not None or pairs.adjacent:
-        what = "adjacent levels" if pairs.adjacent else "pairs weighted by gains"
-        raise ValueError(
-            f"the published methods count all pairs alike and do not know {what}; "
-            "use solver='newton'"
-        )
 
 
 def _check_table(pairs: Pairs) -> None:

@@ -113,7 +113,7 @@ class Explicit:
 
 
 class Sampled:
-    """``M`` from the Hessian of a sample of queries, scaled to the violations of the whole.
+    """``M`` from the Hessian of a sample of queries, scaled to the curvature of the whole.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Sampled:
     def _take(self, w: Array) -> None:
         risk = self._sample(self._n_rows).at(w).parts[1]
         self._matrix = risk.hessian_matrix()
-        self._violations = risk.risk.C * risk.loss.n_violations
+        self._curved = risk.risk.C * risk.loss.n_curved
         self._ratio = 0.0
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -151,7 +151,7 @@ class Sampled:
             self._take(point.w)
             self._rescale(point)
         risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        ratio = risk.risk.C * risk.loss.n_curved / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
@@ -165,7 +165,7 @@ class Sampled:
         writing the whole diagonal into it would drown the nearly collinear directions.
         """
         risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        ratio = risk.risk.C * risk.loss.n_curved / max(self._curved, 1e-300)
         whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
         is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
         factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
