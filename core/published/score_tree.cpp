@@ -1,5 +1,5 @@
-// A red-black tree keyed by score, as in TreeRankSVM (Airola, Pahikkala & Salakoski 2011): the sweep
-// goes by label, so the tree has O(l) nodes, O(log l), whatever the number of levels.
+// A red-black tree keyed by score (Lee & Lin, end of section 2.3): the sweep goes by label, so the
+// tree has O(l) nodes whatever the number of levels. They advise against it: O(l log l) a product.
 #include <numeric>
 
 #include "counting.hpp"
@@ -32,6 +32,8 @@ void count_by_score_tree(const SortedQuery &query, std::span<const double> v,
     const ByLevel by_level(query);
     const std::size_t n_levels = std::size_t(query.n_levels);
     SearchTree<double, RedBlack> lower, higher;
+    lower.reserve(std::int64_t(query.n_rows()));
+    higher.reserve(std::int64_t(query.n_rows()));
     for (std::size_t r = 0; r < n_levels; ++r) {
         for (const std::size_t i : by_level.at(r))
             below[i] = lower.sum(right, [&](double z) { return (1.0 - query.z[i]) + z > 0.0; });

@@ -43,6 +43,8 @@ struct Nodes {
 template <class Key, class Balance>
 class SearchTree {
 public:
+    void reserve(std::int64_t n_keys) { nodes_.all.reserve(std::size_t(n_keys) + 1); }
+
     void insert(Key key, double v) {
         path_.clear();
         std::int32_t t = root_;
@@ -57,13 +59,7 @@ public:
             return;
         }
         nodes_.all.push_back({key, v, v, {0, 0}, Balance::new_rank});
-        t = std::int32_t(nodes_.all.size()) - 1;
-        for (auto parent = path_.rbegin(); parent != path_.rend(); ++parent) {
-            nodes_[*parent].child[side_of(key, *parent)] = t;
-            t = Balance::fix(nodes_, *parent);
-        }
-        root_ = t;
-        Balance::finish(nodes_, root_);
+        attach(std::int32_t(nodes_.all.size()) - 1);
     }
 
     /// Σ v over the keys that hold; if a key holds, so do all keys to its `side`. Equation (26): where
@@ -89,6 +85,23 @@ public:
 private:
     Side side_of(Key key, std::int32_t t) const { return key > nodes_[t].key ? right : left; }
 
+    /// Hangs the new leaf t at the end of the path and balances upwards. A balance looks at the ranks
+    /// of children and grandchildren, so two nodes in a row that stay as they are end it.
+    void attach(std::int32_t t) {
+        const Key key = nodes_[t].key;
+        for (int n_unchanged = 0; n_unchanged < 2; path_.pop_back()) {
+            if (path_.empty()) {
+                root_ = t;
+                Balance::finish(nodes_, root_);
+                return;
+            }
+            const std::int32_t parent = path_.back(), rank = nodes_[parent].rank;
+            nodes_[parent].child[side_of(key, parent)] = t;
+            t = Balance::fix(nodes_, parent);
+            n_unchanged = t == parent && nodes_[t].rank == rank ? n_unchanged + 1 : 0;
+        }
+    }
+
     Nodes<Key> nodes_;
     std::int32_t root_ = 0;
     std::vector<std::int32_t> path_;
@@ -98,7 +111,7 @@ private:
 template <class Balance>
 class LabelTree {
 public:
-    explicit LabelTree(std::int32_t) {}
+    explicit LabelTree(std::int32_t n_levels) { tree_.reserve(n_levels); }
     void insert(std::int32_t level, double v) { tree_.insert(level, v); }
     double larger(std::int32_t level) const {
         return tree_.sum(right, [=](std::int32_t key) { return key > level; });

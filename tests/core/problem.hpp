@@ -14,7 +14,7 @@ struct Problem {
     std::vector<std::int32_t> levels, n_levels, by_level;
     std::vector<double> u, c;
 
-    linrank::PairProblem view() const { return {offsets, levels, n_levels, u, c, by_level}; }
+    linrank::PairProblem view() const { return {offsets, levels, n_levels, u, c, by_level, {}, false}; }
 
     /// Adds a query whose labels are replaced by their dense ranks.
     void add_query(const std::vector<std::int64_t> &labels) {

@@ -90,7 +90,7 @@ class TreeHinge(Counted):
     The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
     """
 
-    def __init__(self, pairs: Pairs, counting: str = "red-black-score") -> None:
+    def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:
         super().__init__(pairs, counting)
 
     def at(self, z: Array, near: Any = None) -> HingePoint:
