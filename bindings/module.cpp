@@ -465,7 +465,8 @@ void bind_pairs(nb::module_ &m) {
     auto point = nb::class_<BoundPoint>(m, "PairPoint", "A pair loss at given scores.");
     bind_point(point);
     point.def_prop_ro("inner_slacks", [](const BoundPoint &p) { return p.point->inner_slacks; });
-    point.def_prop_ro("n_curved", [](const BoundPoint &p) { return p.point->n_curved; });
+    point.def_prop_ro("total_curvature",
+                      [](const BoundPoint &p) { return p.point->total_curvature; });
     point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));

@@ -86,7 +86,7 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     sum_of_slacks = total.slacks;
     inner_slacks = total.inner_slacks;
     n_violations = total.violations;
-    n_curved = total.curved;
+    total_curvature = curvature() * total.curved;
 }
 
 PairPoint::Ends PairPoint::outer(std::int64_t q) {

@@ -83,7 +83,7 @@ public:
     double sum_of_slacks = 0;  // Σ ω max(0, ξ)
     double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
     double n_violations = 0;   // Σ ω over the pairs with ξ > 0
-    double n_curved = 0;       // Σ ω over the pairs where the loss is curved
+    double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
 
     /// l'' where it is not 0.

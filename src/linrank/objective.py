@@ -62,6 +62,8 @@ class Term(Protocol):
 
     def at(self, w: Array) -> Any: ...
 
+    def resume(self, point: Any) -> Any: ...
+
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
@@ -107,6 +109,9 @@ class Ridge:
     def at(self, w: Array) -> RidgePoint:
         return RidgePoint(w)
 
+    def resume(self, point: RidgePoint) -> RidgePoint:
+        return point
+
 
 @dataclass(frozen=True, eq=False)
 class Risk:
@@ -131,6 +136,10 @@ class Risk:
         else:
             z = np.zeros(queries.n_rows)
         return RiskPoint(self, w, z)
+
+    def resume(self, point: RiskPoint) -> RiskPoint:
+        """From a point of another risk on the same rows and pairs: scores and order are kept."""
+        return RiskPoint(self, point.w, point.z, point.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +212,11 @@ class Sum:
 
     def at(self, w: Array) -> SumPoint:
         return SumPoint(w, [term.at(w) for term in self.terms])
+
+    def resume(self, point: SumPoint) -> SumPoint:
+        """The same ``w``, taken over from a point of a sum of the same structure."""
+        parts = zip(self.terms, point.parts, strict=True)
+        return SumPoint(point.w, [term.resume(part) for term, part in parts])
 
 
 @dataclass(frozen=True, eq=False)

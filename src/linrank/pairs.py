@@ -55,6 +55,13 @@ class Pairs:
             self.adjacent,
         )
 
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs, whatever their weight."""
+        if self.adjacent:
+            return round(Pairs(self.queries, adjacent=True).total_weight())
+        return self.queries.n_pairs
+
     def weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query.
 

@@ -54,7 +54,7 @@ def pair_loss(
 ) -> dict[str, Any]:
     """``L(z) = Σ ω_ij l(1 - z_i + z_j)``, its derivatives and sums of slacks."""
     n = len(z)
-    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0, "n_curved": 0.0}
+    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0, "total_curvature": 0.0}
     gradient, hessian = np.zeros(n), np.zeros((n, n))
     for q, i, j in pairs(offsets, levels, adjacent):
         slack = (1.0 - z[i]) + z[j]
@@ -67,7 +67,7 @@ def pair_loss(
         out["value"] += weight * value
         out["sum_of_slacks"] += weight * slack
         out["n_violations"] += weight
-        out["n_curved"] += weight * (curve > 0)
+        out["total_curvature"] += weight * curve
         e = np.zeros(n)
         e[i], e[j] = 1.0, -1.0
         gradient -= weight * slope * e

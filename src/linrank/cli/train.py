@@ -25,6 +25,7 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
+from linrank.options import COUNTINGS, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+# Options that go to the training as they are, and into the summaries of model and run.
+TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "counting", "tol", "max_iter")
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
 
-  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query
+  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query,
+
+or with the hinge max(0, ·) in place of its square (--loss hinge).
 
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
@@ -62,16 +67,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tol",
         type=positive_float,
         metavar="TOL",
-        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4); "
-        "the others: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (default: 1e-3)",
+        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
+        "hinge within certified TOL·F (1e-3); tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
-    solving.add_argument(
-        "--solver", choices=("newton", "tron", "prsvm", "prsvm+"), default="newton"
+    _add_choice(solving, "--loss", LOSSES, "loss of a pair")
+    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
+    _add_choice(
+        solving,
+        "--pair-weighting",
+        PAIR_WEIGHTINGS,
+        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
+    _add_choice(solving, "--solver", SOLVERS, "newton, or a published method")
     solving.add_argument(
         "--counting",
+        choices=COUNTINGS,
         metavar="WAY",
-        help="how tron counts violated pairs, by its published name (default: selection-tree)",
+        help=f"how tron counts violated pairs: {', '.join(COUNTINGS)} (default: {COUNTINGS[0]})",
     )
     solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
     solving.add_argument(
@@ -92,6 +104,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_reporting(parser)
 
 
+def _add_choice(
+    group: argparse._ArgumentGroup, name: str, values: tuple[str, ...], about: str
+) -> None:
+    """An option of a few values, the first of which is the default; - and _ are one."""
+    group.add_argument(
+        name,
+        choices=values,
+        default=values[0],
+        type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
+        help=f"{about} (default: {values[0]})",
+    )
+
+
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, train, measure, write."""
     if args.json and args.model == STANDARD:
@@ -100,6 +125,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
+    if args.counting is not None and args.solver != "tron":
+        parser.error("--counting is an option of --solver tron")
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid)
     if args.valid is not None:
@@ -108,9 +135,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.data.svmlight
     import linrank.ranksvm  # noqa: F401
-    from linrank.published.method import check_method
 
-    check_method(args.solver, args.counting)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
@@ -147,8 +172,7 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         from dataclasses import replace
 
         data = replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=args.jobs))
-    options = {"solver": args.solver, "C": args.C, "tol": args.tol, "max_iter": args.max_iter}
-    options["counting"] = args.counting
+    options = {name: getattr(args, name) for name in TRAINING}
     result = train(
         data,
         **options,
@@ -185,8 +209,8 @@ def _say_result(result: Result, args: argparse.Namespace, took: float, console: 
     console.clear()
     console.say(
         "trained",
-        f"{args.solver}, C = {args.C:g}: {count(result.n_iter, 'iteration')}, "
-        f"{count(result.n_hvp, 'Hessian product')} in {seconds(took)}",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
+        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} in {seconds(took)}",
     )
     console.say(
         "optimum",
@@ -259,9 +283,7 @@ def _print_json(
             "bytes": int(data.rows.nbytes),
         },
         "training": {
-            "solver": args.solver,
-            "counting": args.counting,
-            "C": args.C,
+            **{name: getattr(args, name) for name in TRAINING[:6]},
             "scale": args.scale,
             "query_normalization": args.query_normalization,
             "objective": result.value,

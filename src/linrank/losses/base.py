@@ -58,8 +58,8 @@ class LossPoint(Protocol):
         """``Σ ω`` over the violated pairs, those with ``ξ > 0``."""
 
     @property
-    def n_curved(self) -> float:
-        """``Σ ω`` over the pairs where ``l`` is curved: the scale of the Hessian."""
+    def total_curvature(self) -> float:
+        """``Σ ω l''(ξ)``, the scale of the Hessian."""
 
     @property
     def gradient(self) -> Array:

@@ -4,8 +4,9 @@ Each way of counting the violated pairs is a short file of ``core/published`` be
 all give the same sums. One thread, double precision, rows in CSR.
 """
 
-from linrank.published.counting import COUNTINGS, Counted, TreeHinge
-from linrank.published.method import METHODS, objective
+from linrank.options import COUNTINGS
+from linrank.published.counting import Counted, TreeHinge
+from linrank.published.method import objective
 from linrank.published.prsvm import ExplicitPairs
 
-__all__ = ["COUNTINGS", "METHODS", "Counted", "ExplicitPairs", "TreeHinge", "objective"]
+__all__ = ["COUNTINGS", "Counted", "ExplicitPairs", "TreeHinge", "objective"]

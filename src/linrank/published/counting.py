@@ -11,24 +11,12 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.losses.base import Dual, PairLoss
 from linrank.memory import check_fits
+from linrank.options import COUNTINGS
 from linrank.pairs import Pairs
 
-__all__ = ["COUNTINGS", "Counted", "HingePoint", "PublishedLoss", "TreeHinge"]
+__all__ = ["Counted", "HingePoint", "PublishedLoss", "TreeHinge"]
 
 Array = NDArray[Any]
-
-COUNTINGS = (
-    "direct",  # a sum for each level, O(l k)
-    "selection-tree",  # Lee & Lin's complete binary tree over the levels, O(l log k)
-    "fenwick",  # a Fenwick tree over the levels, O(l log k)
-    "red-black",  # balanced search trees keyed by label, O(l log k)
-    "avl",
-    "aa",
-    "red-black-score",  # a search tree keyed by score, swept by label, O(l log l)
-    "prefix-table",  # running sums of every level, O(l k) in time and in memory
-    "wavelet",  # a wavelet matrix over the bits of the levels, O(l log k)
-    "two-pointers",  # PRSVM+: a problem of two levels for each level, O(l k)
-)
 
 
 class PublishedLoss(PairLoss):
@@ -60,12 +48,13 @@ class Counted(PublishedLoss):
     pairs : Pairs
         All pairs, ``ω_ij = c_q u_i u_j``; neither gains nor adjacent levels were published.
     counting : str
-        One of `COUNTINGS`.
+        One of `linrank.options.COUNTINGS`.
     """
 
     def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
-        check_counting(counting)
         super().__init__(pairs)
+        if counting not in COUNTINGS:
+            raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
         self.counting = counting
         if counting == "prefix-table":
             _check_table(pairs)
@@ -105,12 +94,6 @@ class TreeHinge(Counted):
     def dual(self, point: Any) -> Dual:
         """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
         return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
-
-
-def check_counting(counting: str) -> None:
-    """Raise ValueError unless ``counting`` is one of `COUNTINGS`."""
-    if counting not in COUNTINGS:
-        raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
 
 
 def _check_table(pairs: Pairs) -> None:

@@ -11,15 +11,12 @@ from linrank.data.rows import CsrRows, Rows
 from linrank.losses.base import PairLoss
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.published.counting import Counted, check_counting
+from linrank.published.counting import Counted
 from linrank.published.prsvm import ExplicitPairs
 
-__all__ = ["METHODS", "check_method", "objective"]
+__all__ = ["check_counting", "objective"]
 
 Array = NDArray[Any]
-
-# Solvers that are the trust-region Newton method on a published objective.
-METHODS = ("tron", "prsvm", "prsvm+")
 
 
 def objective(
@@ -36,18 +33,14 @@ def objective(
     counting : str, optional
         How ``"tron"`` counts: one of `COUNTINGS`, ``"selection-tree"`` if None.
     """
-    check_method(method, counting)
     way = "two-pointers" if method == "prsvm+" else counting or "selection-tree"
     loss: PairLoss = ExplicitPairs(pairs) if method == "prsvm" else Counted(pairs, way)
     return Sum(Ridge(), Risk(_sparse_doubles(rows), loss, C, scale))
 
 
-def check_method(solver: str, counting: str | None) -> None:
-    """Raise ValueError unless ``counting`` is known and ``solver`` looks at it."""
-    if counting is None:
-        return
-    check_counting(counting)
-    if solver != "tron":
+def check_counting(solver: str, counting: str | None) -> None:
+    """Raise ValueError where ``counting`` is given to a solver that does not look at it."""
+    if counting is not None and solver != "tron":
         raise ValueError(
             f"counting={counting!r} needs solver='tron', got solver={solver!r}; "
             "the other solvers have their own way of counting"

@@ -116,6 +116,11 @@ class Recorder:
     def n_iter(self) -> int:
         return len(self.history["objective"]) - 1
 
+    @property
+    def gap(self) -> float:
+        """The certified bound on ``F - F*`` at the last iterate."""
+        return self.history["gap"][-1]
+
     def note_decrement(self, decrement: float) -> None:
         """The estimate of ``F - F*`` made at the last iterate."""
         self.history["decrement"][-1] = decrement
@@ -124,7 +129,7 @@ class Recorder:
         return Result(
             w=point.w,
             value=point.primal,
-            gap=self.history["gap"][-1],
+            gap=self.gap,
             gradient_norm=self.history["gradient_norm"][-1],
             n_iter=self.n_iter,
             n_hvp=int(self.history["n_hvp"][-1]),

@@ -1,0 +1,27 @@
+"""The names that the options of training take, the default of each first.
+
+Apart from all else, so that the command line can list them without loading NumPy.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COUNTINGS", "LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "PUBLISHED", "SOLVERS"]
+
+LOSSES = ("squared_hinge", "hinge")
+PAIRS = ("all", "adjacent")
+PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
+PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
+SOLVERS = ("newton", *PUBLISHED)
+# How tron may count violated pairs, with the cost for l rows and k levels.
+COUNTINGS = (
+    "selection-tree",  # Lee & Lin's complete binary tree over the levels, O(l log k)
+    "fenwick",  # a Fenwick tree over the levels, O(l log k)
+    "red-black",  # balanced search trees keyed by label, O(l log k)
+    "avl",
+    "aa",
+    "red-black-score",  # a search tree keyed by score, swept by label, O(l log l)
+    "wavelet",  # a wavelet matrix over the bits of the levels, O(l log k)
+    "direct",  # a sum for each level, O(l k)
+    "prefix-table",  # running sums of every level, O(l k) in time and in memory
+    "two-pointers",  # PRSVM+: a problem of two levels for each level, O(l k)
+)
