@@ -35,7 +35,7 @@ def slope_and_value(loss: str, slack: float, epsilon: float) -> tuple[float, flo
         return slack**2, 2.0 * slack, 2.0
     if loss == "hinge":
         return slack, 1.0, 0.0
-    if slack < epsilon:
+    if slack <= epsilon:
         return slack**2 / (2.0 * epsilon), slack / epsilon, 1.0 / epsilon
     return slack - epsilon / 2.0, 1.0, 0.0
 

@@ -21,16 +21,18 @@ struct Sums {
     std::vector<double> gradient, product;
 };
 
-Sums definition(const PairProblem &p, const std::vector<double> &z, const std::vector<double> &v) {
+Sums definition(const PairProblem &p, PairLoss loss, const std::vector<double> &z,
+                const std::vector<double> &v) {
     Sums sums{0, 0, 0, std::vector<double>(z.size()), std::vector<double>(z.size())};
     for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double slack) {
-        sums.value += weight * slack * slack;
+        const OfSlack l = of_slack(loss, slack);
+        sums.value += weight * l.value;
         sums.slacks += weight * slack;
         sums.violations += weight;
-        sums.gradient[i] -= 2.0 * weight * slack;
-        sums.gradient[j] += 2.0 * weight * slack;
-        sums.product[i] += 2.0 * weight * (v[i] - v[j]);
-        sums.product[j] -= 2.0 * weight * (v[i] - v[j]);
+        sums.gradient[i] -= weight * l.slope;
+        sums.gradient[j] += weight * l.slope;
+        sums.product[i] += weight * l.curve * (v[i] - v[j]);
+        sums.product[j] -= weight * l.curve * (v[i] - v[j]);
     });
     return sums;
 }
@@ -47,19 +49,32 @@ void compare(const Point &point, const std::vector<double> &product, const Sums 
     }
 }
 
-void sweeps_equal_the_definition(Rng &rng) {
+void trees_equal_the_definition(Rng &rng) {
     for (int repetition = 0; repetition < 300; ++repetition) {
         const Problem problem = draw_problem(rng, repetition % 2 == 1);
         const PairProblem p = problem.view();
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
-        const Sums truth = definition(p, z, v);
         std::vector<double> product(z.size());
-        const PairPoint point(p, {}, z, nullptr, 1 + repetition % 3);
-        point.multiply(v, product, 1 + repetition % 3);
-        compare(point, product, truth, 1e-11);
         const published::PublishedPoint tree(p, z, published::counting("selection-tree"));
         tree.multiply(v, product);
-        compare(tree, product, truth, 1e-11);
+        compare(tree, product, definition(p, {}, z, v), 1e-11);
+    }
+}
+
+void every_loss_equals_its_definition(Rng &rng) {
+    for (int repetition = 0; repetition < 400; ++repetition) {
+        Problem problem = draw_problem(rng, repetition % 2 == 1);
+        if (repetition % 3 == 0) problem.add_gains();
+        if (repetition % 5 == 0) problem.adjacent = true;
+        problem.finish();
+        const PairProblem p = problem.view();
+        const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
+        std::vector<double> product(z.size());
+        for (const PairLoss loss : losses) {
+            const PairPoint point(p, loss, z, nullptr, 1 + repetition % 3);
+            point.multiply(v, product, 1 + repetition % 3);
+            compare(point, product, definition(p, loss, z, v), 1e-10);
+        }
     }
 }
 
@@ -131,7 +146,8 @@ void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n
 
 int main() {
     Rng rng(1);
-    sweeps_equal_the_definition(rng);
+    trees_equal_the_definition(rng);
+    every_loss_equals_its_definition(rng);
     an_offset_of_the_scores_changes_nothing(rng);
     a_nearby_order_changes_nothing(rng);
     scores_that_are_not_finite_do_no_harm(rng);

@@ -210,7 +210,8 @@ def _say_result(result: Result, args: argparse.Namespace, took: float, console: 
     console.say(
         "trained",
         f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
-        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} in {seconds(took)}",
+        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} "
+        f"in {seconds(took)}",
     )
     console.say(
         "optimum",
