@@ -97,6 +97,6 @@ inline OfSlack of_slack(linrank::PairLoss loss, double slack) {
 inline const linrank::PairLoss losses[] = {{linrank::PairLoss::squared_hinge, 1.0},
                                            {linrank::PairLoss::hinge, 1.0},
                                            {linrank::PairLoss::huber, 0.35},
-                                           {linrank::PairLoss::huber, 1.0}};
+                                           {linrank::PairLoss::huber, 0.85}};
 
 }  // namespace linrank_test
