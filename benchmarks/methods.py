@@ -29,11 +29,12 @@ LIMIT = 5.0  # seconds of one fit
 
 
 def measure(quick: bool) -> list[Table]:
+    limit = 1.0 if quick else LIMIT
     table = Table(
         f"Methods: seconds until (F - F*)/F* <= {', '.join(f'{g:g}' for g in GAPS)}, one thread",
         ["set", "C", "method", *(f"{g:g}" for g in GAPS), "last gap", *MEASURES],
         notes=[
-            f"-: not within {LIMIT:g} s; measures: of the test data at the last iterate",
+            f"-: not within {limit:g} s; measures: of the test data at the last iterate",
             "bundle: the hinge, its gap to the optimum of its own objective",
             "bio and c: every fifth query is test data; ndcg@10 of c has gains y, not 2^y - 1",
         ],
@@ -46,7 +47,7 @@ def measure(quick: bool) -> list[Table]:
             table.notes.append(f"{name} skipped: {absent}")
             continue
         for C in (1.0,) if quick else CS:
-            curves = _compare(table, name, data, test, C, 1.0 if quick else LIMIT)
+            curves = _compare(table, name, data, test, C, limit)
             for kind, lines in curves.items():
                 panels[kind][f"{name}, C = {C:g}"] = lines
     for kind, by_title in panels.items():

@@ -157,5 +157,7 @@ def main(measure: Callable[[bool], list[Table]], about: str | None) -> None:
         }
         for table in tables:
             for name, figure in table.pictures.items():
-                figure.savefig(Path(arguments.json).with_name(f"{name}.svg"))
+                figure.savefig(
+                    Path(arguments.json).with_name(f"{name}.svg"), metadata={"Date": None}
+                )
         Path(arguments.json).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
