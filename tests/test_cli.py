@@ -53,7 +53,10 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "--max-iter", "0"], "must be ≥ 1, got 0"),
         (["train", "d", "m", "--max-iter", "2.5"], "must be an integer, got '2.5'"),
         (["train", "d", "m", "--solver", "sgd"], "invalid choice: 'sgd'"),
-        (["train", "d", "m", "--counting", "avl"], "--counting is an option of --solver tron"),
+        (
+            ["train", "d", "m", "--counting", "avl"],
+            "an option of --solver tron and bundle",
+        ),
         (["train", "d", "m", "--counting", "abacus"], "invalid choice: 'abacus'"),
         (["train", "d", "m", "--scal", "none"], "unrecognized arguments"),
         (["train", "d", "m", "-q", "-v"], "not allowed with"),

@@ -14,7 +14,7 @@ from linrank import RankSVM, _core, memory, reference
 from linrank.data.queries import Queries
 from linrank.datasets import make_ranking
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.options import PUBLISHED
+from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
 from linrank.ranksvm import train
@@ -126,6 +126,17 @@ def test_every_method_has_the_optimum_of_newton(options, data):
     assert_allclose(result.w, truth.w, atol=2e-3)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("counting", COUNTINGS)
+def test_cutting_planes_on_a_published_oracle_are_certified(counting, loss):
+    """With the hinge and a red-black tree: TreeRankSVM."""
+    data = DATA["three levels"]
+    result = train(data, C=0.1, loss=loss, solver="bundle", counting=counting, tol=1e-6)
+    plain = train(data, C=0.1, loss=loss, solver="bundle", tol=1e-6)
+    assert result.converged
+    assert_allclose(result.value, plain.value, rtol=2e-6)
+
+
 def test_explicit_pairs_are_all_pairs():
     queries = Queries.of([0, 1, 2, 1, 5, 5], [1, 1, 1, 1, 2, 2])
     assert len(ExplicitPairs(Pairs(queries)).list) == queries.n_pairs == 5
@@ -146,8 +157,8 @@ def test_the_estimator_passes_the_way_on():
 
 
 @pytest.mark.parametrize("solver", ["newton", "prsvm", "prsvm+"])
-def test_counting_is_an_option_of_tron(solver):
-    with pytest.raises(ValueError, match="counting='avl' needs solver='tron', got solver="):
+def test_counting_is_an_option_of_tron_and_bundle(solver):
+    with pytest.raises(ValueError, match="counting='avl' needs solver='tron' or 'bundle', got"):
         train(DATA["three levels"], solver=solver, counting="avl")
 
 

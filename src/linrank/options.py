@@ -5,14 +5,15 @@ Apart from all else, so that the command line can list them without loading NumP
 
 from __future__ import annotations
 
-__all__ = ["COUNTINGS", "LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "PUBLISHED", "SOLVERS"]
+__all__ = ["COUNTED", "COUNTINGS", "LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "PUBLISHED", "SOLVERS"]
 
 LOSSES = ("squared_hinge", "hinge")
 PAIRS = ("all", "adjacent")
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
-SOLVERS = ("newton", *PUBLISHED)
-# How tron may count violated pairs, with the cost for l rows and k levels.
+SOLVERS = ("newton", "bundle", *PUBLISHED)
+COUNTED = ("tron", "bundle")  # solvers that may count as published
+# How they may count violated pairs, tron's default first, with the cost for l rows and k levels.
 COUNTINGS = (
     "selection-tree",  # Lee & Lin's complete binary tree over the levels, O(l log k)
     "fenwick",  # a Fenwick tree over the levels, O(l log k)

@@ -16,13 +16,14 @@ from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Rows
 from linrank.errors import NoPairsError
 from linrank.losses.base import PairLoss
-from linrank.losses.hinge import Huber
+from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SOLVERS
 from linrank.pairs import Pairs
 from linrank.published import method as published
 from linrank.sampling import sample_queries
+from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -57,6 +58,11 @@ class _Problem:
             loss = Huber(self.pairs, epsilon, self.n_threads)
         else:
             loss = SquaredHinge(self.pairs, self.n_threads)
+        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+
+    def unsmoothed(self) -> Sum:
+        """``F`` with its kinks, for a method that does not need curvature."""
+        loss = (Hinge if self.loss == "hinge" else SquaredHinge)(self.pairs, self.n_threads)
         return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
 
     def sharpening(self, tol: float) -> Sharpening | None:
@@ -95,7 +101,7 @@ def train(
     solver: str = "newton",
     counting: str | None = None,
     tol: float | None = None,
-    max_iter: int = 100,
+    max_iter: int | None = None,
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
@@ -117,18 +123,19 @@ def train(
         ``"adjacent"`` compares neighbouring levels of a query only.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
-    solver : {"newton", "tron", "prsvm", "prsvm+"}
-        All but the first are published methods, on one thread: ``"tron"`` is the baseline,
-        ``"prsvm"`` lists the pairs, ``"prsvm+"`` takes the levels one by one.
+    solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}
+        ``"bundle"`` cuts planes; the last three are published methods, on one thread: ``"tron"``
+        is the baseline, ``"prsvm"`` lists the pairs, ``"prsvm+"`` takes the levels one by one.
     counting : str, optional
-        How tron counts violated pairs: one of `linrank.published.COUNTINGS`,
-        ``"selection-tree"`` if None.
+        How tron and bundle count violated pairs: one of `linrank.published.COUNTINGS`. None is
+        ``"selection-tree"`` for tron, and newton's own way for bundle.
     tol : float, optional
         newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
         hinge, when the certified gap is (1e-3 if None).
+        bundle: when the certified gap is, for both losses (1e-3 if None).
         Published methods: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
-    max_iter : int, default=100
-        Outer iterations.
+    max_iter : int, optional
+        Outer iterations; if None 100, of the bundle, whose iterations are cheap, 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D; columns are multiplied on the fly.
     query_weight : float64 array (n_queries,), optional
@@ -159,11 +166,14 @@ def train(
     )
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
     problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss)
-    if solver in PUBLISHED:
-        w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        return tron(
-            published.objective(data.rows, chosen, problem.C, scale, solver, counting),
-            w0,
+    if max_iter is None:
+        max_iter = 2000 if solver == "bundle" else 100
+    if solver != "newton":
+        return (bundle if solver == "bundle" else tron)(
+            problem.unsmoothed()
+            if solver == "bundle" and counting is None
+            else published.objective(problem, solver, counting),
+            np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
             callback=callback,
@@ -291,12 +301,12 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _check(C: float, tol: float | None, max_iter: int) -> None:
+def _check(C: float, tol: float | None, max_iter: int | None) -> None:
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+    if max_iter is not None and not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
 
 

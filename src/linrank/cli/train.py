@@ -25,7 +25,7 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.options import COUNTINGS, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import COUNTED, COUNTINGS, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         metavar="TOL",
         help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
-        "hinge within certified TOL·F (1e-3); tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
+        "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")
     _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
@@ -78,14 +79,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         PAIR_WEIGHTINGS,
         "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
-    _add_choice(solving, "--solver", SOLVERS, "newton, or a published method")
+    _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
     solving.add_argument(
         "--counting",
         choices=COUNTINGS,
         metavar="WAY",
-        help=f"how tron counts violated pairs: {', '.join(COUNTINGS)} (default: {COUNTINGS[0]})",
+        help=f"how tron and bundle count violated pairs: {', '.join(COUNTINGS)} "
+        f"(default: {COUNTINGS[0]}; bundle: newton's own)",
     )
-    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most (default: 100; bundle: 2000)",
+    )
     solving.add_argument(
         "--scale",
         choices=("none", "standard", "minmax", "query"),
@@ -125,8 +132,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("DATA and --valid cannot both be standard input")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
-    if args.counting is not None and args.solver != "tron":
-        parser.error("--counting is an option of --solver tron")
+    if args.counting is not None and args.solver not in COUNTED:
+        parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid)
     if args.valid is not None:
@@ -207,11 +214,12 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
 
 def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
     console.clear()
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
     console.say(
         "trained",
-        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
-        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} "
-        f"in {seconds(took)}",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
     )
     console.say(
         "optimum",
