@@ -1,6 +1,7 @@
 """The problem sets of the benchmarks, by name.
 
-``load(name)`` gives the training data, `mq2008` the parts of a fold of MQ2008. Real sets are looked
+``load(name)`` gives the training data, `train_and_test` data to measure models on as well, `mq2008`
+the parts of a fold of MQ2008. Real sets are looked
 for in ``../shared/data`` beside the repository, or where the environment variable LINRANK_DATA
 says; `Absent` is raised where there are none.
 """
@@ -61,6 +62,30 @@ def mq2008(fold: int, part: str) -> Dataset:
     return _read(*mq2008_files(fold)[part])
 
 
+def train_and_test(name: str, fraction: float = 1.0) -> tuple[Dataset, Dataset]:
+    """The parts as published where there are two, else every fifth query for the test."""
+    if name == "mq":
+        return mq2008(1, "train"), mq2008(1, "test")
+    if name == "ohsumed":
+        return ohsumed(1, "train"), ohsumed(1, "test")
+    if name == "msn":
+        return load(name), query_normalised(_read("mslr_sample/test.txt.xz"))
+    data = load(name, fraction)
+    order, offsets = data.queries.order, data.queries.offsets
+    is_test = np.repeat(np.arange(data.queries.n_queries) % 5 == 4, np.diff(offsets))
+    if order is not None:
+        by_row = np.empty_like(is_test)
+        by_row[order] = is_test
+        is_test = by_row
+    return data.select(~is_test), data.select(is_test)
+
+
+def ohsumed(fold: int, part: str) -> Dataset:
+    """LETOR 2.0's 25 features are raw: normalised by query, as those of the others are."""
+    files = (path.replace("mq2008", "ohsumed_letor2") for path in mq2008_files(fold)[part])
+    return query_normalised(_read(*files))
+
+
 def _one_query(name: str) -> Callable[[], Dataset]:
     """A regression set; dense columns, in dollars or in years, brought to unit deviation."""
 
@@ -77,6 +102,7 @@ def _one_query(name: str) -> Callable[[], Dataset]:
 
 REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
+    "ohsumed": lambda: ohsumed(1, "train"),
     "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
     "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),

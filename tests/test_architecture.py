@@ -20,7 +20,16 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
 GROUND = {"_core", "errors", "memory", "options", "threads"}
 DATA = GROUND | {"data"}
-TRAINING = DATA | {"bounds", "pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
+TRAINING = DATA | {
+    "bounds",
+    "pairs",
+    "losses",
+    "objective",
+    "published",
+    "sampling",
+    "solvers",
+    "ranksvm",
+}
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -36,9 +45,10 @@ ALLOWED: dict[str, set[str]] = {
     "bounds": DATA,
     "losses": DATA | {"pairs"},
     "objective": DATA | {"bounds", "pairs", "losses"},
+    "published": DATA | {"pairs", "losses"},
     "solvers": DATA | {"bounds", "pairs", "losses", "objective"},
     "sampling": DATA,
-    "ranksvm": DATA | {"bounds", "pairs", "losses", "objective", "sampling", "solvers"},
+    "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,
     "model": TRAINING | {"scaling", "model_file"},

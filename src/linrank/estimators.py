@@ -42,6 +42,7 @@ _TRAINING = (
     "pairs",
     "pair_weighting",
     "solver",
+    "counting",
     "tol",
     "max_iter",
     "query_normalization",
@@ -67,15 +68,20 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
         NDCG. Then the values of the labels matter, not their order alone.
-    solver : {"newton", "bundle", "tron"}, default="newton"
+    solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}, default="newton"
         ``newton``: preconditioned Newton with an exact line search; the hinge is smoothed as
         little as `tol` demands. ``bundle``: cutting planes, the method of SVM-rank and TreeRankSVM
         with a line search, for either loss. ``tron``: the trust-region method as published, on one
-        thread; a reference, for the squared hinge over all pairs.
+        thread; a reference, for the squared hinge over all pairs. ``prsvm`` and ``prsvm+``: the
+        same on listed pairs, and level by level.
+    counting : str or None, default=None
+        How ``tron`` and ``bundle`` count violated pairs, one of ``linrank.published.COUNTINGS``;
+        None is ``"selection-tree"`` for ``tron``, and as in ``newton`` for ``bundle``. Changes the
+        time, not the result.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
         for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), as ``bundle``
-        does for both, ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+        does for both, the others when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
     max_iter : int or None, default=None
         Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
     scale : {"none", "standard", "minmax", "query"}, default="none"
@@ -163,6 +169,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         pairs: str = "all",
         pair_weighting: str = "uniform",
         solver: str = "newton",
+        counting: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
@@ -182,6 +189,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.pairs = pairs
         self.pair_weighting = pair_weighting
         self.solver = solver
+        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale

@@ -16,16 +16,16 @@ from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import DenseRows, Rows
 from linrank.errors import NoPairsError
 from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
-from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SOLVERS
 from linrank.pairs import Pairs
+from linrank.published import method as published
 from linrank.sampling import sample_preferences, sample_queries
 from linrank.solvers.bounded import bounded_newton
 from linrank.solvers.bundle import bundle
@@ -91,6 +91,14 @@ class _Problem:
             return self.objective()
         return self.sum_of(Hinge, PreferenceHinge)
 
+    def published(self, method: str, counting: str | None) -> Sum:
+        """``F`` as a published method computes it: sparse rows in double, one thread."""
+        rows = published.sparse_doubles(self.rows)
+        return replace(self, rows=rows, n_threads=1).sum_of(
+            lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
+            PreferenceHinge if self.loss == "hinge" else PreferenceSquaredHinge,
+        )
+
     def sum_of(
         self,
         of_pairs: Callable[[Pairs, int], ScoreLoss],
@@ -149,6 +157,7 @@ def train(
     pairs: str = "all",
     pair_weighting: str = "uniform",
     solver: str = "newton",
+    counting: str | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     scale: Array | None = None,
@@ -174,13 +183,17 @@ def train(
         ``"adjacent"`` compares neighbouring levels of a query only.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
-    solver : {"newton", "bundle", "tron"}
-        ``"bundle"`` cuts planes; ``"tron"`` is the method as published, on one thread.
+    solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}
+        ``"bundle"`` cuts planes; the last three are published methods, on one thread: ``"tron"``
+        is the baseline, ``"prsvm"`` lists the pairs, ``"prsvm+"`` takes the levels one by one.
+    counting : str, optional
+        How tron and bundle count violated pairs: one of `linrank.published.COUNTINGS`. None is
+        ``"selection-tree"`` for tron, and newton's own way for bundle.
     tol : float, optional
         newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
         hinge, when the certified gap is (1e-3 if None).
         bundle: when the certified gap is, for both losses (1e-3 if None).
-        tron: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
+        Published methods: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
     max_iter : int, optional
         Outer iterations; if None 100, of the bundle, whose iterations are cheap, 2000.
     scale : float64 array (n_features,), optional
@@ -209,6 +222,7 @@ def train(
     _check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     if bounds is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
+    published.check_counting(solver, counting)
     started = time.perf_counter()
     if preferences is not None:
         preferences = Preferences.of(preferences, n_rows=data.n_rows)
@@ -226,13 +240,9 @@ def train(
     if max_iter is None:
         max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
-        method, objective = (
-            (bundle, problem.unsmoothed())
-            if solver == "bundle"
-            else (tron, _published_objective(problem))
-        )
-        return method(
-            objective,
+        is_ours = solver == "bundle" and counting is None
+        return (bundle if solver == "bundle" else tron)(
+            problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
@@ -363,28 +373,11 @@ def _entries(rows: Rows) -> float:
     return rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
 
 
-def _published_objective(problem: _Problem) -> Sum:
-    """The same objective on rows as published: sparse, double, one thread."""
-    published = replace(problem, rows=_sparse_doubles(problem.rows), n_threads=1)
-    return published.sum_of(SelectionTreeSquaredHinge, PreferenceSquaredHinge)
-
-
 def _doubles(rows: DenseRows) -> DenseRows:
     """The same rows in double, where a copy is cheap: Hessian products then are exact to double."""
     if rows.dtype == np.float64 or rows.nbytes > 1 << 28:
         return rows
     return DenseRows(rows.values.astype(np.float64))
-
-
-def _sparse_doubles(rows: Rows) -> CsrRows:
-    if isinstance(rows, CsrRows):
-        return CsrRows(
-            rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
-        )
-    is_entry = rows.values != 0
-    offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(is_entry)[1].astype(np.int32)
-    return CsrRows(rows.values[is_entry].astype(np.float64), columns, offsets, rows.shape[1])
 
 
 def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | None) -> Pairs:
@@ -415,9 +408,9 @@ def _check_choices(
     _check_one_of("solver", solver, SOLVERS)
     _check_one_of("query_normalization", query_normalization, (None, "pairs"))
     given = (loss, pairs, pair_weighting)
-    if solver == "tron" and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
+    if solver in PUBLISHED and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
         raise ValueError(
-            "solver='tron' is the published method: loss='squared_hinge', pairs='all', "
+            f"solver={solver!r} is a published method: loss='squared_hinge', pairs='all', "
             f"pair_weighting='uniform'; got {given}. Use solver='newton'"
         )
 

@@ -26,7 +26,7 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import COUNTED, COUNTINGS, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 # Options that go to the training as they are, and into the summaries of model and run.
-TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "tol", "max_iter")
+TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "counting", "tol", "max_iter")
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
@@ -81,8 +81,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         PAIR_WEIGHTINGS,
         "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
-    _add_choice(
-        solving, "--solver", SOLVERS, "Newton's method, cutting planes, or the published one"
+    _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
+    solving.add_argument(
+        "--counting",
+        choices=COUNTINGS,
+        metavar="WAY",
+        help=f"how tron and bundle count violated pairs: {', '.join(COUNTINGS)} "
+        f"(default: {COUNTINGS[0]}; bundle: newton's own)",
     )
     solving.add_argument(
         "--max-iter",
@@ -152,6 +157,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
     check_bounds(args)
+    if args.counting is not None and args.solver not in COUNTED:
+        parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid, args.preferences)
     if args.preferences not in (None, STANDARD):
@@ -337,7 +344,7 @@ def _print_json(
             "bytes": int(data.rows.nbytes),
         },
         "training": {
-            **{name: getattr(args, name) for name in TRAINING[:5]},
+            **{name: getattr(args, name) for name in TRAINING[:6]},
             "scale": args.scale,
             "query_normalization": args.query_normalization,
             "positive": args.positive,
