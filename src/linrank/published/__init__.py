@@ -6,7 +6,6 @@ all give the same sums. One thread, double precision, rows in CSR.
 
 from linrank.options import COUNTINGS
 from linrank.published.counting import Counted, TreeHinge
-from linrank.published.method import objective
 from linrank.published.prsvm import ExplicitPairs
 
-__all__ = ["COUNTINGS", "Counted", "ExplicitPairs", "TreeHinge", "objective"]
+__all__ = ["COUNTINGS", "Counted", "ExplicitPairs", "TreeHinge"]

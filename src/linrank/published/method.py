@@ -1,59 +1,36 @@
-"""Whole methods: the objective of each as published, for the trust-region solver."""
+"""Whole methods: the loss and the rows of each as published, for the solvers."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
-from numpy.typing import NDArray
 
 from linrank.data.rows import CsrRows, Rows
-from linrank.losses.base import PairLoss
-from linrank.objective import Ridge, Risk, Sum
 from linrank.options import COUNTED, COUNTINGS
 from linrank.pairs import Pairs
-from linrank.published.counting import Counted, TreeHinge
+from linrank.published.counting import Counted, PublishedLoss, TreeHinge
 from linrank.published.prsvm import ExplicitPairs
 
-__all__ = ["Problem", "check_counting", "objective"]
-
-Array = NDArray[Any]
+__all__ = ["check_counting", "pair_loss", "sparse_doubles"]
 
 
-class Problem(Protocol):
-    """What is to be minimised: the fields of `linrank.objective.Risk`, and the name of the loss."""
-
-    @property
-    def rows(self) -> Rows: ...
-    @property
-    def pairs(self) -> Pairs: ...
-    @property
-    def C(self) -> float: ...
-    @property
-    def scale(self) -> Array | None: ...
-    @property
-    def loss(self) -> str: ...
-
-
-def objective(problem: Problem, method: str, counting: str | None) -> Sum:
-    """``½‖w‖² + C Σ ω l(ξ)`` on rows as published: sparse, double, by one thread.
+def pair_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PublishedLoss:
+    """The loss of the pairs as a published method computes it.
 
     Parameters
     ----------
-    problem : Problem
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``.
+    loss : {"squared_hinge", "hinge"}
         The hinge is for cutting planes only: ``"bundle"`` with a tree is TreeRankSVM.
     method : {"tron", "bundle", "prsvm", "prsvm+"}
         ``"prsvm"`` lists the pairs, ``"prsvm+"`` counts by two pointers for each level.
     counting : str, optional
         How the others count: one of `linrank.options.COUNTINGS`, the first if None.
     """
-    way = "two-pointers" if method == "prsvm+" else counting or COUNTINGS[0]
-    loss: PairLoss
     if method == "prsvm":
-        loss = ExplicitPairs(problem.pairs)
-    else:
-        loss = (TreeHinge if problem.loss == "hinge" else Counted)(problem.pairs, way)
-    return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
+        return ExplicitPairs(pairs)
+    way = "two-pointers" if method == "prsvm+" else counting or COUNTINGS[0]
+    return (TreeHinge if loss == "hinge" else Counted)(pairs, way)
 
 
 def check_counting(solver: str, counting: str | None) -> None:
@@ -66,7 +43,8 @@ def check_counting(solver: str, counting: str | None) -> None:
         )
 
 
-def _sparse_doubles(rows: Rows) -> CsrRows:
+def sparse_doubles(rows: Rows) -> CsrRows:
+    """The same rows as the published programs store them."""
     if isinstance(rows, CsrRows):
         return CsrRows(
             rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
