@@ -30,6 +30,7 @@ SUBJECTS = {
     "one_query": ["--quick"],
     "counting": ["--quick"],
     "methods": ["--quick"],
+    "bounds": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
