@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -79,6 +79,9 @@ class Point(Protocol):
     def moved(self, t: float, d: Array, image: Any) -> Any:
         """The point ``w + t d``."""
 
+    def reweighted(self, factor: float) -> Any:
+        """The same ``w`` where the losses weigh ``factor`` times as much; nothing is swept anew."""
+
 
 class Term(Protocol):
     """A smooth function of ``w``."""
@@ -122,6 +125,9 @@ class RidgePoint:
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
         return RidgePoint(self.w + t * d)
+
+    def reweighted(self, factor: float) -> RidgePoint:
+        return self
 
 
 class Ridge:
@@ -218,6 +224,14 @@ class RiskPoint:
         z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
         return RiskPoint(self.risk, self.w + t * d, z, self.loss)
 
+    def reweighted(self, factor: float) -> RiskPoint:
+        """``factor·C`` in place of C: value, gradient and products are multiples of these."""
+        point = RiskPoint(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
+        # What the cached properties would compute, handed over.
+        point.__dict__["loss"] = self.loss
+        point.__dict__["gradient"] = factor * self.gradient
+        return point
+
 
 class Sum:
     """``Σ_b f_b(w)``."""
@@ -280,3 +294,6 @@ class SumPoint:
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
         return SumPoint(self.w + t * d, parts)
+
+    def reweighted(self, factor: float) -> SumPoint:
+        return SumPoint(self.w, [part.reweighted(factor) for part in self.parts])

@@ -26,7 +26,7 @@ from linrank.solvers.result import Callback, Result
 from linrank.solvers.tron import tron
 from linrank.threads import resolve
 
-__all__ = ["train"]
+__all__ = ["check_settings", "hessian_price", "problem_of", "train", "without_matrix"]
 
 Array = NDArray[Any]
 
@@ -116,19 +116,9 @@ def train(
     -------
     Result
     """
-    _check(C, solver, tol, max_iter, query_normalization)
+    check_settings(C, solver, tol, max_iter, query_normalization)
     started = time.perf_counter()
-    queries = data.queries
-    if queries.n_pairs == 0:
-        raise NoPairsError(_no_pairs_message(queries))
-    row_weight = None if data.weight is None else queries.gather(data.weight)
-    if row_weight is not None:
-        row_weight = np.ascontiguousarray(row_weight)
-    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
-    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    problem = _Problem(data.rows, pairs, float(C), scale, n_threads)
-    if pairs.total_weight() <= 0:
-        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+    problem = problem_of(data, C, scale, query_weight, query_normalization, n_jobs)
     if solver == "tron":
         w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
         objective = _published_objective(problem)
@@ -152,6 +142,28 @@ def train(
     )
 
 
+def problem_of(
+    data: Dataset,
+    C: float,
+    scale: Array | None = None,
+    query_weight: Array | None = None,
+    query_normalization: str | None = None,
+    n_jobs: int | None = None,
+) -> _Problem:
+    """The problem of these data; NoPairsError where there is nothing to learn from."""
+    queries = data.queries
+    if queries.n_pairs == 0:
+        raise NoPairsError(_no_pairs_message(queries))
+    row_weight = None if data.weight is None else queries.gather(data.weight)
+    if row_weight is not None:
+        row_weight = np.ascontiguousarray(row_weight)
+    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
+    if pairs.total_weight() <= 0:
+        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+    return _Problem(data.rows, pairs, float(C), scale, n_threads)
+
+
 def _useful_threads(n_bytes: float, n_threads: int) -> int:
     """One thread where a product takes less than half a millisecond: starting others costs more."""
     return n_threads if n_bytes >= 4_000_000 else 1
@@ -168,11 +180,10 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     """
     n_rows, n = problem.pairs.queries.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
-    if n > 4000 or (n > 300 and n_rows < 2 * n):
-        if 2 * n_rows < n:
-            return start, Plain()
-        return start, Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
-    price = _hessian_price(problem.rows)
+    cheap = without_matrix(problem)
+    if cheap is not None:
+        return start, cheap
+    price = hessian_price(problem.rows)
     patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
     if n_sample >= 30 * n:
         sample = problem.sample(n_sample).objective()
@@ -188,7 +199,17 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     return start, guess or Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
 
 
-def _hessian_price(rows: Rows) -> int:
+def without_matrix(problem: _Problem) -> Preconditioner | None:
+    """A preconditioner for more features than a Cholesky factor is worth; None below that."""
+    n_rows, n = problem.pairs.queries.n_rows, problem.rows.shape[1]
+    if n <= 4000 and (n <= 300 or n_rows >= 2 * n):
+        return None
+    if 2 * n_rows < n:
+        return Plain()
+    return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
+
+
+def hessian_price(rows: Rows) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
@@ -228,9 +249,10 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _check(
+def check_settings(
     C: float, solver: str, tol: float | None, max_iter: int, query_normalization: str | None
 ) -> None:
+    """Raise ValueError for a parameter of `train` out of its range."""
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if solver not in ("newton", "tron"):

@@ -15,7 +15,7 @@ from linrank._core import dot
 from linrank.objective import Term
 from linrank.solvers.result import Callback, Recorder, Result
 
-__all__ = ["Preconditioner", "newton"]
+__all__ = ["Memory", "Preconditioner", "line_search", "newton", "solve_newton"]
 
 Array = NDArray[Any]
 _ROUNDING = 1e-13
@@ -52,7 +52,7 @@ def newton(
     n_hvp = n_last = 0
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
-    forcing, memory = preconditioner.forcing, _Memory(preconditioner.memory, len(w0))
+    forcing, memory = preconditioner.forcing, Memory(preconditioner.memory, len(w0))
     while True:
         if not point.gradient.any():
             return recorder.result(point, "tolerance", "the gradient is zero")
@@ -60,7 +60,7 @@ def newton(
         # What a solve leaves need not be far below the tolerance; but one product more at the end
         # tightens the certified gap, which sees ‖∇F‖ and not the decrement, a hundredfold.
         floor = 4e-4 * tol * point.value
-        solution = _solve(point, solve, memory, forcing, floor, preconditioner.limit)
+        solution = solve_newton(point, solve, memory, forcing, floor, preconditioner.limit)
         d, image, n_last = solution.d, solution.image, solution.n
         n_hvp += n_last
         decrement = -0.5 * dot(point.gradient, d) + solution.rest
@@ -73,7 +73,7 @@ def newton(
                 "raise max_iter or tol"
             )
             return recorder.result(point, "max_iter", message)
-        trial, step = _line_search(point, d, image)
+        trial, step = line_search(point, d, image)
         if trial is None:
             stopped = "tolerance" if is_last else "precision"
             message = "steps have fallen below the rounding of F; the result is as good as it gets"
@@ -87,7 +87,7 @@ def newton(
             return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
 
 
-class _Memory:
+class Memory:
     """Improves a preconditioner by the curvature that earlier products have shown.
 
     The directions ``p`` of the last solves and their products ``Hp`` enter as the pairs of a
@@ -100,6 +100,12 @@ class _Memory:
 
     def add(self, p: Array, hp: Array, php: float) -> None:
         self.pairs.append((p, hp, php))
+
+    def reweight(self, factor: float) -> None:
+        """Carry the products over to losses that weigh ``factor`` times: ``Hp = p + C·Kp``."""
+        pairs = [(p, p + factor * (hp - p)) for p, hp, _ in self.pairs]
+        self.pairs.clear()
+        self.pairs.extend((p, hp, dot(p, hp)) for p, hp in pairs)
 
     def improve(self, solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
         pairs = list(self.pairs)  # as they are now: M must not change during a solve
@@ -120,7 +126,7 @@ class _Memory:
 
 
 @dataclass(frozen=True, eq=False)
-class _Solution:
+class Solution:
     """``H d ≈ -g``, the image of ``d``, the products it took, and the decrease that is left."""
 
     d: Array
@@ -129,20 +135,21 @@ class _Solution:
     rest: float
 
 
-def _solve(
+def solve_newton(
     point: Any,
     solve: Callable[[Array], Array],
-    memory: _Memory,
+    memory: Memory,
     forcing: float,
     floor: float,
     limit: int,
-) -> _Solution:
+    residual: float = 0.0,
+) -> Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
     The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for
     which the coefficients of the iteration give an estimate. It ends when twice that is at most
-    ``forcing²`` of its first value or at most ``floor``, or after ``limit`` products: any ``d`` on
-    the way is a descent direction.
+    ``forcing²`` of its first value or at most ``floor``, when ``½‖r‖²`` is at most ``residual``, or
+    after ``limit`` products: any ``d`` on the way is a descent direction.
     """
     r = -point.gradient
     y = solve(r)
@@ -164,12 +171,12 @@ def _solve(
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
-        if not ry > 0.0 or lanczos.confirms(ry, goal):
+        if not ry > 0.0 or lanczos.confirms(ry, goal) or 0.5 * dot(r, r) <= residual:
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
-        return _Solution(p, xp, n, 0.0)
-    return _Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest())
+        return Solution(p, xp, n, 0.0)
+    return Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest())
 
 
 class _Lanczos:
@@ -226,7 +233,7 @@ def _combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[An
     return total
 
 
-def _line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, float]:
+def line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, float]:
     """The point near the minimum of ``F`` along ``d``, and its step; None if rounding forbids one.
 
     ``φ(t) = F(w + t d)`` is convex with a continuous slope, so a bracketed secant on ``φ'`` finds
