@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
+    from linrank.path import PathResult, ranksvm_path
     from linrank.ranker import RankerMixin
+    from linrank.ranksvm_cv import RankSVMCV
 
 __version__ = "0.1.0"
 
@@ -30,14 +32,17 @@ __all__ = [
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PathResult",
     "QueryKFold",
     "RankSVM",
+    "RankSVMCV",
     "RankerMixin",
     "evaluate",
     "load",
     "load_model",
     "make_ranking",
     "ranking_scorer",
+    "ranksvm_path",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
@@ -49,14 +54,17 @@ _HOME = {
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PathResult": "linrank.path",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
+    "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
     "make_ranking": "linrank.datasets",
     "ranking_scorer": "linrank.model_selection",
+    "ranksvm_path": "linrank.path",
 }
 
 
