@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "weights": DATA,
     "folds": DATA,
     "path": TRAINING | {"scaling", "weights"},
-    "tuning": TRAINING | {"scaling", "metrics", "path"},
+    "tuning": MODEL | {"metrics", "folds", "path"},
     "monitor": MODEL | {"metrics"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},

@@ -20,7 +20,15 @@ from linrank.solvers.preconditioner import Carried
 from linrank.solvers.result import Callback, Result
 from linrank.weights import query_weights
 
-__all__ = ["AUTO_CS", "PathResult", "as_Cs", "ranksvm_path", "solve_path", "train_path"]
+__all__ = [
+    "AUTO_CS",
+    "PathResult",
+    "as_Cs",
+    "ranksvm_path",
+    "solve_path",
+    "train_path",
+    "warn_unless_certified",
+]
 
 Array = NDArray[Any]
 
@@ -174,7 +182,7 @@ def ranksvm_path(
         max_iter=max_iter,
         query_normalization=query_normalization,
     )
-    warn_unless_certified(path, tol)
+    warn_unless_certified(path)
     return path
 
 
@@ -197,13 +205,13 @@ def as_Cs(Cs: Any) -> Array:
     return np.unique(values)
 
 
-def warn_unless_certified(path: PathResult, tol: float) -> None:
+def warn_unless_certified(path: PathResult) -> None:
     """Warn of the values of C whose gap stayed above the tolerance."""
     open_ = np.flatnonzero(~path.converged)
     if open_.size and path.results[open_[-1]].stopped != "callback":
         k = int(open_[0])
         warnings.warn(
-            f"the gap of {open_.size} of {len(path)} values of C is above {tol:g}·F, "
+            f"the gap of {open_.size} of {len(path)} values of C is above the tolerance, "
             f"C={path.Cs[k]:g} the first of them: {path.messages[k]}",
             ConvergenceWarning,
             stacklevel=3,
@@ -266,6 +274,8 @@ def train_path(
     ``options`` are those of `train`: scale, query_weight, query_normalization, n_jobs. Results are
     in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
+    if tol is None:
+        raise ValueError("tol must be a finite number > 0, got None")
     for C in Cs:
         normalization = options.get("query_normalization")
         ranksvm.check_settings(C, solver, tol, max_iter, normalization)

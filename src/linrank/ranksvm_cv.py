@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.estimators import RankSVM
-from linrank.folds import row_folds
 from linrank.metrics import parse
-from linrank.model import LinearModel
-from linrank.model_selection import QueryKFold
 from linrank.monitor import tell, validation_sets
 from linrank.path import as_Cs, solve_path, warn_unless_certified
-from linrank.tuning import Fold, tune
+from linrank.tuning import Fold, deal, tune
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.path import PathResult
     from linrank.scaling import Scaling
@@ -177,10 +172,7 @@ class RankSVMCV(RankSVM):
                 )
             return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
         if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-            if data.qid is None:
-                cv = _row_splits(data, int(cv))
-            else:
-                cv = QueryKFold(int(cv))
+            return deal(data, int(cv))
         if hasattr(cv, "split"):
             cv = cv.split(X, data.labels, data.qid)
         elif isinstance(cv, (str, bytes, bool)) or not hasattr(cv, "__iter__"):
@@ -196,7 +188,7 @@ class RankSVMCV(RankSVM):
         chosen = tuning.chosen
         if tuning.edge is not None:
             warnings.warn(tuning.edge, UserWarning, stacklevel=3)
-        warn_unless_certified(path, self.tol)
+        warn_unless_certified(path)
         result = path.results[chosen]
         self.C_ = float(tuning.Cs[chosen])
         self.Cs_ = tuning.Cs
@@ -204,8 +196,7 @@ class RankSVMCV(RankSVM):
         self.best_score_ = float(tuning.mean_scores[chosen])
         self.path_ = path
         settings = {name: getattr(self, name) for name in _OPTIONS if name != "scale"}
-        tuned = {"C": self.C_, "scoring": self.scoring, "score": self.best_score_}
-        self.model_ = LinearModel.of(result, data, scaling, **settings, **tuned)
+        self.model_ = tuning.model(path, data, scaling, scoring=self.scoring, **settings)
         self.coef_ = self.model_.coef
         self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
         self.converged_ = result.converged
@@ -229,13 +220,6 @@ def _report(state: dict[str, Any]) -> None:
 def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
     """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
     return (*cv, *(None,) * (6 - len(cv)))
-
-
-def _row_splits(data: Dataset, n_folds: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    if n_folds < 2:
-        raise ValueError(f"cv must be >= 2 folds, got {n_folds}")
-    fold = row_folds(data.labels, n_folds)
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
 
 
 def _fold(data: Dataset, pair: Any, k: int) -> Fold:

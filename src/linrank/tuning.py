@@ -15,14 +15,16 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.errors import NoPairsError
+from linrank.folds import query_folds, row_folds
 from linrank.metrics import convention as named_convention
 from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
 from linrank.scaling import Scaling
 from linrank.threads import resolve
 
-__all__ = ["SELECTIONS", "Fold", "Progress", "Tuning", "path_scores", "tune"]
+__all__ = ["SELECTIONS", "Fold", "Progress", "Tuning", "deal", "path_scores", "tune"]
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
@@ -38,6 +40,17 @@ class Fold:
 
     train: Array | None  # numbers of rows; None for all
     valid: Array | Dataset  # numbers of rows, or other data
+
+
+def deal(data: Dataset, n_folds: int) -> list[Fold]:
+    """Folds of whole queries; without query ids, of the rows of the one query there is."""
+    if n_folds < 2:
+        raise ValueError(f"there must be at least 2 folds, got {n_folds}")
+    if data.qid is None:
+        fold = row_folds(data.labels, n_folds)
+    else:
+        fold = query_folds(data.queries, n_folds)
+    return [Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +106,14 @@ class Tuning:
         return (
             f"the best C, {self.Cs[self.best]:g}, is the {end} of the grid; try {beyond} values too"
         )
+
+    def model(
+        self, path: PathResult, data: Dataset, scaling: Scaling, **settings: Any
+    ) -> LinearModel:
+        """The model of the chosen C on the ``path`` of all data, and what is known of it."""
+        k = self.chosen
+        known = {"C": float(self.Cs[k]), "score": float(self.mean_scores[k])}
+        return LinearModel.of(path.results[k], data, scaling, **settings, **known)
 
 
 def tune(
@@ -250,9 +271,10 @@ def path_scores(
 ) -> Array:
     """The measure of every model of a path on the rows of ``data``."""
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
-    scores = _score_matrix(rows, path.coefs, resolve(n_jobs))
+    coefs = _resized(path.coefs, rows.shape[1])
+    scores = _score_matrix(rows, coefs, resolve(n_jobs))
     values = []
-    for coef, by_row in zip(path.coefs, scores, strict=True):
+    for coef, by_row in zip(coefs, scores, strict=True):
         # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
         rules = named_convention(convention)
         rules = rules if coef.any() else replace(rules, ties="average")
@@ -261,6 +283,16 @@ def path_scores(
         )
         values.append(next(iter(result.values())))
     return np.array(values)
+
+
+def _resized(coefs: Array, n_features: int) -> Array:
+    """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
+    if coefs.shape[1] == n_features:
+        return coefs
+    resized = np.zeros((len(coefs), n_features))
+    n_known = min(n_features, coefs.shape[1])
+    resized[:, :n_known] = coefs[:, :n_known]
+    return resized
 
 
 def _score_matrix(rows: Rows, coefs: Array, n_threads: int) -> Array:

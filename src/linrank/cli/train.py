@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "describe_data", "run"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
     read = time.perf_counter()
-    console.say("read", f"{_describe(data)} in {seconds(read - start)}")
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     model, result = _fit(data, args, console)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
@@ -118,7 +118,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if result.converged else NOT_CONVERGED
 
 
-def _describe(data: Dataset) -> str:
+def describe_data(data: Dataset) -> str:
+    """Source and size of a dataset in a line."""
     queries = data.queries
     return (
         f"{data.source}: {count(data.n_rows, 'row')}, "

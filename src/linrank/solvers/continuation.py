@@ -12,8 +12,8 @@ from linrank.solvers.result import Callback, Recorder, Result
 
 __all__ = ["follow"]
 
-_KEEP = 0.5  # share of the tolerance within which the last minimiser serves the next C as well
-_RESIDUAL = 0.25  # share of the tolerance that a solve leaves; the rest is for pairs that change
+_KEEP = 0.1  # share of the tolerance within which the last minimiser serves the next C as well
+_RESIDUAL = 0.3  # share of the tolerance that a solve leaves; the rest is for pairs that change
 _SETTLED = 1e-12  # a decrement below this share of F: the point is there, the bound is loose
 
 Verdict = tuple[Literal["tolerance", "max_iter", "precision", "callback"], str]

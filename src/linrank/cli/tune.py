@@ -1,0 +1,371 @@
+"""``linrank tune``: the C that ranks unseen queries best, and the model trained with it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import add_reading, add_reporting, positive_float, positive_int
+from linrank.cli.console import Console, count, seconds
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.measuring import check_metrics, metrics_for
+from linrank.cli.models import write_model
+from linrank.cli.reading import read_data
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    replacing,
+    write_standard,
+)
+from linrank.cli.train import describe_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from linrank.data.dataset import Dataset
+    from linrank.path import PathResult
+    from linrank.tuning import Fold, Tuning
+
+__all__ = ["configure", "run"]
+
+METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+MOST_VALUES = 1000
+
+DESCRIPTION = """\
+Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
+--valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
+output has the measure of every C. The model for -o is trained on all of DATA.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.add_argument("data", metavar="DATA", help="training data, or - for standard input")
+    parser.add_argument(
+        "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
+    )
+    choosing = parser.add_argument_group("choosing C")
+    choosing.add_argument(
+        "--Cs",
+        type=grid,
+        default="2^-15:2^10",
+        metavar="GRID",
+        help="LOW:HIGH, each value twice the one before; LOW:HIGH:FACTOR; or a list, as in "
+        "0.01,0.1,1 (default: 2^-15:2^10)",
+    )
+    parts = choosing.add_mutually_exclusive_group()
+    parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
+    parts.add_argument(
+        "--folds", type=positive_int, default=5, metavar="N", help="or on N folds (default: 5)"
+    )
+    choosing.add_argument(
+        "--scoring", metavar="METRIC", help="e.g. ndcg@10 (default), map, p@5, mrr, err@10"
+    )
+    choosing.add_argument(
+        "--convention", default="linrank", metavar="NAME", help="whose rules, as in evaluate"
+    )
+    choosing.add_argument(
+        "--selection",
+        choices=("best", "one_se"),
+        default="best",
+        help="the largest mean (default), or the smallest C within one standard error of it",
+    )
+    _add_training(parser)
+    parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
+    add_reading(parser)
+    add_reporting(parser)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    solving = parser.add_argument_group("training")
+    solving.add_argument(
+        "-e",
+        "--tol",
+        type=positive_float,
+        default=1e-4,
+        metavar="TOL",
+        help="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4)",
+    )
+    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    solving.add_argument(
+        "--scale",
+        choices=("none", "standard", "minmax", "query"),
+        default="none",
+        help="scale features by their deviation, their range, or their range in each query",
+    )
+    solving.add_argument(
+        "--query-normalization",
+        choices=("pairs",),
+        help="divide the loss of each query by its number of pairs",
+    )
+
+
+def grid(text: str) -> list[float]:
+    """``LOW:HIGH[:FACTOR]`` or ``C,C,...``; a number may be written as a power, ``2^-3``."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [_number(part) for part in text.split(",")]
+    if len(parts) > 3:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
+    low, high, factor = (*map(_number, parts), *([2.0] if len(parts) == 2 else []))
+    if low > high or factor <= 1:
+        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
+    n_steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    if n_steps >= MOST_VALUES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has {n_steps + 1:,} values, at most {MOST_VALUES:,} are tried; "
+            "use a larger FACTOR"
+        )
+    return [low * factor**k for k in range(n_steps + 1)]
+
+
+def _number(text: str) -> float:
+    base, power, exponent = text.partition("^")
+    try:
+        value = float(base) ** float(exponent) if power else float(text)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+    if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
+    return value
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read, solve the paths, measure, choose, write."""
+    _check(args, parser)
+
+    # Loaded before the clock starts: the time of reading is not that of NumPy.
+    import linrank.data.svmlight
+    import linrank.tuning  # noqa: F401
+
+    start = time.perf_counter()
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    data = read_data(args.data, args, console)
+    args.scoring = metrics_for(
+        data, [args.scoring] if args.scoring else None, METRICS, args.convention, console
+    )[0]
+    folds = _folds(data, args, console)
+    read = time.perf_counter()
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+    tuning, path, model = _search(data, folds, args, console)
+    tuned = time.perf_counter()
+    _say_result(tuning, path, args, tuned - read, console)
+    if args.output is not None:
+        write_model(model, args.output)
+        console.say("saved", "standard output" if args.output == STANDARD else args.output)
+    if args.plot is not None:
+        _plot(tuning, path, args)
+        console.say("plotted", args.plot)
+    if args.json:
+        _print_json(args, data, tuning, path, (start, read, tuned))
+    elif args.output != STANDARD:
+        write_standard(_table(tuning, path, args.scoring))
+    return OK if path.converged[tuning.chosen] else NOT_CONVERGED
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail on what can be known to be wrong now rather than after the search."""
+    if args.json and args.output == STANDARD:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    if args.data == args.valid == STANDARD:
+        parser.error("DATA and --valid cannot both be standard input")
+    if args.valid is None and args.folds < 2:
+        parser.error(f"--folds must be ≥ 2, got {args.folds}")
+    if args.selection == "one_se" and args.valid is not None:
+        parser.error("--selection one_se needs the spread over folds; leave out --valid")
+    if args.plot == STANDARD:
+        parser.error("--plot needs the name of a file")
+    for output in (args.output, args.plot):
+        if output is not None:
+            check_writable(output)
+            check_apart(output, args.data, args.valid)
+    if args.plot is not None:
+        _figure()
+    if args.valid not in (None, STANDARD):
+        check_readable(args.valid)
+    check_metrics([args.scoring] if args.scoring else None, args.convention)
+
+
+def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
+    from linrank.tuning import Fold, deal
+
+    if args.valid is None:
+        return deal(data, args.folds)
+    # Features are counted as in the training data, whatever this file happens to lack.
+    known = args.index_base == "auto" and data.index_base is not None
+    options = {"zero_based": data.index_base == 0} if known else {}
+    valid = read_data(args.valid, args, console, **options)
+    if (valid.qid is None) != (data.qid is None):
+        lacking = args.data if data.qid is None else args.valid
+        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
+    if valid.n_features > data.n_features:
+        console.warn(
+            f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
+            f"{data.n_features:,}; they count nothing"
+        )
+    return [Fold(None, valid)]
+
+
+def _search(
+    data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
+) -> tuple[Tuning, PathResult, Any]:
+    from linrank.path import as_Cs, solve_path
+    from linrank.tuning import tune
+
+    solving = {
+        "tol": args.tol,
+        "max_iter": args.max_iter,
+        "query_normalization": args.query_normalization,
+    }
+    options = {**solving, "scale": args.scale, "n_jobs": args.jobs}
+    Cs = as_Cs(args.Cs)
+    tuning = tune(
+        data,
+        folds,
+        Cs,
+        scoring=args.scoring,
+        convention=args.convention,
+        selection=args.selection,
+        progress=_progress(console, len(folds)),
+        **options,
+    )
+    path, scaling = solve_path(data, Cs, **options)
+    known = {"scoring": args.scoring, "solver": "newton", "index_base": data.index_base}
+    return tuning, path, tuning.model(path, data, scaling, **solving, **known)
+
+
+def _progress(console: Console, n_folds: int) -> Callable[[dict[str, Any]], None] | None:
+    """A line per model: kept with -v, else the status line."""
+    if not (console.verbose or console.live):
+        return None
+
+    def show(state: dict[str, Any]) -> None:
+        text = (
+            f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of "
+            f"{n_folds}  C {state['C']:.6g}  objective {state['objective']:.8g}  "
+            f"gap {state['gap']:.2e}"
+        )
+        console.detail(text)
+        console.status(text)
+
+    return show
+
+
+def _say_result(
+    tuning: Tuning, path: PathResult, args: argparse.Namespace, took: float, console: Console
+) -> None:
+    console.clear()
+    k, n_folds = tuning.chosen, len(tuning.scores)
+    n_models = len(tuning.Cs) * (n_folds + 1)
+    where = f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
+    console.say("trained", f"{count(n_models, 'model')} in {seconds(took)}")
+    console.say(
+        "chosen", f"C = {tuning.Cs[k]:g}: {args.scoring} {tuning.mean_scores[k]:.4f} {where}"
+    )
+    share = path.gaps[k] / path.objectives[k] if path.objectives[k] > 0 else 0.0
+    console.say(
+        "optimum",
+        f"objective {path.objectives[k]:.10g}, at most {path.gaps[k]:.2g} ({share:.1e} of it) "
+        "above the minimum: certified by the dual",
+    )
+    if tuning.edge is not None:
+        console.say("note", tuning.edge)
+    if not path.converged[k]:
+        console.warn(f"not converged: {path.messages[k]}")
+
+
+def _table(tuning: Tuning, path: PathResult, scoring: str) -> str:
+    """A line per C; the chosen one has a star."""
+    folds = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
+    width, means = max(len(scoring), 9), tuning.mean_scores
+    lines = [f"  {'C':>12}  {scoring:>{width}}  {'deviation':>9}  {'norm':>9}  {'objective':>13}"]
+    for k, C in enumerate(tuning.Cs.tolist()):
+        spread = "" if folds is None else f"{folds[k]:.4f}"
+        lines.append(
+            f"{'*' if k == tuning.chosen else ' '} {C:>12.6g}  {means[k]:>{width}.4f}  "
+            f"{spread:>9}  {path.norms[k]:>9.4g}  {path.objectives[k]:>13.8g}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _figure() -> Any:
+    """A figure without a window; an error that names the extra where Matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
+    return Figure(figsize=(6.5, 9), layout="constrained")
+
+
+def _plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
+    from linrank import plots
+
+    figure = _figure()
+    plots.path(
+        path,
+        scores=tuning.scores,
+        chosen=float(tuning.Cs[tuning.chosen]),
+        metric=args.scoring,
+        axes=list(figure.subplots(4, 1, sharex=True)),
+    )
+    with replacing(args.plot) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _print_json(
+    args: argparse.Namespace,
+    data: Dataset,
+    tuning: Tuning,
+    path: PathResult,
+    times: tuple[float, float, float],
+) -> None:
+    import json
+
+    from linrank import __version__
+
+    start, read, tuned = times
+    k = tuning.chosen
+    report = {
+        "command": "tune",
+        "linrank": __version__,
+        "data": {
+            "source": args.data,
+            "rows": data.n_rows,
+            "queries": data.queries.n_queries,
+            "features": data.n_features,
+            "pairs": data.queries.n_pairs,
+        },
+        "valid": args.valid,
+        "folds": len(tuning.scores),
+        "scoring": args.scoring,
+        "convention": args.convention,
+        "selection": args.selection,
+        "scale": args.scale,
+        "query_normalization": args.query_normalization,
+        "C": float(tuning.Cs[k]),
+        "score": float(tuning.mean_scores[k]),
+        "at_edge": tuning.edge is not None,
+        "path": {
+            "C": tuning.Cs.tolist(),
+            "mean_scores": tuning.mean_scores.tolist(),
+            "scores": tuning.scores.tolist(),
+            "objectives": path.objectives.tolist(),
+            "duality_gaps": path.gaps.tolist(),
+            "norms": path.norms.tolist(),
+            "iterations": path.n_iter.tolist(),
+            "hessian_products": path.n_hvp.tolist(),
+            "converged": path.converged.tolist(),
+        },
+        "seconds": {
+            "read": read - start,
+            "tune": tuned - read,
+            "total": time.perf_counter() - start,
+        },
+        "model": args.output,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
