@@ -173,13 +173,12 @@ class RankSVMCV(RankSVM):
             return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
         if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
             return deal(data, int(cv))
+        if isinstance(cv, (str, bytes, bool)):
+            raise _wrong_cv(cv)
         if hasattr(cv, "split"):
             cv = cv.split(X, data.labels, data.qid)
-        elif isinstance(cv, (str, bytes, bool)) or not hasattr(cv, "__iter__"):
-            raise TypeError(
-                "cv must be a number of folds, a splitter such as QueryKFold(5), a list of pairs "
-                f"(train, test), or a tuple (X_val, y_val, qid_val); got {cv!r}"
-            )
+        elif not hasattr(cv, "__iter__"):
+            raise _wrong_cv(cv)
         return [_fold(data, pair, k) for k, pair in enumerate(cv)]
 
     def _adopt_tuning(
@@ -207,6 +206,13 @@ class RankSVMCV(RankSVM):
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
         return self
+
+
+def _wrong_cv(cv: Any) -> TypeError:
+    return TypeError(
+        "cv must be a number of folds, a splitter such as QueryKFold(5), a list of pairs "
+        f"(train, test), or a tuple (X_val, y_val, qid_val); got {cv!r}"
+    )
 
 
 def _report(state: dict[str, Any]) -> None:

@@ -82,8 +82,9 @@ class Tuning:
 
     @property
     def best(self) -> int:
-        """Index of the largest mean; the smallest C among equals."""
-        return int(np.argmax(self.mean_scores))
+        """Index of the largest mean; the smallest C among those that differ by rounding only."""
+        mean = self.mean_scores
+        return int(np.argmax(mean >= mean.max() - 1e-12 * abs(mean.max())))
 
     @property
     def chosen(self) -> int:
