@@ -10,10 +10,13 @@ __all__ = [
     "add_reading",
     "add_reporting",
     "add_volume",
+    "grid",
     "n_jobs",
     "positive_float",
     "positive_int",
 ]
+
+_MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 
 
 def positive_float(text: str) -> float:
@@ -40,6 +43,36 @@ def n_jobs(text: str) -> int:
     value = _integer(text)
     if value < 1 and value != -1:
         raise argparse.ArgumentTypeError(f"must be ≥ 1, or -1 for all cores, got {text}")
+    return value
+
+
+def grid(text: str) -> list[float]:
+    """``LOW:HIGH[:FACTOR]`` or ``C,C,...``; a number may be written as a power, ``2^-3``."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [_power(part) for part in text.split(",")]
+    if len(parts) > 3:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
+    low, high, factor = (*map(_power, parts), *([2.0] if len(parts) == 2 else []))
+    if low > high or factor <= 1:
+        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
+    n_steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    if n_steps >= _MOST_VALUES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has {n_steps + 1:,} values, at most {_MOST_VALUES:,} are tried; "
+            "use a larger FACTOR"
+        )
+    return [low * factor**k for k in range(n_steps + 1)]
+
+
+def _power(text: str) -> float:
+    base, power, exponent = text.partition("^")
+    try:
+        value = float(base) ** float(exponent) if power else float(text)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+    if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
     return value
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_reading, add_reporting, positive_float, positive_int
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.arguments import (
+    add_reading,
+    add_reporting,
+    grid,
+    positive_float,
+    positive_int,
+)
+from linrank.cli.console import Console, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
@@ -18,10 +23,10 @@ from linrank.cli.streams import (
     check_apart,
     check_readable,
     check_writable,
-    replacing,
     write_standard,
 )
 from linrank.cli.train import describe_data
+from linrank.cli.tune_report import figure, plot, print_json, say_result, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["configure", "run"]
 
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
-MOST_VALUES = 1000
 
 DESCRIPTION = """\
 Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
@@ -105,36 +109,6 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def grid(text: str) -> list[float]:
-    """``LOW:HIGH[:FACTOR]`` or ``C,C,...``; a number may be written as a power, ``2^-3``."""
-    parts = text.split(":")
-    if len(parts) == 1:
-        return [_number(part) for part in text.split(",")]
-    if len(parts) > 3:
-        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
-    low, high, factor = (*map(_number, parts), *([2.0] if len(parts) == 2 else []))
-    if low > high or factor <= 1:
-        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
-    n_steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
-    if n_steps >= MOST_VALUES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} has {n_steps + 1:,} values, at most {MOST_VALUES:,} are tried; "
-            "use a larger FACTOR"
-        )
-    return [low * factor**k for k in range(n_steps + 1)]
-
-
-def _number(text: str) -> float:
-    base, power, exponent = text.partition("^")
-    try:
-        value = float(base) ** float(exponent) if power else float(text)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
-    if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
-    return value
-
-
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, solve the paths, measure, choose, write."""
     _check(args, parser)
@@ -154,17 +128,17 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     tuning, path, model = _search(data, folds, args, console)
     tuned = time.perf_counter()
-    _say_result(tuning, path, args, tuned - read, console)
+    say_result(tuning, path, args, tuned - read, console)
     if args.output is not None:
         write_model(model, args.output)
         console.say("saved", "standard output" if args.output == STANDARD else args.output)
     if args.plot is not None:
-        _plot(tuning, path, args)
+        plot(tuning, path, args)
         console.say("plotted", args.plot)
     if args.json:
-        _print_json(args, data, tuning, path, (start, read, tuned))
+        print_json(args, data, tuning, path, (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(_table(tuning, path, args.scoring))
+        write_standard(table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
 
 
@@ -185,7 +159,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             check_writable(output)
             check_apart(output, args.data, args.valid)
     if args.plot is not None:
-        _figure()
+        figure()
     if args.valid not in (None, STANDARD):
         check_readable(args.valid)
     check_metrics([args.scoring] if args.scoring else None, args.convention)
@@ -254,118 +228,3 @@ def _progress(console: Console, n_folds: int) -> Callable[[dict[str, Any]], None
         console.status(text)
 
     return show
-
-
-def _say_result(
-    tuning: Tuning, path: PathResult, args: argparse.Namespace, took: float, console: Console
-) -> None:
-    console.clear()
-    k, n_folds = tuning.chosen, len(tuning.scores)
-    n_models = len(tuning.Cs) * (n_folds + 1)
-    where = f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
-    console.say("trained", f"{count(n_models, 'model')} in {seconds(took)}")
-    console.say(
-        "chosen", f"C = {tuning.Cs[k]:g}: {args.scoring} {tuning.mean_scores[k]:.4f} {where}"
-    )
-    share = path.gaps[k] / path.objectives[k] if path.objectives[k] > 0 else 0.0
-    console.say(
-        "optimum",
-        f"objective {path.objectives[k]:.10g}, at most {path.gaps[k]:.2g} ({share:.1e} of it) "
-        "above the minimum: certified by the dual",
-    )
-    if tuning.edge is not None:
-        console.say("note", tuning.edge)
-    if not path.converged[k]:
-        console.warn(f"not converged: {path.messages[k]}")
-
-
-def _table(tuning: Tuning, path: PathResult, scoring: str) -> str:
-    """A line per C; the chosen one has a star."""
-    folds = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
-    width, means = max(len(scoring), 9), tuning.mean_scores
-    lines = [f"  {'C':>12}  {scoring:>{width}}  {'deviation':>9}  {'norm':>9}  {'objective':>13}"]
-    for k, C in enumerate(tuning.Cs.tolist()):
-        spread = "" if folds is None else f"{folds[k]:.4f}"
-        lines.append(
-            f"{'*' if k == tuning.chosen else ' '} {C:>12.6g}  {means[k]:>{width}.4f}  "
-            f"{spread:>9}  {path.norms[k]:>9.4g}  {path.objectives[k]:>13.8g}"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def _figure() -> Any:
-    """A figure without a window; an error that names the extra where Matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
-    return Figure(figsize=(6.5, 9), layout="constrained")
-
-
-def _plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
-    from linrank import plots
-
-    figure = _figure()
-    plots.path(
-        path,
-        scores=tuning.scores,
-        chosen=float(tuning.Cs[tuning.chosen]),
-        metric=args.scoring,
-        axes=list(figure.subplots(4, 1, sharex=True)),
-    )
-    with replacing(args.plot) as temporary:
-        figure.savefig(temporary, dpi=150)
-
-
-def _print_json(
-    args: argparse.Namespace,
-    data: Dataset,
-    tuning: Tuning,
-    path: PathResult,
-    times: tuple[float, float, float],
-) -> None:
-    import json
-
-    from linrank import __version__
-
-    start, read, tuned = times
-    k = tuning.chosen
-    report = {
-        "command": "tune",
-        "linrank": __version__,
-        "data": {
-            "source": args.data,
-            "rows": data.n_rows,
-            "queries": data.queries.n_queries,
-            "features": data.n_features,
-            "pairs": data.queries.n_pairs,
-        },
-        "valid": args.valid,
-        "folds": len(tuning.scores),
-        "scoring": args.scoring,
-        "convention": args.convention,
-        "selection": args.selection,
-        "scale": args.scale,
-        "query_normalization": args.query_normalization,
-        "C": float(tuning.Cs[k]),
-        "score": float(tuning.mean_scores[k]),
-        "at_edge": tuning.edge is not None,
-        "path": {
-            "C": tuning.Cs.tolist(),
-            "mean_scores": tuning.mean_scores.tolist(),
-            "scores": tuning.scores.tolist(),
-            "objectives": path.objectives.tolist(),
-            "duality_gaps": path.gaps.tolist(),
-            "norms": path.norms.tolist(),
-            "iterations": path.n_iter.tolist(),
-            "hessian_products": path.n_hvp.tolist(),
-            "converged": path.converged.tolist(),
-        },
-        "seconds": {
-            "read": read - start,
-            "tune": tuned - read,
-            "total": time.perf_counter() - start,
-        },
-        "model": args.output,
-    }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
