@@ -256,12 +256,13 @@ class SumPoint:
 
     @cached_property
     def gradient(self) -> Array:
-        total = np.zeros_like(self.w)
-        for part in self.parts:
+        first, *others = self.parts
+        total = first.gradient.copy()
+        for part in others:
             total += part.gradient
         return total
 
-    @property
+    @cached_property
     def primal(self) -> float:
         return float(sum(part.primal for part in self.parts))
 
@@ -271,8 +272,8 @@ class SumPoint:
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]
-        total = np.zeros_like(v)
-        for product, _ in products:
+        total = products[0][0].copy()
+        for product, _ in products[1:]:
             total += product
         return total, [image for _, image in products]
 

@@ -168,10 +168,12 @@ def solve_newton(
         d += alpha * p
         image = _combine(image, alpha, xp)
         r = r - alpha * hp
+        if 0.5 * dot(r, r) <= residual:
+            return Solution(d, image, n, 0.0)
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
-        if not ry > 0.0 or lanczos.confirms(ry, goal) or 0.5 * dot(r, r) <= residual:
+        if not ry > 0.0 or lanczos.confirms(ry, goal):
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
