@@ -403,21 +403,23 @@ struct BoundProblem {
 
 BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
                           Vector<std::int32_t> n_levels, std::optional<Vector<double>> row_weight,
-                          std::optional<Vector<double>> query_weight) {
+                          std::optional<Vector<double>> query_weight,
+                          std::optional<Vector<double>> gain, bool adjacent) {
     check_offsets(span_of(offsets), levels.shape(0));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     const auto n = std::int64_t(levels.shape(0)), n_queries = std::int64_t(n_levels.shape(0));
     if (row_weight) require_length(row_weight->shape(0), n, "row_weight");
     if (query_weight) require_length(query_weight->shape(0), n_queries, "query_weight");
+    if (gain) require_length(gain->shape(0), n, "gain");
     for (std::size_t q = 0; q < n_levels.shape(0); ++q) {
         const std::int64_t length = offsets(q + 1) - offsets(q);
         if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
         if (n_levels(q) > length) throw std::invalid_argument("a query has more levels than rows");
     }
     BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
-                        span_of(query_weight), {}},
+                        span_of(query_weight), {}, span_of(gain), adjacent},
                        {},
-                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight)};
+                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight, gain)};
     bound.by_level = level_order(bound.problem);
     bound.problem.by_level = bound.by_level;  // a vector keeps its memory when it is moved
     return bound;
@@ -433,12 +435,13 @@ struct BoundTreePoint {
     nb::object problem;
 };
 
-template <class Point, class... Arguments>
-std::shared_ptr<Point> point_at(const BoundProblem &problem, const Vector<double> &z,
-                                Arguments... arguments) {
-    require_length(z.shape(0), problem.problem.n_rows(), "z");
-    const nb::gil_scoped_release release;
-    return std::make_shared<Point>(problem.problem, span_of(z), arguments...);
+PairLoss pair_loss(const std::string &name, double epsilon) {
+    if (name == "squared_hinge") return {PairLoss::squared_hinge, epsilon};
+    if (name == "hinge") return {PairLoss::hinge, epsilon};
+    if (name != "huber") throw std::invalid_argument("there is no loss '" + name + "'");
+    if (!(epsilon > 0.0 && epsilon <= 1.0))
+        throw std::invalid_argument("epsilon must lie in (0, 1], got " + std::to_string(epsilon));
+    return {PairLoss::huber, epsilon};
 }
 
 /// A NumPy view of the gradient that keeps its point alive.
@@ -460,25 +463,33 @@ void bind_pairs(nb::module_ &m) {
     nb::class_<BoundProblem>(m, "PairProblem", "Queries, levels and weights of a pair loss.");
     m.def("pair_problem", &pair_problem, nb::arg("offsets").noconvert(),
           nb::arg("levels").noconvert(), nb::arg("n_levels").noconvert(),
-          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none());
+          nb::arg("row_weight").noconvert().none(), nb::arg("query_weight").noconvert().none(),
+          nb::arg("gain").noconvert().none(), nb::arg("adjacent"));
 
-    auto point = nb::class_<BoundPoint>(m, "PairPoint", "Squared-hinge pair loss at given scores.");
+    auto point = nb::class_<BoundPoint>(m, "PairPoint", "A pair loss at given scores.");
     bind_point(point);
+    point.def_prop_ro("inner_slacks", [](const BoundPoint &p) { return p.point->inner_slacks; });
+    point.def_prop_ro("total_curvature",
+                      [](const BoundPoint &p) { return p.point->total_curvature; });
     point.def("multiply", [](const BoundPoint &p, Vector<double> v, int n_threads) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
         unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert(), nb::arg("n_threads"));
-    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
-                           const BoundPoint *near, int n_threads) {
+    m.def("pair_point", [](nb::handle_t<BoundProblem> problem, const std::string &loss,
+                           double epsilon, Vector<double> z, const BoundPoint *near, int n_threads) {
         if (near && !near->problem.is(problem))
             throw std::invalid_argument("near is a point of another problem");
         const PairPoint *guess = near ? near->point.get() : nullptr;
-        return BoundPoint{
-            point_at<PairPoint>(nb::cast<const BoundProblem &>(problem), z, guess, n_threads),
-            nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("near").none(), nb::arg("n_threads"));
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        const PairLoss kind = pair_loss(loss, epsilon);
+        require_length(z.shape(0), pairs.n_rows(), "z");
+        return BoundPoint{unlocked([&] {
+            return std::make_shared<PairPoint>(pairs, kind, span_of(z), guess, n_threads);
+        }), nb::borrow(problem)};
+    }, nb::arg("problem"), nb::arg("loss"), nb::arg("epsilon"), nb::arg("z").noconvert(),
+       nb::arg("near").none(), nb::arg("n_threads"));
 
     auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
                                            "The same loss by Lee and Lin's selection trees.");
@@ -490,9 +501,13 @@ void bind_pairs(nb::module_ &m) {
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert());
     m.def("selection_tree_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z) {
-        return BoundTreePoint{
-            point_at<SelectionTreePoint>(nb::cast<const BoundProblem &>(problem), z),
-            nb::borrow(problem)};
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        require_length(z.shape(0), pairs.n_rows(), "z");
+        if (!pairs.gain.empty() || pairs.adjacent)
+            throw std::invalid_argument("the selection tree counts all pairs, without gains");
+        return BoundTreePoint{unlocked([&] {
+            return std::make_shared<SelectionTreePoint>(pairs, span_of(z));
+        }), nb::borrow(problem)};
     }, nb::arg("problem"), nb::arg("z").noconvert());
 }
 

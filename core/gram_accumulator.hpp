@@ -12,9 +12,10 @@ namespace linrank {
 /// XᵀAᵀAX, one query at a time, gathered in blocks of rows for add_cross_product.
 ///
 /// With d_i the degree of row i, and γ⁺_i, γ⁻_i the sums of u_j x_j over the violators above and below
-/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. Rows
-/// are centred per query, which changes nothing and saves float32 from large offsets; the sums of a block
-/// are in the type of the data.
+/// it, XᵀAᵀAX = Σ_i x_i (d_i x_i - c u_i (γ⁺_i + γ⁻_i))ᵀ. It is symmetric: half of it is computed. With
+/// gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other sign: a cell of a tree
+/// holds both sums. Rows are centred per query, which changes nothing and saves float32 from large
+/// offsets; the sums of a block are in the type of the data.
 template <class Storage>
 class GramAccumulator {
     using Real = typename Storage::value_type;
@@ -34,34 +35,36 @@ public:
         const RowRange<Storage> rows(storage_, order, begin, n);
         const Windows w = point.windows(q);
         const std::int64_t k = w.n_levels;
+        adjacent_ = w.adjacent;
+        u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
+        g_ = problem.gain.empty() ? nullptr : problem.gain.data() + begin;
+        cell_ = (g_ ? 2 : 1) * padded_;
         pack(rows, n);
-        sum_levels(rows, w, problem, begin);
-        above_.assign(std::size_t((k + 1) * padded_), Real(0));
-        passed_.assign(std::size_t((k + 1) * padded_), Real(0));
-        std::int64_t n_above = 0, n_passed = 0;
+        if (!w.from_inner) sum_levels(rows, w);
+        above_.assign(std::size_t((k + 1) * cell_), Real(0));
+        passed_.assign(std::size_t((k + 1) * cell_), Real(0));
+        std::int64_t n_above = 0, n_left = 0, n_passed = 0, n_reached = 0;
         for (std::int64_t t = 0; t < n; ++t) {
             const std::int64_t i = w.order[t], level = w.level[t];
-            for (; n_above < w.upto[t]; ++n_above)
-                if (w.level[n_above] > 0)  // nothing lies below level 0
-                    insert(above_, rows, w.order[n_above], problem.u(begin + w.order[n_above]),
-                           k - 1 - w.level[n_above], k);
-            for (; n_passed < w.from[t]; ++n_passed)
-                if (w.level[n_passed] < k - 1)  // nothing lies above the highest level
-                    insert(passed_, rows, w.order[n_passed], problem.u(begin + w.order[n_passed]),
-                           w.level[n_passed], k);
+            enter_above(rows, w, n_above, w.upto[t], Real(1));
+            enter_passed(rows, w, n_passed, w.from[t], Real(1));
+            if (w.upto_inner) enter_above(rows, w, n_left, w.upto_inner[t], Real(-1));
+            // A band of lower rows lies between the passed ones of its two ends.
+            if (w.from_inner) enter_passed(rows, w, n_reached, w.from_inner[t], Real(-1));
             const double degree = point.degree(q)[i];
             if (degree == 0.0) continue;
             Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
-            const Real weight = Real(problem.c(q) * problem.u(begin + i));
+            const Real weight = Real(problem.c(q) * u(i)), g = g_ ? Real(g_[i]) : Real(0);
             const Real *x = centred(rows, i);
             for (std::int64_t c = 0; c < padded_; ++c) {
                 a[c] = x[c];
                 b[c] = Real(degree) * x[c];
             }
-            add_prefix(above_, k - 1 - level, -weight, b);
+            const Real down = g_ ? -weight : weight;  // |g_j - g_i| below is g_i - g_j
+            add_prefix(above_, k - 1 - level, -weight, g, b);
             // γ⁻ = all rows of lower levels, less those that lie before the window.
-            axpy(-weight, below_.data() + level * padded_, b);
-            add_prefix(passed_, level, weight, b);
+            if (!w.from_inner) add_cell(below_.data() + level * cell_, -down, g, b);
+            add_prefix(passed_, level, down, g, b);
             if (++filled_ == block_rows) flush();
         }
     }
@@ -98,40 +101,67 @@ private:
         unpack(rows, i, x_.data());
         return x_.data();
     }
-    /// below_[r] = Σ u x over the rows of levels < r.
-    void sum_levels(const RowRange<Storage> &rows, const Windows &w, const PairProblem &problem,
-                    std::int64_t begin) {
+    double u(std::int64_t i) const { return u_ ? u_[i] : 1.0; }
+    /// below_[r] = the cell of the rows of levels < r, or of level r - 1 where only neighbours count.
+    void sum_levels(const RowRange<Storage> &rows, const Windows &w) {
         const std::int64_t k = w.n_levels;
-        below_.assign(std::size_t((k + 1) * padded_), Real(0));
+        below_.assign(std::size_t((k + 1) * cell_), Real(0));
         for (std::int64_t t = 0; t < w.n; ++t)
-            if (w.level[t] < k - 1) {
-                const Real *x = centred(rows, w.order[t]);
-                axpy(Real(problem.u(begin + w.order[t])), x,
-                     below_.data() + (w.level[t] + 1) * padded_);
-            }
-        for (std::int64_t r = 1; r < k; ++r)
-            axpy(Real(1), below_.data() + (r - 1) * padded_, below_.data() + r * padded_);
+            if (w.level[t] < k - 1)
+                put(centred(rows, w.order[t]), w.order[t], Real(1),
+                    below_.data() + (w.level[t] + 1) * cell_);
+        if (!adjacent_)
+            for (std::int64_t r = 1; r < k; ++r)
+                for (std::int64_t c = 0; c < cell_; c += padded_)
+                    axpy(Real(1), below_.data() + (r - 1) * cell_ + c, below_.data() + r * cell_ + c);
+    }
+    /// Adds sign·(u x, u g x) of row i to a cell.
+    void put(const Real *x, std::int64_t i, Real sign, Real *cell) {
+        axpy(sign * Real(u(i)), x, cell);
+        if (g_) axpy(sign * Real(u(i) * g_[i]), x, cell + padded_);
+    }
+    /// b += factor·Σ u x, or with gains factor·(Σ u g x - g Σ u x).
+    void add_cell(const Real *cell, Real factor, Real g, Real *b) {
+        axpy(g_ ? -factor * g : factor, cell, b);
+        if (g_) axpy(factor, cell + padded_, b);
     }
     void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) {
         rows.unpack(i, out);
         for (std::int64_t c = 0; c < n_; ++c) out[c] = Real(double(out[c]) - mean_[std::size_t(c)]);
         std::fill(out + n_, out + padded_, Real(0));
     }
-    // Fenwick trees of vectors: node m holds the last (m & -m) of the first m slots.
-    void insert(std::vector<Real> &tree, const RowRange<Storage> &rows, std::int64_t i, double u,
+    void enter_above(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,
+                     std::int64_t end, Real sign) {
+        for (; next < end; ++next)
+            if (w.level[next] > 0)  // nothing lies below level 0
+                insert(above_, rows, w.order[next], sign, w.n_levels - 1 - w.level[next], w.n_levels);
+    }
+    void enter_passed(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,
+                      std::int64_t end, Real sign) {
+        for (; next < end; ++next)
+            if (w.level[next] < w.n_levels - 1)  // nothing lies above the highest level
+                insert(passed_, rows, w.order[next], sign, w.level[next], w.n_levels);
+    }
+    // Fenwick trees of cells: node m holds the last (m & -m) of the first m slots. Where only neighbours
+    // count, node m is slot m - 1 itself.
+    void insert(std::vector<Real> &tree, const RowRange<Storage> &rows, std::int64_t i, Real sign,
                 std::int64_t slot, std::int64_t n_slots) {
         const Real *x = centred(rows, i);
+        if (adjacent_) return put(x, i, sign, tree.data() + (slot + 1) * cell_);
         for (std::int64_t m = slot + 1; m <= n_slots; m += m & -m)
-            axpy(Real(u), x, tree.data() + m * padded_);
+            put(x, i, sign, tree.data() + m * cell_);
     }
-    void add_prefix(const std::vector<Real> &tree, std::int64_t slot, Real factor, Real *b) {
+    void add_prefix(const std::vector<Real> &tree, std::int64_t slot, Real factor, Real g, Real *b) {
+        if (adjacent_) return slot > 0 ? add_cell(tree.data() + slot * cell_, factor, g, b) : void();
         for (std::int64_t m = slot; m > 0; m -= m & -m)
-            axpy(factor, tree.data() + m * padded_, b);
+            add_cell(tree.data() + m * cell_, factor, g, b);
     }
 
     const Kernels &kernel_ = kernels();
     Storage storage_;
-    std::int64_t n_, padded_;
+    std::int64_t n_, padded_, cell_ = 0;
+    bool adjacent_ = false;
+    const double *u_ = nullptr, *g_ = nullptr;  // of the query at hand; null for ones, for no gains
     std::vector<Real> x_, a_, b_, packed_, above_, passed_, below_;
     bool is_packed_ = false;
     std::vector<double> mean_, weights_;

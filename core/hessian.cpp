@@ -144,7 +144,7 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoin
     for (std::int64_t r = 0; r < n; ++r)
         for (std::int64_t c = r; c < n; ++c)
             out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
-                2.0 * sum[std::size_t(r * padded + c)];
+                point.curvature() * sum[std::size_t(r * padded + c)];
     return out;
 }
 
@@ -168,6 +168,7 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
     const PairProblem &problem = point.problem();
     std::vector<double> out(std::size_t(storage.n_columns)), first_moment(out.size());
     std::vector<std::int64_t> touched;
+    const double curve = point.curvature();
     for (std::int64_t q = chunk.first; q < chunk.last; ++q) {
         if (!problem.has_pairs(q)) continue;
         const RowRange<Storage> rows(storage, order, problem.begin(q), problem.length(q));
@@ -180,12 +181,12 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
                 if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows
                 if (first_moment[std::size_t(c)] == 0.0) touched.push_back(c);
                 first_moment[std::size_t(c)] += degree * x;
-                out[std::size_t(c)] += 2.0 * degree * x * x;
+                out[std::size_t(c)] += curve * degree * x * x;
             });
         }
         for (const std::int64_t c : touched) {
             double &moment = first_moment[std::size_t(c)];
-            out[std::size_t(c)] -= 2.0 * moment * moment / total_degree;
+            out[std::size_t(c)] -= curve * moment * moment / total_degree;
             moment = 0.0;
         }
         touched.clear();

@@ -4,11 +4,12 @@
 
 namespace linrank {
 
-/// Whether level_sums will want PairProblem::by_level and the places of the rows.
+/// Whether level_sums will want PairProblem::by_level and the places of the rows; not for neighbouring
+/// levels.
 bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
 
 /// above[i], below[i] as in Kernels, by the way of counting that is fastest for this query; v holds
-/// n_vectors (1 or 2) vectors one after the other, and so do above and below.
+/// n_vectors vectors one after the other, and so do above and below.
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);
 

@@ -1,7 +1,9 @@
-// Squared-hinge loss over all pairs of all queries: value, gradient and curvature in the scores.
+// A loss over the pairs of all queries: value, gradient and curvature in the scores.
 //
-//   L(z) = Σ_q c_q Σ_{(i,j): level_i > level_j} u_i u_j max(0, 1 - z_i + z_j)²
+//   L(z) = Σ_q Σ_{(i,j): level_i > level_j} ω_ij l(1 - z_i + z_j),   ω_ij = c_q u_i u_j (g_i - g_j)
 //
+// for the squared hinge l(ξ) = max(0, ξ)², the hinge max(0, ξ) and its Huberised form, without the factor
+// g_i - g_j where there are no gains, or for pairs of neighbouring levels only,
 // in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
 #include <cstdint>
@@ -23,6 +25,8 @@ struct PairProblem {
     std::span<const double> row_weight;    // u, or empty for ones
     std::span<const double> query_weight;  // c, or empty for ones
     std::span<const std::int32_t> by_level;  // of level_order(), or empty
+    std::span<const double> gain;  // g, the same for all rows of a level, or empty
+    bool adjacent = false;         // pairs of neighbouring levels only: level_i = level_j + 1
 
     std::int64_t n_rows() const { return offsets.back(); }
     std::int64_t n_queries() const { return std::int64_t(offsets.size()) - 1; }
@@ -33,6 +37,16 @@ struct PairProblem {
     double c(std::int64_t q) const {
         return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
     }
+};
+
+/// l(ξ) of a pair with slack ξ = 1 - z_i + z_j.
+struct PairLoss {
+    enum Kind {
+        squared_hinge,  // max(0, ξ)²
+        hinge,          // max(0, ξ): a sub-gradient, no curvature
+        huber,          // [max(0, ξ)² - max(0, ξ - ε)²] / 2ε: the hinge, smooth within ε of its kink
+    } kind = squared_hinge;
+    double epsilon = 1.0;
 };
 
 /// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.
@@ -62,13 +76,21 @@ struct SweepScratch {
 class PairPoint {
 public:
     /// `near` is a point of the same problem whose order of scores is likely to be similar, or null.
-    PairPoint(const PairProblem &problem, std::span<const double> z, const PairPoint *near,
-              int n_threads);
+    PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
+              const PairPoint *near, int n_threads);
 
-    double value = 0;         // L
-    double sum_of_slacks = 0; // Σ c u u max(0, 1 - z_i + z_j)
-    double n_violations = 0;  // Σ c u u over violated pairs
+    double value = 0;          // L
+    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
+    double inner_slacks = 0;   // Σ ω max(0, ξ - ε) of huber, else 0
+    double n_violations = 0;   // Σ ω over the pairs with ξ > 0
+    double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
+
+    /// l'' where it is not 0.
+    double curvature() const {
+        if (loss_.kind == PairLoss::hinge) return 0.0;
+        return loss_.kind == PairLoss::huber ? 1.0 / loss_.epsilon : 2.0;
+    }
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
     void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
@@ -77,26 +99,48 @@ public:
     /// out = ∇²L(z)·v for all rows.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
 
+    /// Where the loss of a pair is curved: windows, of huber bands.
     Windows windows(std::int64_t q) const;
     /// Row (within the query) that stands at each place of the ascending order of scores.
     const std::int32_t *order(std::int64_t q) const { return order_.data() + problem_.begin(q); }
-    /// c u_i Σ_{violating j} u_j of each row.
+    /// Σ_j ω_ij over the pairs of each row where the loss is curved.
     const double *degree(std::int64_t q) const { return degree_.data() + problem_.begin(q); }
     const PairProblem &problem() const { return problem_; }
 
 private:
-    struct Sums { double value = 0, slacks = 0, violations = 0; };
-    void find_windows(std::int64_t q, const double *s);
+    struct Sums {
+        double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curved = 0;
+        void operator+=(const Sums &other);
+    };
+    /// Ends of the windows for one margin.
+    struct Ends {
+        std::int32_t *upto, *from;
+    };
+    /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin.
+    struct Moments {
+        double violations = 0, slacks = 0, squares = 0;
+    };
+    int n_vectors() const { return problem_.gain.empty() ? 1 : 2; }
+    Windows windows(std::int64_t q, const std::int32_t *upto, const std::int32_t *from) const;
+    Ends outer(std::int64_t q);
+    Ends inner(std::int64_t q);
+    void find_windows(std::int64_t q, const double *s, double margin, Ends ends) const;
     void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
               int n_threads);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch, int n_threads);
-    Sums finish(std::int64_t q, const SweepScratch &scratch);
+    Moments sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
+                         SweepScratch &scratch, int n_threads);
+    void weigh(std::int64_t q, const double *v, double *out) const;
+    double combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const;
+    void combine(std::int64_t q, const double *v, const double *above, const double *below,
+                 double *out) const;
 
     PairProblem problem_;
+    PairLoss loss_;
     // Not initialised where a query has no pairs: nothing asks for it there. A point lives for one
     // iteration, so most of the cost of memory is its first touch: large pages, where it is much.
-    PageArray<std::int32_t> order_, level_, upto_, from_, place_;
+    PageArray<std::int32_t> order_, level_, upto_, from_, upto_inner_, from_inner_, place_;
     PageArray<double> degree_;
 };
 

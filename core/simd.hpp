@@ -27,14 +27,18 @@ struct DenseBlock {
 /// ascending order of scores.
 ///
 /// The row at place t violates against the preferred rows among the places before upto[t], and, where
-/// itself preferred, against the rows from place from[t] on.
+/// itself preferred, against the rows from place from[t] on. With inner ends (a band), the places before
+/// upto_inner[t] and those from from_inner[t] on are left out.
 struct Windows {
     std::int32_t n;
     std::int32_t n_levels;
+    bool adjacent;                 // only neighbouring levels make pairs; the kernels here ignore it
     const std::int32_t *order;     // row at each place
     const std::int32_t *level;     // level of the row at each place
     const std::int32_t *upto;
     const std::int32_t *from;
+    const std::int32_t *upto_inner;  // null if the windows are no bands
+    const std::int32_t *from_inner;
     const std::int32_t *place;     // place of each row; ranked_sums only
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };

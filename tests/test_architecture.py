@@ -18,13 +18,14 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 
 # Part -> the parts that it may import. A part is a module or a package directly below linrank.
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
-GROUND = {"_core", "errors", "memory", "threads"}
+GROUND = {"_core", "errors", "memory", "options", "threads"}
 DATA = GROUND | {"data"}
 TRAINING = DATA | {"pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "memory": set(),
+    "options": set(),
     "threads": set(),
     "reference": DATA,
     "data": GROUND,

@@ -51,6 +51,21 @@ def test_it_does_what_the_estimator_does(files, tmp_path, capsys):
     assert main(["evaluate", files["valid"], "--model", model]) == 0
 
 
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_options_go_through(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--loss", "hinge", "--pairs", "adjacent", "--pair-weighting", "grade-diff"]
+    told = report(capsys, files["train"], *GRID, "--folds", "2", *options, "-o", model)
+    data = load(files["train"])
+    truth = RankSVMCV(
+        [1e-4, 1e-3, 1e-2, 1e-1, 1], cv=2, loss="hinge", pairs="adjacent",
+        pair_weighting="grade_diff",
+    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert_allclose(told["path"]["scores"], truth.scores_)
+    training = load_model(model).training
+    assert (training["loss"], training["pairs"]) == ("hinge", "adjacent")
+
+
 def test_a_validation_file(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--valid", files["valid"], "--scoring", "map", "--scale", "standard", "-o", model]

@@ -12,47 +12,118 @@ from scipy import sparse
 from linrank import _core, reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
+from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.pairs import Pairs
 from strategies import scored_queries
 
-LOSSES = [SquaredHinge, SelectionTreeSquaredHinge]
+SWEPT = {
+    "squared_hinge": SquaredHinge,
+    "hinge": Hinge,
+    "huber": lambda pairs, n_threads=1: Huber(pairs, 0.3, n_threads),
+}
+LOSSES = {**SWEPT, "selection tree": SelectionTreeSquaredHinge}
+SMOOTH = {name: loss for name, loss in LOSSES.items() if name != "hinge"}
 
 
 @st.composite
-def weighted_queries(draw, ties=True, max_rows=30):
+def weighted_pairs(draw, name, ties=True, max_rows=30):
+    """Scores by position, and pairs with weights, gains and neighbours only, or without."""
     case = draw(scored_queries(max_rows, ties))
+    queries = case.queries
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    u = c = gain = None
     if draw(st.booleans()):
-        return case, None, None
-    u = rng.integers(0, 4, len(case.labels)) / 2
-    return case, u, rng.uniform(0.1, 2.0, case.queries.n_queries)
+        u = rng.integers(0, 4, len(case.labels)) / 2
+        c = rng.uniform(0.1, 2.0, queries.n_queries)
+    adjacent = name in SWEPT and draw(st.booleans())
+    if name in SWEPT and draw(st.booleans()):
+        gain = queries.gather(case.labels) - 1.5
+    return case.z, Pairs(queries, u, c, gain, adjacent)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@given(weighted_queries())
-def test_value_and_gradient_are_the_definition(loss, problem):
-    case, u, c = problem
-    queries, z = case.queries, case.z
-    point = loss(Pairs(queries, u, c)).at(z)
-    truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
-    assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-12)
-    assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-12)
-    assert_allclose(point.gradient, truth["gradient"], rtol=1e-12, atol=1e-10)
+def definition(name, z, pairs):
+    kind = "squared_hinge" if name == "selection tree" else name
+    queries = pairs.queries
+    return reference.pair_loss(
+        z,
+        queries.offsets,
+        queries.levels,
+        pairs.row_weight,
+        pairs.query_weight,
+        gain=pairs.gain,
+        adjacent=pairs.adjacent,
+        loss=kind,
+        epsilon=0.3,
+    )
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@given(weighted_queries(ties=False), st.integers(0, 2**32 - 1))
-def test_curvature_is_the_definition(loss, problem, seed):
-    case, u, c = problem
-    queries, z = case.queries, case.z
-    one = loss(Pairs(queries, u, c))
-    point = one.at(z)
-    truth = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)
-    v = np.random.default_rng(seed).normal(size=len(z))
-    assert_allclose(point.n_violations, truth["n_violations"], atol=1e-12)
-    assert_allclose(one.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
+@pytest.mark.parametrize("name", LOSSES)
+@given(data=st.data())
+def test_value_and_sums_are_the_definition(name, data):
+    z, pairs = data.draw(weighted_pairs(name))
+    point, truth = LOSSES[name](pairs).at(z), definition(name, z, pairs)
+    assert_allclose(point.value, truth["value"], rtol=1e-12, atol=1e-11)
+    assert_allclose(point.sum_of_slacks, truth["sum_of_slacks"], rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@given(data=st.data())
+def test_the_gradient_is_the_definition_even_at_kinks_of_the_slope(name, data):
+    z, pairs = data.draw(weighted_pairs(name))
+    gradient = LOSSES[name](pairs).at(z).gradient
+    assert_allclose(gradient, definition(name, z, pairs)["gradient"], rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(data=st.data())
+def test_curvature_is_the_definition(name, data):
+    z, pairs = data.draw(weighted_pairs(name, ties=False))
+    loss = LOSSES[name](pairs)
+    point, truth = loss.at(z), definition(name, z, pairs)
+    v = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))).normal(size=len(z))
+    assert_allclose(point.n_violations, truth["n_violations"], atol=1e-11)
+    assert_allclose(point.gradient, truth["gradient"], atol=1e-10)
+    if name == "hinge":
+        assert not loss.curvature(point, v).any()
+    else:
+        assert_allclose(loss.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
+    if name in SWEPT:
+        assert_allclose(point.total_curvature, truth["total_curvature"], atol=1e-11)
+
+
+@given(data=st.data(), epsilon=st.sampled_from([0.01, 0.25, 1.0]))
+def test_the_dual_point_of_huber_is_that_of_its_slopes(data, epsilon):
+    """``a = clip(ξ/ε, 0, 1)``: its sum, and ``Σ ω [max(0, ξ) - aξ]``."""
+    z, pairs = data.draw(weighted_pairs("huber"))
+    loss = Huber(pairs, epsilon)
+    point = loss.at(z)
+    dual, queries = loss.dual(point), pairs.queries
+    linear = slack = hinge = 0.0
+    one = Pairs(queries, pairs.row_weight, pairs.query_weight, pairs.gain, pairs.adjacent)
+    for weight, xi in slacks_of(z, one):
+        a = min(max(xi / epsilon, 0.0), 1.0)
+        linear += weight * a
+        slack += weight * (max(0.0, xi) - a * xi)
+        hinge += weight * max(0.0, xi)
+    assert_allclose(dual.linear, linear, rtol=1e-10, atol=1e-10)
+    assert_allclose(dual.slack, slack, rtol=1e-10, atol=1e-10)
+    assert_allclose(loss.primal(point), hinge, rtol=1e-12, atol=1e-11)
+    assert dual.largest == 1.0
+    assert -1e-10 <= hinge - point.value <= epsilon / 2 * one.total_weight() + 1e-10
+
+
+def slacks_of(z, pairs):
+    """(ω, ξ) of every pair."""
+    queries = pairs.queries
+    for q, i, j in reference.pairs(queries.offsets, queries.levels, pairs.adjacent):
+        weight = 1.0 if pairs.query_weight is None else pairs.query_weight[q]
+        if pairs.row_weight is not None:
+            weight *= pairs.row_weight[i] * pairs.row_weight[j]
+        if pairs.gain is not None:
+            weight *= pairs.gain[i] - pairs.gain[j]
+        yield weight, (1.0 - z[i]) + z[j]
 
 
 @pytest.mark.parametrize("n_levels", [2, 3, 8, 9, 40, 300])
@@ -69,6 +140,50 @@ def test_every_way_of_counting_agrees_with_the_selection_tree(n_levels, n):
     assert_allclose(a.gradient, b.gradient, rtol=1e-11, atol=1e-9 * n)
     v = rng.normal(size=3 * n)
     assert_allclose(fast.curvature(a, v), slow.curvature(b, v), rtol=1e-11, atol=1e-9 * n)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 8, 9, 40, 300])
+@pytest.mark.parametrize("n", [2, 300, 5000, 33_000])
+@pytest.mark.parametrize("adjacent", [False, True])
+def test_a_band_is_the_difference_of_two_margins(n_levels, n, adjacent):
+    """``h_ε = [S₂(1) - S₂(1-ε)]/2ε``, and the other margin is a scale of the scores."""
+    rng = np.random.default_rng(n * n_levels)
+    labels = rng.integers(0, n_levels, 3 * n)
+    queries = Queries.of(labels, np.repeat([0, 1, 2], n))
+    z, v, epsilon = rng.normal(size=3 * n) * 2, rng.normal(size=3 * n), 0.25
+    pairs = Pairs(queries, gain=labels - 3.5, adjacent=adjacent)
+    outer, huber = SquaredHinge(pairs), Huber(pairs, epsilon)
+    a, b, h = outer.at(z), outer.at(z / (1 - epsilon)), huber.at(z)
+    shrink = (1 - epsilon) ** 2
+    assert_allclose(h.value, (a.value - shrink * b.value) / (2 * epsilon), rtol=1e-11)
+    in_band = a.n_violations - b.n_violations
+    assert_allclose(h.total_curvature, in_band / epsilon, rtol=1e-11, atol=1e-5)
+    product = (outer.curvature(a, v) - outer.curvature(b, v)) / (2 * epsilon)
+    assert_allclose(huber.curvature(h, v), product, rtol=1e-9, atol=1e-8 * n * n_levels)
+
+
+@pytest.mark.parametrize("n_levels", [2, 40, 140_000])
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("name", SWEPT)
+def test_derivatives_of_a_long_query_belong_together(name, adjacent, n_levels):
+    """Its score axis is swept in pieces, on any number of threads to the same bits."""
+    n = 140_000  # above long_query of the core
+    rng = np.random.default_rng(n_levels)
+    labels = rng.permutation(n) % n_levels
+    pairs = Pairs(Queries.of(labels), gain=labels / n_levels, adjacent=adjacent)
+    loss, z = SWEPT[name](pairs, 3), np.round(rng.normal(size=n), 3) + 1e-4
+    point, alone = loss.at(z), SWEPT[name](pairs, 1).at(z)
+    assert point.value == alone.value
+    assert (point.gradient == alone.gradient).all()
+    assert_allclose(point.gradient.sum(), 0.0, atol=1e-9 * np.abs(point.gradient).sum())
+    v = rng.normal(size=n)
+    if name != "hinge":
+        product = loss.curvature(point, v)
+        assert_allclose(product @ z, loss.curvature(point, z) @ v, rtol=1e-8)  # symmetric
+        step = 1e-6
+        ahead, behind = loss.at(z + step * v).gradient, loss.at(z - step * v).gradient
+        change = (ahead - behind) / (2 * step)
+        assert np.linalg.norm(product - change) <= 0.1 * np.linalg.norm(product)
 
 
 @pytest.mark.parametrize("n_levels", [2, 7, 600, 140_000])
@@ -141,21 +256,22 @@ def _with_int64(X):
     return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr), shape=X.shape)
 
 
+@pytest.mark.parametrize("name", ["squared_hinge", "huber"])
 @pytest.mark.parametrize("storage", STORAGES)
 @settings(max_examples=40)
-@given(problem=weighted_queries(ties=False), n=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
-def test_products_with_the_rows_are_the_definition(storage, problem, n, seed):
+@given(data=st.data(), n=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
+def test_products_with_the_rows_are_the_definition(storage, name, data, n, seed):
     """Fused products, explicit Hessian, scores and gradient, for rows in any order and storage."""
-    case, u, c = problem
-    queries, z = case.queries, case.z
+    z, pairs = data.draw(weighted_pairs(name, ties=False))
+    queries = pairs.queries
     rng = np.random.default_rng(seed)
     X = rng.integers(-16, 17, (len(z), n)) / 8
     X[rng.random(X.shape) < 0.4] = 0
     rows = as_rows(STORAGES[storage](X))
     by_position = X if queries.order is None else X[queries.order]
-    loss = SquaredHinge(Pairs(queries, u, c), n_threads=2)
+    loss = SWEPT[name](pairs, n_threads=2)
     point = loss.at(z)
-    H = reference.squared_hinge(z, queries.offsets, queries.levels, u, c)["hessian"]
+    H = definition(name, z, pairs)["hessian"]
     truth = by_position.T @ H @ by_position
     size = 1 + np.abs(truth).max()
     v = rng.normal(size=n)
@@ -200,10 +316,11 @@ def test_the_core_refuses_arrays_that_do_not_fit():
     loss = SquaredHinge(Pairs(queries))
     with pytest.raises(ValueError, match="z has length 3, expected 2"):
         loss.at(np.zeros(3))
+    rest = (None, None, None, False)
     with pytest.raises(ValueError, match="a level is out of range"):
-        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, None, None)
+        _core.pair_problem(queries.offsets, queries.levels + 5, queries.n_levels, *rest)
     with pytest.raises(ValueError, match="more levels than rows"):
-        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, None, None)
+        _core.pair_problem(queries.offsets, queries.levels, queries.n_levels + 1, *rest)
     with pytest.raises(ValueError, match="another problem"):
         SquaredHinge(Pairs(queries)).at(np.zeros(2), loss.at(np.zeros(2)))
     rows = as_rows(np.zeros((2, 3)))

@@ -36,6 +36,7 @@ from linrank.scaling import Scaling
 from linrank.tuning import Fold, Tuning, deal, path_scores, tune
 from real_data import real_file
 
+pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
 
 
@@ -89,11 +90,22 @@ def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
 
 
 @pytest.mark.parametrize("scoring", ["map", "pairwise_accuracy"])
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_measure_and_scaling_go_through(data, scoring, scale):
-    ranker = RankSVMCV(GRID, cv=3, scoring=scoring, scale=scale).fit(data.X, data.y, qid=data.qid)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "standard"},
+        {"loss": "hinge"},
+        {"pairs": "adjacent"},
+        {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
+        {"solver": "tron", "max_iter": 200},
+    ],
+)
+def test_measure_and_options_go_through(data, scoring, options):
+    ranker = RankSVMCV(GRID, cv=3, scoring=scoring, **options).fit(data.X, data.y, qid=data.qid)
     splits = QueryKFold(3).split(data.X, data.y, data.qid)
-    assert_allclose(ranker.scores_, by_hand(data, splits, scoring, scale=scale), rtol=1e-9)
+    assert_allclose(ranker.scores_, by_hand(data, splits, scoring, **options), rtol=1e-9)
+    for name, value in options.items():
+        assert name == "scale" or ranker.model_.training[name] == value
 
 
 def test_a_validation_set(data):
@@ -332,7 +344,6 @@ def test_a_fold_that_cannot_be_judged_is_named():
 FOLDS_OF_ROWS = "a row of weight 0 still takes its place in a fold"
 
 
-@pytest.mark.filterwarnings("ignore:the best C")
 @parametrize_with_checks(
     [RankSVMCV([0.01, 0.1, 1.0], cv=2, scoring="pairwise_accuracy", selection="one_se")],
     expected_failed_checks=lambda _: {
@@ -366,7 +377,6 @@ def test_verbose_reports_each_model(data, capsys):
     assert capsys.readouterr().err.count("linrank: fold") == 10
 
 
-@pytest.mark.filterwarnings("ignore:the best C")
 def test_routing_of_qid(data):
     import sklearn
     from sklearn.model_selection import cross_val_score

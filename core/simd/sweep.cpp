@@ -35,18 +35,28 @@ inline void insert(double *node, const double (&mask)[16], double v) {
     store8(node + 8, load8<double>(node + 8) + load8<double>(mask + 8) * v);
 }
 
+/// Adds v to the nodes of a level's path that lie short of it (or beyond it).
 template <int depth>
+inline void insert_path(const RadixTree &layout, double *tree, const double (&masks)[16][16],
+                        std::int32_t level, double v) {
+    for (int d = 0; d < depth; ++d, level >>= 4)
+        insert(tree + layout.start[d] + (level & ~15), masks[level & 15], v);
+}
+
+template <int depth, bool is_band>
 void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *above) {
     const RadixTree layout(q.n_levels);
     std::int64_t inserted = first == 0 ? 0 : q.upto[first - 1];
+    std::int64_t removed = first == 0 || !is_band ? 0 : q.upto_inner[first - 1];
     for (std::int64_t t = first; t < last; ++t) {
-        for (; inserted < q.upto[t]; ++inserted) {
-            std::int32_t level = q.level[inserted];
-            for (int d = 0; d < depth; ++d, level >>= 4)
-                insert(tree + layout.start[d] + (level & ~15), digit_masks.beyond[level & 15],
-                       v[q.order[inserted]]);
-        }
+        for (; inserted < q.upto[t]; ++inserted)
+            insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted],
+                               v[q.order[inserted]]);
+        if constexpr (is_band)
+            for (; removed < q.upto_inner[t]; ++removed)
+                insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed],
+                                   -v[q.order[removed]]);
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
@@ -54,19 +64,24 @@ void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int
     }
 }
 
-template <int depth>
+template <int depth, bool is_band>
 void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *below) {
     const RadixTree layout(q.n_levels);
     std::int64_t inserted = last == q.n ? q.n : q.from[last];
+    std::int64_t removed = last == q.n || !is_band ? q.n : q.from_inner[last];
     for (std::int64_t t = last; t-- > first;) {
         while (inserted > q.from[t]) {
             --inserted;
-            std::int32_t level = q.level[inserted];
-            for (int d = 0; d < depth; ++d, level >>= 4)
-                insert(tree + layout.start[d] + (level & ~15), digit_masks.short_of[level & 15],
-                       v[q.order[inserted]]);
+            insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted],
+                               v[q.order[inserted]]);
         }
+        if constexpr (is_band)
+            while (removed > q.from_inner[t]) {
+                --removed;
+                insert_path<depth>(layout, tree, digit_masks.short_of, q.level[removed],
+                                   -v[q.order[removed]]);
+            }
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
@@ -76,10 +91,17 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
 
 using Sweep = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
                        double *);
-constexpr Sweep sweeps_above[] = {sweep_above<1>, sweep_above<2>, sweep_above<3>, sweep_above<4>,
-                                  sweep_above<5>, sweep_above<6>, sweep_above<7>, sweep_above<8>};
-constexpr Sweep sweeps_below[] = {sweep_below<1>, sweep_below<2>, sweep_below<3>, sweep_below<4>,
-                                  sweep_below<5>, sweep_below<6>, sweep_below<7>, sweep_below<8>};
+// [0] windows, [1] bands; by depth of the tree.
+constexpr Sweep sweeps_above[2][8] = {
+    {sweep_above<1, false>, sweep_above<2, false>, sweep_above<3, false>, sweep_above<4, false>,
+     sweep_above<5, false>, sweep_above<6, false>, sweep_above<7, false>, sweep_above<8, false>},
+    {sweep_above<1, true>, sweep_above<2, true>, sweep_above<3, true>, sweep_above<4, true>,
+     sweep_above<5, true>, sweep_above<6, true>, sweep_above<7, true>, sweep_above<8, true>}};
+constexpr Sweep sweeps_below[2][8] = {
+    {sweep_below<1, false>, sweep_below<2, false>, sweep_below<3, false>, sweep_below<4, false>,
+     sweep_below<5, false>, sweep_below<6, false>, sweep_below<7, false>, sweep_below<8, false>},
+    {sweep_below<1, true>, sweep_below<2, true>, sweep_below<3, true>, sweep_below<4, true>,
+     sweep_below<5, true>, sweep_below<6, true>, sweep_below<7, true>, sweep_below<8, true>}};
 
 }  // namespace
 
@@ -88,7 +110,8 @@ namespace {
 // table[t][r] = Σ v over the first t places with level < r, and over all of them for r = 0. Then
 //   above = table[upto][0] - table[upto][level + 1]   (level 7: index 8 wraps to 0, the sum to 0)
 //   below = table[n][level] - table[from][level]      (level 0 has nothing below)
-template <int n_vectors>
+// In a band the same differences at the inner ends are taken off; table[n] cancels.
+template <int n_vectors, bool is_band>
 void sums_by_table(const Windows &q, const double *v, double *above, double *below, double *table) {
     constexpr std::int64_t width = 8 * n_vectors;
     const std::int64_t n = q.n;
@@ -105,9 +128,15 @@ void sums_by_table(const Windows &q, const double *v, double *above, double *bel
     for (std::int64_t t = 0; t < n; ++t) {
         const std::int32_t level = q.level[t], i = q.order[t];
         const double *upto = table + width * q.upto[t], *from = table + width * q.from[t];
+        const double *end = is_band ? table + width * q.from_inner[t] : all;
         for (int k = 0; k < n_vectors; ++k) {
             above[k * n + i] = upto[8 * k] - upto[8 * k + ((level + 1) & 7)];
-            below[k * n + i] = level == 0 ? 0.0 : all[8 * k + level] - from[8 * k + level];
+            below[k * n + i] = level == 0 ? 0.0 : end[8 * k + level] - from[8 * k + level];
+        }
+        if constexpr (is_band) {
+            const double *inner = table + width * q.upto_inner[t];
+            for (int k = 0; k < n_vectors; ++k)
+                above[k * n + i] -= inner[8 * k] - inner[8 * k + ((level + 1) & 7)];
         }
     }
 }
@@ -131,9 +160,10 @@ struct PlaceTree {
 
 // Rows pass in ascending order of level. With T the tree of the rows passed,
 //   below_i = T(all) - T(from)          before the rows of i's level enter it,
-//   above_i = S(upto) - T(upto)         after they have; S sums over all rows up to a place.
+//   above_i = S(upto) - T(upto)         after they have; S sums over all rows up to a place,
+// and in a band the inner end takes the place of `all` in the one and is taken off in the other.
 // Insertions and lookups alternate in a pattern that no score changes, so nothing is mispredicted.
-template <int n_vectors, int depth>
+template <int n_vectors, int depth, bool is_band>
 void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
     const std::int64_t n = q.n;
     const RadixTree layout(n + 1);
@@ -157,8 +187,10 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
         last = first;
         do {
             const std::int32_t i = q.by_level[last], from = q.from[q.place[i]];
-            for (int k = 0; k < n_vectors; ++k)
-                below[k * n + i] = total[k] - tree[k].prefix(from);
+            for (int k = 0; k < n_vectors; ++k) {
+                const double upper = is_band ? tree[k].prefix(q.from_inner[q.place[i]]) : total[k];
+                below[k * n + i] = upper - tree[k].prefix(from);
+            }
         } while (++last < n && q.level[q.place[q.by_level[last]]] == level);
         for (std::int64_t m = first; m < last; ++m) {
             const std::int32_t i = q.by_level[m];
@@ -169,39 +201,45 @@ void sums_by_rank(const Windows &q, const double *v, double *above, double *belo
         }
         for (std::int64_t m = first; m < last; ++m) {
             const std::int32_t i = q.by_level[m], upto = q.upto[q.place[i]];
-            for (int k = 0; k < n_vectors; ++k)
-                above[k * n + i] = prefix[k * (n + 1) + upto] - tree[k].prefix(upto);
+            for (int k = 0; k < n_vectors; ++k) {
+                const double *all = prefix + k * (n + 1);
+                above[k * n + i] = all[upto] - tree[k].prefix(upto);
+                if constexpr (is_band) {
+                    const std::int32_t inner = q.upto_inner[q.place[i]];
+                    above[k * n + i] -= all[inner] - tree[k].prefix(inner);
+                }
+            }
         }
     }
 }
 
 static_assert(RadixTree(longest_ranked + 1).depth <= 4);
 
-template <int n_vectors>
+template <int n_vectors, bool is_band>
 void sums_by_rank(const Windows &q, const double *v, double *above, double *below, double *scratch) {
     switch (RadixTree(std::int64_t(q.n) + 1).depth) {
-        case 1: return sums_by_rank<n_vectors, 1>(q, v, above, below, scratch);
-        case 2: return sums_by_rank<n_vectors, 2>(q, v, above, below, scratch);
-        case 3: return sums_by_rank<n_vectors, 3>(q, v, above, below, scratch);
-        default: return sums_by_rank<n_vectors, 4>(q, v, above, below, scratch);
+        case 1: return sums_by_rank<n_vectors, 1, is_band>(q, v, above, below, scratch);
+        case 2: return sums_by_rank<n_vectors, 2, is_band>(q, v, above, below, scratch);
+        case 3: return sums_by_rank<n_vectors, 3, is_band>(q, v, above, below, scratch);
+        default: return sums_by_rank<n_vectors, 4, is_band>(q, v, above, below, scratch);
     }
 }
 
 }  // namespace
 
 void prefix_table(const Windows &q, const double *v, double *above, double *below, double *table) {
-    sums_by_table<1>(q, v, above, below, table);
+    (q.upto_inner ? sums_by_table<1, true> : sums_by_table<1, false>)(q, v, above, below, table);
 }
 void prefix_table_two(const Windows &q, const double *v, double *above, double *below,
                       double *table) {
-    sums_by_table<2>(q, v, above, below, table);
+    (q.upto_inner ? sums_by_table<2, true> : sums_by_table<2, false>)(q, v, above, below, table);
 }
 void ranked_sums(const Windows &q, const double *v, double *above, double *below, double *scratch) {
-    sums_by_rank<1>(q, v, above, below, scratch);
+    (q.upto_inner ? sums_by_rank<1, true> : sums_by_rank<1, false>)(q, v, above, below, scratch);
 }
 void ranked_sums_two(const Windows &q, const double *v, double *above, double *below,
                      double *scratch) {
-    sums_by_rank<2>(q, v, above, below, scratch);
+    (q.upto_inner ? sums_by_rank<2, true> : sums_by_rank<2, false>)(q, v, above, below, scratch);
 }
 
 // The tree holds, at leaf `level` of each depth, the sum of v over the inserted rows in the same node
@@ -209,12 +247,12 @@ void ranked_sums_two(const Windows &q, const double *v, double *above, double *b
 // hands over a tree that already holds the rows before `first` (or after `last`).
 void radix_above(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *above) {
-    sweeps_above[RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, above);
+    sweeps_above[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, above);
 }
 
 void radix_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *below) {
-    sweeps_below[RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, below);
+    sweeps_below[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, below);
 }
 
 }  // namespace linrank::LINRANK_ISA

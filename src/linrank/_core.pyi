@@ -135,10 +135,10 @@ def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8],
 class PairProblem:
     """Queries, levels and weights of a pair loss."""
 
-def pair_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> PairProblem: ...
+def pair_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, gain: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, adjacent: bool) -> PairProblem: ...
 
 class PairPoint:
-    """Squared-hinge pair loss at given scores."""
+    """A pair loss at given scores."""
 
     @property
     def value(self) -> float: ...
@@ -152,9 +152,15 @@ class PairPoint:
     @property
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
+    @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-def pair_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
+def pair_point(problem: PairProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
 
 class SelectionTreePoint:
     """The same loss by Lee and Lin's selection trees."""

@@ -16,6 +16,7 @@ from linrank.errors import ConvergenceWarning, NoPairsError
 from linrank.metrics import parse, rank_within_queries
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
+from linrank.pairs import Pairs
 from linrank.ranker import RankerMixin
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
@@ -32,33 +33,57 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSVM"]
 
+# Parameters that go to `train` as they are, and into the model's summary.
+_TRAINING = (
+    "C",
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
+
 
 class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear ranker by L2-loss RankSVM on all pairs.
+    """Linear ranker by RankSVM on all pairs.
 
-    Minimises ``½‖w‖² + C Σ_q c_q Σ_(i above j in q) u_i u_j max(0, 1 - w·(x_i - x_j))²``, where
-    ``i above j`` means a larger label in the same query. There is no intercept: no pair can see it.
+    Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
+    means a larger label in the same query, ``ω_ij = c_q u_i u_j`` is made of the weights of the
+    query and of the rows, and ``l`` is the loss. There is no intercept: no pair can see it.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the pair losses, > 0. Training on every query twice equals doubling ``C``.
-    solver : {"newton", "tron"}, default="newton"
-        ``newton``: preconditioned Newton with an exact line search. ``tron``: the trust-region
-        method as published, on one thread; a reference.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
+    pairs : {"all", "adjacent"}, default="all"
+        ``"adjacent"`` compares rows of neighbouring labels of a query only: fewer pairs, and
+        cheaper ones where labels are many.
+    pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
+        Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
+        NDCG. Then the values of the labels matter, not their order alone.
+    solver : {"newton", "bundle", "tron"}, default="newton"
+        ``newton``: preconditioned Newton with an exact line search; the hinge is smoothed as
+        little as `tol` demands. ``bundle``: cutting planes, the method of SVM-rank and TreeRankSVM
+        with a line search, for either loss. ``tron``: the trust-region method as published, on one
+        thread; a reference, for the squared hinge over all pairs.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
-    max_iter : int, default=100
-        Newton steps at most, >= 1.
+        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), as ``bundle``
+        does for both, ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+    max_iter : int or None, default=None
+        Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on ``x_j·d_j``: ``standard`` takes ``d_j = 1/std(x_j)``, ``minmax``
         ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
         ``coef_``, so that raw rows are scored. ``query`` divides by the range of each feature
         within the row's query, on a copy; scoring then needs ``qid``.
     query_normalization : {None, "pairs"}, default=None
-        ``"pairs"`` divides ``c_q`` by the (weighted) number of pairs of the query, so that every
-        query counts the same.
+        ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
+        every query counts the same.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit instead of at 0.
     early_stopping : bool, default=False
@@ -97,7 +122,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
     n_pairs_, n_queries_ : int
-        Pairs and queries of the training data.
+        Pairs that were compared, and queries, of the training data.
     needs_qid_ : bool
         Whether the fit used query ids, so that ``score`` and ``rank`` need them.
     n_features_in_ : int
@@ -123,9 +148,12 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         C: float = 1.0,
         *,
+        loss: str = "squared_hinge",
+        pairs: str = "all",
+        pair_weighting: str = "uniform",
         solver: str = "newton",
         tol: float | None = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
         warm_start: bool = False,
@@ -137,6 +165,9 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         verbose: int = 0,
     ) -> None:
         self.C = C
+        self.loss = loss
+        self.pairs = pairs
+        self.pair_weighting = pair_weighting
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -173,7 +204,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         X : matrix of shape (n_rows, n_features)
             NumPy or SciPy matrix or data frame; float32 stays float32.
         y : array of shape (n_rows,)
-            Real labels; only their order within a query matters.
+            Real labels; only their order within a query matters, unless `pair_weighting` says
+            otherwise.
         qid : array of shape (n_rows,)
             Query of each row, of any hashable type and in any order. None: all rows are one query.
         sample_weight : array of shape (n_rows,)
@@ -317,8 +349,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         return scaling.unfold(self.coef_)
 
     def _settings(self) -> dict[str, Any]:
-        names = ("C", "solver", "tol", "max_iter", "query_normalization")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _TRAINING}
 
     def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:
         if result.stopped == "max_iter" or (result.stopped == "precision" and self.tol is not None):
@@ -336,7 +367,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.objective_ = result.value
         self.duality_gap_ = result.gap
         self.history_ = {**result.history, **monitor.history}
-        self.n_pairs_ = data.queries.n_pairs
+        self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
         return self

@@ -7,7 +7,6 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,33 +17,11 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Dual, PairLoss
 
-__all__ = ["Dual", "Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
+__all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Dual:
-    """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
-
-    The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
-    ``0 <= t <= largest``; R* is the conjugate of the regulariser.
-    """
-
-    linear: float = 0.0  # e'α
-    quadratic: float = 0.0  # ‖α‖²/4C of the squared hinge, 0 of the hinge
-    slack: float = 0.0  # primal risk - linear + quadratic + w·u: 0 where α is the slope of the loss
-    largest: float = math.inf  # 1 where α has an upper bound
-
-    def __add__(self, other: Dual) -> Dual:
-        return Dual(
-            self.linear + other.linear,
-            self.quadratic + other.quadratic,
-            self.slack + other.slack,
-            min(self.largest, other.largest),
-        )
 
 
 class Point(Protocol):
@@ -63,6 +40,9 @@ class Point(Protocol):
     @property
     def dual(self) -> Dual:
         """The dual point that goes with ``w``; zero for a regulariser."""
+
+    def image(self, v: Array) -> Any:
+        """What `slope` and `moved` need of a direction: its scores."""
 
     def hvp(self, v: Array) -> tuple[Array, Any]:
         """``(∇²F v, image of v)``."""
@@ -88,6 +68,8 @@ class Term(Protocol):
 
     def at(self, w: Array) -> Any: ...
 
+    def resume(self, point: Any) -> Any: ...
+
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
@@ -110,6 +92,9 @@ class RidgePoint:
     @property
     def dual(self) -> Dual:
         return Dual()
+
+    def image(self, v: Array) -> None:
+        return None
 
     def hvp(self, v: Array) -> tuple[Array, None]:
         return v, None
@@ -136,6 +121,9 @@ class Ridge:
     def at(self, w: Array) -> RidgePoint:
         return RidgePoint(w)
 
+    def resume(self, point: RidgePoint) -> RidgePoint:
+        return point
+
 
 @dataclass(frozen=True, eq=False)
 class Risk:
@@ -153,13 +141,19 @@ class Risk:
         """``D v``."""
         return v if self.scale is None else self.scale * v
 
-    def at(self, w: Array) -> RiskPoint:
+    def image(self, v: Array) -> Array:
+        """``X D v``, by position."""
         queries = self.loss.queries
-        if w.any():
-            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
-        else:
-            z = np.zeros(queries.n_rows)
-        return RiskPoint(self, w, z)
+        if not v.any():
+            return np.zeros(queries.n_rows)
+        return _core.scores(self.rows.core, self.stretch(v), queries.order, self.loss.n_threads)
+
+    def at(self, w: Array) -> RiskPoint:
+        return RiskPoint(self, w, self.image(w))
+
+    def resume(self, point: RiskPoint) -> RiskPoint:
+        """From a point of another risk on the same rows and pairs: scores and order are kept."""
+        return RiskPoint(self, point.w, point.z, point.loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,12 +184,14 @@ class RiskPoint:
 
     @property
     def primal(self) -> float:
-        return self.value
+        return self.risk.C * self.risk.loss.primal(self.loss)
 
     @property
     def dual(self) -> Dual:
-        """``α = 2Cωξ``."""
-        return Dual(2.0 * self.risk.C * float(self.loss.sum_of_slacks), self.value)
+        return self.risk.C * self.risk.loss.dual(self.loss)
+
+    def image(self, v: Array) -> Array:
+        return self.risk.image(v)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk
@@ -242,6 +238,11 @@ class Sum:
     def at(self, w: Array) -> SumPoint:
         return SumPoint(w, [term.at(w) for term in self.terms])
 
+    def resume(self, point: SumPoint) -> SumPoint:
+        """The same ``w``, taken over from a point of a sum of the same structure."""
+        parts = zip(self.terms, point.parts, strict=True)
+        return SumPoint(point.w, [term.resume(part) for term, part in parts])
+
 
 @dataclass(frozen=True, eq=False)
 class SumPoint:
@@ -257,7 +258,7 @@ class SumPoint:
     @cached_property
     def gradient(self) -> Array:
         first, *others = self.parts
-        total = first.gradient.copy()
+        total: Array = first.gradient.copy()
         for part in others:
             total += part.gradient
         return total
@@ -269,6 +270,9 @@ class SumPoint:
     @property
     def dual(self) -> Dual:
         return sum((part.dual for part in self.parts), Dual())
+
+    def image(self, v: Array) -> list[Any]:
+        return [part.image(v) for part in self.parts]
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]

@@ -46,8 +46,21 @@ class Pairs:
         """The same for the core; its arrays are shared."""
         queries = self.queries
         return _core.pair_problem(
-            queries.offsets, queries.levels, queries.n_levels, self.row_weight, self.query_weight
+            queries.offsets,
+            queries.levels,
+            queries.n_levels,
+            self.row_weight,
+            self.query_weight,
+            self.gain,
+            self.adjacent,
         )
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs, whatever their weight."""
+        if self.adjacent:
+            return round(Pairs(self.queries, adjacent=True).total_weight())
+        return self.queries.n_pairs
 
     def weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query.

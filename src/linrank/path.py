@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from linrank import _core, ranksvm
 from linrank.data.dataset import Dataset
 from linrank.errors import ConvergenceWarning
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.scaling import Scaling
 from linrank.solvers.continuation import follow
 from linrank.solvers.newton import Preconditioner
@@ -115,9 +116,12 @@ def ranksvm_path(
     qid: Any = None,
     *,
     Cs: Any = "auto",
-    tol: float = 1e-4,
-    max_iter: int = 100,
+    loss: str = "squared_hinge",
+    pairs: str = "all",
+    pair_weighting: str = "uniform",
     solver: str = "newton",
+    tol: float | None = None,
+    max_iter: int | None = None,
     scale: str = "none",
     query_normalization: str | None = None,
     group: Any = None,
@@ -128,9 +132,9 @@ def ranksvm_path(
 ) -> PathResult:
     """Fit ``RankSVM`` for many C at once, each model certified to ``tol``.
 
-    For every C the objective is ``½‖w‖² + C Σ ω_ij max(0, 1 - w·(x_i - x_j))²``, as in
-    :class:`linrank.RankSVM`. Each model starts from that of the C before, and 26 of them cost about
-    as much as five fits.
+    For every C the objective is ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, as in
+    :class:`linrank.RankSVM`. Each model starts from that of the C before; with the squared hinge,
+    26 of them cost about as much as five fits.
 
     Parameters
     ----------
@@ -139,13 +143,15 @@ def ranksvm_path(
     Cs : "auto" or array of float
         Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
         ..., 2^10.
-    tol : float, default=1e-4
-        Each model is improved until its certified duality gap is at most ``tol·F(w)``. This is
+    loss, pairs, pair_weighting, solver
+        As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
+        for; other combinations fit one C after the other, each from the last.
+    tol : float or None, default=None
+        Each model is improved until its certified duality gap is at most ``tol·F(w)``: 1e-4 if
+        None, or 1e-3 for the hinge and for ``solver="bundle"``. For the squared hinge this is
         stricter than the `tol` of ``RankSVM``, which looks at an estimate.
-    max_iter : int, default=100
-        Newton steps at most for each C.
-    solver : {"newton", "tron"}, default="newton"
-        ``tron`` fits one C after the other by the published method: a reference.
+    max_iter : int or None, default=None
+        Steps at most for each C; 100 if None, of the bundle 2000.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, folded into ``coefs``.
     query_normalization : {None, "pairs"}, default=None
@@ -178,6 +184,9 @@ def ranksvm_path(
         query_weight=query_weights(query_weight, data.queries),
         n_jobs=n_jobs,
         callback=callback,
+        loss=loss,
+        pairs=pairs,
+        pair_weighting=pair_weighting,
         solver=solver,
         max_iter=max_iter,
         query_normalization=query_normalization,
@@ -222,7 +231,6 @@ def solve_path(
     data: Dataset,
     Cs: Array,
     *,
-    tol: float = 1e-4,
     scale: str = "none",
     query_weight: Array | None = None,
     n_jobs: int | None = None,
@@ -239,7 +247,6 @@ def solve_path(
     found = train_path(
         data if rows is data.rows else replace(data, rows=rows),
         Cs.tolist(),
-        tol=tol,
         scale=scaling.factors,
         query_weight=query_weight,
         n_jobs=n_jobs,
@@ -263,23 +270,34 @@ def train_path(
     data: Dataset,
     Cs: Sequence[float],
     *,
-    tol: float = 1e-4,
-    solver: str = "newton",
-    max_iter: int = 100,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    loss: str = LOSSES[0],
+    pairs: str = PAIRS[0],
+    pair_weighting: str = PAIR_WEIGHTINGS[0],
+    solver: str = SOLVERS[0],
+    query_normalization: str | None = None,
     callback: Callback | None = None,
     **options: Any,
 ) -> Iterator[Result]:
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
-    ``options`` are those of `train`: scale, query_weight, query_normalization, n_jobs. Results are
-    in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
+    ``options`` are further ones of `train`: scale, query_weight, n_jobs. Results are in the scaled
+    space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
-    if tol is None:
-        raise ValueError("tol must be a finite number > 0, got None")
     for C in Cs:
-        normalization = options.get("query_normalization")
-        ranksvm.check_settings(C, solver, tol, max_iter, normalization)
-    if solver != "newton":
+        ranksvm.check_numbers(C, tol, max_iter)
+    ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
+    options |= {
+        "loss": loss,
+        "pairs": pairs,
+        "pair_weighting": pair_weighting,
+        "query_normalization": query_normalization,
+    }
+    is_smooth = solver == "newton" and loss == "squared_hinge"
+    if tol is None:
+        tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
+    if not is_smooth:
         return _one_by_one(data, Cs, tol, callback, solver=solver, max_iter=max_iter, **options)
     problem = ranksvm.problem_of(data, Cs[0], **options)
     return follow(
@@ -287,16 +305,23 @@ def train_path(
         Cs,
         preconditioner=_carried(problem),
         tol=tol,
-        max_iter=max_iter,
+        max_iter=100 if max_iter is None else max_iter,
         callback=callback,
     )
 
 
 def _one_by_one(
-    data: Dataset, Cs: Sequence[float], tol: float, callback: Callback | None, **options: Any
+    data: Dataset,
+    Cs: Sequence[float],
+    tol: float,
+    callback: Callback | None,
+    *,
+    solver: str,
+    **options: Any,
 ) -> Iterator[Result]:
     """The same by `train`, from the last minimiser, whatever its solver: it ends at the gap."""
     w = None
+    own = 1e-15 if solver == "tron" else tol  # tron's own rule is no gap
     for C in Cs:
         asked = False
 
@@ -305,7 +330,7 @@ def _one_by_one(
             asked = callback is not None and bool(callback({**state, "C": C}))
             return asked or state["gap"] <= tol * state["objective"]
 
-        result = ranksvm.train(data, C=C, tol=1e-15, w0=w, callback=watch, **options)
+        result = ranksvm.train(data, C=C, tol=own, w0=w, solver=solver, callback=watch, **options)
         if result.gap <= tol * result.value:
             message = f"certified F - F* <= {tol:g}·F"
             result = replace(result, converged=True, stopped="tolerance", message=message)

@@ -15,22 +15,37 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
+from linrank.losses.base import PairLoss
+from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.pairs import Pairs
 from linrank.sampling import sample_queries
+from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
+from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
 from linrank.threads import resolve
 
-__all__ = ["check_settings", "hessian_price", "problem_of", "train", "without_matrix"]
+__all__ = [
+    "check_choices",
+    "check_numbers",
+    "choose_pairs",
+    "hessian_price",
+    "problem_of",
+    "train",
+    "without_matrix",
+]
 
 Array = NDArray[Any]
 
 _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
+_ROUGH = 1e-2  # tolerance on the sample that gives the start
+_WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +57,25 @@ class _Problem:
     C: float
     scale: Array | None
     n_threads: int
+    loss: str = "squared_hinge"
 
-    def objective(self) -> Sum:
-        return Sum(
-            Ridge(), Risk(self.rows, SquaredHinge(self.pairs, self.n_threads), self.C, self.scale)
-        )
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
+        loss: PairLoss
+        if self.loss == "hinge":
+            loss = Huber(self.pairs, epsilon, self.n_threads)
+        else:
+            loss = SquaredHinge(self.pairs, self.n_threads)
+        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+
+    def unsmoothed(self) -> Sum:
+        """``F`` with its kinks, for a method that does not need curvature."""
+        loss = (Hinge if self.loss == "hinge" else SquaredHinge)(self.pairs, self.n_threads)
+        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+
+    def sharpening(self, tol: float) -> Sharpening | None:
+        """From the smoothed hinge to the hinge; None where nothing is smoothed."""
+        return Sharpening(self.objective, tol) if self.loss == "hinge" else None
 
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
@@ -74,9 +103,12 @@ def train(
     data: Dataset,
     *,
     C: float = 1.0,
+    loss: str = "squared_hinge",
+    pairs: str = "all",
+    pair_weighting: str = "uniform",
     solver: str = "newton",
     tol: float | None = None,
-    max_iter: int = 100,
+    max_iter: int | None = None,
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
@@ -84,7 +116,7 @@ def train(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimise ``F(w) = ½‖w‖² + C Σ ω_ij max(0, 1 - w·D(x_i - x_j))²`` over all pairs (i above j).
+    """Minimise ``F(w) = ½‖w‖² + C Σ ω_ij l(1 - w·D(x_i - x_j))`` over pairs (i above j).
 
     Parameters
     ----------
@@ -92,19 +124,27 @@ def train(
         Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
     C : float, default=1.0
         Weight of the pair losses, > 0.
-    solver : {"newton", "tron"}
-        ``"tron"`` is the method as published, on one thread: the baseline.
+    loss : {"squared_hinge", "hinge"}
+        ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
+    pairs : {"all", "adjacent"}
+        ``"adjacent"`` compares neighbouring levels of a query only.
+    pair_weighting : {"uniform", "grade_diff", "gain_diff"}
+        Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
+    solver : {"newton", "bundle", "tron"}
+        ``"bundle"`` cuts planes; ``"tron"`` is the method as published, on one thread.
     tol : float, optional
-        newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None).
+        newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
+        hinge, when the certified gap is (1e-3 if None).
+        bundle: when the certified gap is, for both losses (1e-3 if None).
         tron: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
-    max_iter : int, default=100
-        Outer iterations.
+    max_iter : int, optional
+        Outer iterations; if None 100, of the bundle, whose iterations are cheap, 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D; columns are multiplied on the fly.
     query_weight : float64 array (n_queries,), optional
         The factors c_q, in the order of ``data.queries``.
     query_normalization : {None, "pairs"}
-        ``"pairs"`` divides c_q by ``Σ u_i u_j`` of the query's pairs: each query counts once.
+        ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs: each query counts once.
     w0 : float64 array, optional
         Start; zero if None.
     n_jobs : int, optional
@@ -116,52 +156,100 @@ def train(
     -------
     Result
     """
-    check_settings(C, solver, tol, max_iter, query_normalization)
+    check_numbers(C, tol, max_iter)
+    check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     started = time.perf_counter()
-    problem = problem_of(data, C, scale, query_weight, query_normalization, n_jobs)
-    if solver == "tron":
-        w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        objective = _published_objective(problem)
-        return tron(
+    problem = problem_of(
+        data,
+        C,
+        loss=loss,
+        pairs=pairs,
+        pair_weighting=pair_weighting,
+        scale=scale,
+        query_weight=query_weight,
+        query_normalization=query_normalization,
+        n_jobs=n_jobs,
+    )
+    if max_iter is None:
+        max_iter = 2000 if solver == "bundle" else 100
+    if solver != "newton":
+        method, objective = (
+            (bundle, problem.unsmoothed())
+            if solver == "bundle"
+            else (tron, _published_objective(problem))
+        )
+        return method(
             objective,
-            w0,
+            np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
             callback=callback,
             started=started,
         )
     w0, preconditioner = _plan(problem, w0)
+    if tol is None:
+        tol = 1e-3 if loss == "hinge" else 1e-4
     return newton(
         problem.objective(),
         w0,
         preconditioner=preconditioner,
-        tol=1e-4 if tol is None else tol,
+        tol=tol,
         max_iter=max_iter,
         callback=callback,
         started=started,
+        sharpen=problem.sharpening(tol),
     )
 
 
 def problem_of(
     data: Dataset,
     C: float,
+    *,
+    loss: str = "squared_hinge",
     scale: Array | None = None,
+    n_jobs: int | None = None,
+    **weighing: Any,
+) -> _Problem:
+    """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+    return _Problem(data.rows, choose_pairs(data, **weighing), float(C), scale, n_threads, loss)
+
+
+def choose_pairs(
+    data: Dataset,
+    *,
+    pairs: str = "all",
+    pair_weighting: str = "uniform",
     query_weight: Array | None = None,
     query_normalization: str | None = None,
-    n_jobs: int | None = None,
-) -> _Problem:
-    """The problem of these data; NoPairsError where there is nothing to learn from."""
+) -> Pairs:
+    """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
     queries = data.queries
     if queries.n_pairs == 0:
         raise NoPairsError(_no_pairs_message(queries))
-    row_weight = None if data.weight is None else queries.gather(data.weight)
-    if row_weight is not None:
-        row_weight = np.ascontiguousarray(row_weight)
-    pairs = _weighted(Pairs(queries, row_weight), query_weight, query_normalization)
-    if pairs.total_weight() <= 0:
+    row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
+    gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
+    chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
+    chosen = _weighted(chosen, query_weight, query_normalization)
+    if chosen.total_weight() <= 0:
         raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
-    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    return _Problem(data.rows, pairs, float(C), scale, n_threads)
+    return chosen
+
+
+def _gain(data: Dataset, pair_weighting: str) -> Array:
+    """g by position, counted from the lowest label of each query: only differences matter."""
+    queries = data.queries
+    grade = queries.gather(data.labels)
+    if pair_weighting == "gain_diff":
+        if grade.max() > 500:
+            raise ValueError(
+                f"pair_weighting='gain_diff' takes 2^label, and the label {grade.max():g} is too "
+                "large for it; use pair_weighting='grade_diff', or labels up to 500"
+            )
+        grade = np.exp2(grade)
+    lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
+    gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
+    return gain
 
 
 def _useful_threads(n_bytes: float, n_threads: int) -> int:
@@ -185,18 +273,29 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
         return start, cheap
     price = hessian_price(problem.rows)
     patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
+    if problem.loss == "hinge":
+        patience = 2  # the Hessian of a narrow band ages within a step
     if n_sample >= 30 * n:
-        sample = problem.sample(n_sample).objective()
+        part = problem.sample(n_sample)
         if w0 is None:
-            start = newton(sample, start, preconditioner=Explicit(patience), tol=1e-2).w
+            start = newton(
+                part.objective(),
+                start,
+                preconditioner=Explicit(patience),
+                tol=_ROUGH,
+                sharpen=part.sharpening(_ROUGH),
+            ).w
+        sample = part.objective(_WIDE)
         guess = Sampled(
-            lambda m: sample if m == n_sample else problem.sample(m).objective(), n_sample, start
+            lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
+            n_sample,
+            start,
         )
     if guess is not None and np.diff(problem.pairs.queries.offsets).max() >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
-    return start, guess or Sampled(lambda m: problem.sample(m).objective(), 50 * n, start)
+    return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
 
 
 def without_matrix(problem: _Problem) -> Preconditioner | None:
@@ -249,22 +348,37 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def check_settings(
-    C: float, solver: str, tol: float | None, max_iter: int, query_normalization: str | None
-) -> None:
-    """Raise ValueError for a parameter of `train` out of its range."""
+def check_numbers(C: float, tol: float | None, max_iter: int | None) -> None:
+    """Raise ValueError for a number that `train` does not take."""
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    if solver not in ("newton", "tron"):
-        raise ValueError(f"solver must be 'newton' or 'tron', got {solver!r}")
     if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+    if max_iter is not None and not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
-    if query_normalization not in (None, "pairs"):
+
+
+def check_choices(
+    loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
+) -> None:
+    """Raise ValueError for a name that `train` does not know."""
+    _check_one_of("loss", loss, LOSSES)
+    _check_one_of("pairs", pairs, PAIRS)
+    _check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)
+    _check_one_of("solver", solver, SOLVERS)
+    _check_one_of("query_normalization", query_normalization, (None, "pairs"))
+    given = (loss, pairs, pair_weighting)
+    if solver == "tron" and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
         raise ValueError(
-            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
+            "solver='tron' is the published method: loss='squared_hinge', pairs='all', "
+            f"pair_weighting='uniform'; got {given}. Use solver='newton'"
         )
+
+
+def _check_one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
+    if value not in known:
+        names = [repr(one) for one in known]
+        raise ValueError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, got {value!r}")
 
 
 def _is_positive(value: Any) -> bool:

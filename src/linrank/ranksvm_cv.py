@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["RankSVMCV"]
 
 # Parameters that go to the solver of every path as they are.
-_OPTIONS = ("solver", "tol", "max_iter", "scale", "query_normalization")
+_OPTIONS = (
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
 
 
 class RankSVMCV(RankSVM):
@@ -46,12 +54,13 @@ class RankSVMCV(RankSVM):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
-    solver : {"newton", "tron"}, default="newton"
-        As in :func:`linrank.ranksvm_path`.
-    tol : float, default=1e-4
-        Certified duality gap of every model, relative to its objective.
-    max_iter : int, default=100
-        Newton steps at most for each C.
+    loss, pairs, pair_weighting, solver : str
+        As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``.
+    tol : float or None, default=None
+        Certified duality gap of every model, relative to its objective: 1e-4 if None, or 1e-3 for
+        the hinge and for ``solver="bundle"``.
+    max_iter : int or None, default=None
+        Steps at most for each C; 100 if None, of the bundle 2000.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold.
     query_normalization : {None, "pairs"}, default=None
@@ -99,9 +108,12 @@ class RankSVMCV(RankSVM):
         cv: Any = None,
         scoring: str = "ndcg@10",
         selection: str = "best",
+        loss: str = "squared_hinge",
+        pairs: str = "all",
+        pair_weighting: str = "uniform",
         solver: str = "newton",
-        tol: float = 1e-4,
-        max_iter: int = 100,
+        tol: float | None = None,
+        max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
         n_jobs: int | None = None,
@@ -111,6 +123,9 @@ class RankSVMCV(RankSVM):
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.loss = loss
+        self.pairs = pairs
+        self.pair_weighting = pair_weighting
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -147,6 +162,7 @@ class RankSVMCV(RankSVM):
         data = self._training_data(X, y, qid, group, sample_weight)
         options = {
             **{name: getattr(self, name) for name in _OPTIONS},
+            "scale": self.scale,
             "query_weight": query_weights(query_weight, data.queries),
             "n_jobs": self.n_jobs,
         }
@@ -194,7 +210,7 @@ class RankSVMCV(RankSVM):
         self.scores_, self.mean_scores_ = tuning.scores, tuning.mean_scores
         self.best_score_ = float(tuning.mean_scores[chosen])
         self.path_ = path
-        settings = {name: getattr(self, name) for name in _OPTIONS if name != "scale"}
+        settings = {name: getattr(self, name) for name in _OPTIONS}
         self.model_ = tuning.model(path, data, scaling, scoring=self.scoring, **settings)
         self.coef_ = self.model_.coef
         self.n_iter_ = int(path.n_iter[: chosen + 1].sum())

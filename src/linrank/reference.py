@@ -18,36 +18,60 @@ Array = NDArray[Any]
 # ---- losses -----------------------------------------------------------------------------------
 
 
-def pairs(offsets: Array, levels: Array) -> list[tuple[int, int, int]]:
+def pairs(offsets: Array, levels: Array, adjacent: bool = False) -> list[tuple[int, int, int]]:
     """(q, i, j) for every pair of positions of query q with ``level_i > level_j``."""
     return [
         (q, i, j)
         for q in range(len(offsets) - 1)
         for i in range(offsets[q], offsets[q + 1])
         for j in range(offsets[q], offsets[q + 1])
-        if levels[i] > levels[j]
+        if levels[i] > levels[j] and (not adjacent or levels[i] == levels[j] + 1)
     ]
 
 
-def squared_hinge(
-    z: Array, offsets: Array, levels: Array, u: Array | None = None, c: Array | None = None
+def slope_and_value(loss: str, slack: float, epsilon: float) -> tuple[float, float, float]:
+    """``l(ξ)``, ``l'(ξ)``, ``l''(ξ)`` of a violated pair."""
+    if loss == "squared_hinge":
+        return slack**2, 2.0 * slack, 2.0
+    if loss == "hinge":
+        return slack, 1.0, 0.0
+    if slack <= epsilon:
+        return slack**2 / (2.0 * epsilon), slack / epsilon, 1.0 / epsilon
+    return slack - epsilon / 2.0, 1.0, 0.0
+
+
+def pair_loss(
+    z: Array,
+    offsets: Array,
+    levels: Array,
+    u: Array | None = None,
+    c: Array | None = None,
+    *,
+    gain: Array | None = None,
+    adjacent: bool = False,
+    loss: str = "squared_hinge",
+    epsilon: float = 1.0,
 ) -> dict[str, Any]:
-    """``L(z) = Σ c_q u_i u_j max(0, 1 - z_i + z_j)²``, its derivatives and sums of slacks."""
+    """``L(z) = Σ ω_ij l(1 - z_i + z_j)``, its derivatives and sums of slacks."""
     n = len(z)
-    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0}
+    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0, "total_curvature": 0.0}
     gradient, hessian = np.zeros(n), np.zeros((n, n))
-    for q, i, j in pairs(offsets, levels):
+    for q, i, j in pairs(offsets, levels, adjacent):
         slack = (1.0 - z[i]) + z[j]
         if slack <= 0:
             continue
         weight = (1.0 if c is None else c[q]) * (1.0 if u is None else u[i] * u[j])
-        out["value"] += weight * slack**2
+        if gain is not None:
+            weight *= gain[i] - gain[j]
+        value, slope, curve = slope_and_value(loss, slack, epsilon)
+        out["value"] += weight * value
         out["sum_of_slacks"] += weight * slack
         out["n_violations"] += weight
+        out["total_curvature"] += weight * curve
         e = np.zeros(n)
         e[i], e[j] = 1.0, -1.0
-        gradient -= 2.0 * weight * slack * e
-        hessian += 2.0 * weight * np.outer(e, e)
+        gradient -= weight * slope * e
+        hessian += weight * curve * np.outer(e, e)
     return {**out, "gradient": gradient, "hessian": hessian}
 
 

@@ -12,9 +12,16 @@ namespace linrank_test {
 struct Problem {
     std::vector<std::int64_t> offsets{0};
     std::vector<std::int32_t> levels, n_levels, by_level;
-    std::vector<double> u, c;
+    std::vector<double> u, c, gain;
+    bool adjacent = false;
 
-    linrank::PairProblem view() const { return {offsets, levels, n_levels, u, c, by_level}; }
+    linrank::PairProblem view() const {
+        return {offsets, levels, n_levels, u, c, by_level, gain, adjacent};
+    }
+    /// Gains that grow with the level, some of them negative.
+    void add_gains() {
+        for (const std::int32_t level : levels) gain.push_back(0.25 * level * level - 1.5);
+    }
 
     /// Adds a query whose labels are replaced by their dense ranks.
     void add_query(const std::vector<std::int64_t> &labels) {
@@ -69,9 +76,27 @@ void for_each_violation(const linrank::PairProblem &p, const std::vector<double>
             for (std::int64_t j = p.begin(q); j < p.begin(q + 1); ++j) {
                 const std::size_t a = std::size_t(i), b = std::size_t(j);
                 const double slack = (1.0 - z[a]) + z[b];
-                if (p.levels[a] > p.levels[b] && slack > 0.0)
-                    visit(a, b, p.c(q) * p.u(i) * p.u(j), slack);
+                if (p.levels[a] <= p.levels[b] || slack <= 0.0) continue;
+                if (p.adjacent && p.levels[a] != p.levels[b] + 1) continue;
+                const double gain = p.gain.empty() ? 1.0 : p.gain[a] - p.gain[b];
+                visit(a, b, p.c(q) * p.u(i) * p.u(j) * gain, slack);
             }
 }
+
+/// l(ξ), l'(ξ) and l''(ξ) of a violated pair.
+struct OfSlack {
+    double value, slope, curve;
+};
+inline OfSlack of_slack(linrank::PairLoss loss, double slack) {
+    using linrank::PairLoss;
+    if (loss.kind == PairLoss::squared_hinge) return {slack * slack, 2.0 * slack, 2.0};
+    if (loss.kind == PairLoss::hinge) return {slack, 1.0, 0.0};
+    if (slack > loss.epsilon) return {slack - 0.5 * loss.epsilon, 1.0, 0.0};
+    return {0.5 * slack * slack / loss.epsilon, slack / loss.epsilon, 1.0 / loss.epsilon};
+}
+inline const linrank::PairLoss losses[] = {{linrank::PairLoss::squared_hinge, 1.0},
+                                           {linrank::PairLoss::hinge, 1.0},
+                                           {linrank::PairLoss::huber, 0.35},
+                                           {linrank::PairLoss::huber, 0.85}};
 
 }  // namespace linrank_test

@@ -51,16 +51,18 @@ struct Matrix {
     }
 };
 
-/// Σ over violated pairs of 2 ω (x_i - x_j)(x_i - x_j)ᵀ.
-std::vector<double> definition(const PairProblem &p, const std::vector<double> &z, const Matrix &x,
-                               const std::vector<std::int64_t> &order) {
+/// Σ over violated pairs of l'' ω (x_i - x_j)(x_i - x_j)ᵀ.
+std::vector<double> definition(const PairProblem &p, PairLoss loss, const std::vector<double> &z,
+                               const Matrix &x, const std::vector<std::int64_t> &order) {
     const std::size_t n = std::size_t(x.n_columns);
     std::vector<double> h(n * n), d(n);
-    for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double) {
+    for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double slack) {
+        const double curve = of_slack(loss, slack).curve;
+        if (curve == 0.0) return;
         for (std::size_t c = 0; c < n; ++c)
             d[c] = x.dense[std::size_t(order[i]) * n + c] - x.dense[std::size_t(order[j]) * n + c];
         for (std::size_t r = 0; r < n; ++r)
-            for (std::size_t c = 0; c < n; ++c) h[r * n + c] += 2.0 * weight * d[r] * d[c];
+            for (std::size_t c = 0; c < n; ++c) h[r * n + c] += curve * weight * d[r] * d[c];
     });
     return h;
 }
@@ -96,7 +98,11 @@ void check_storage(const Rows &rows, Order order, const PairPoint &point, const 
 
 void products_equal_the_definition(Rng &rng) {
     for (int repetition = 0; repetition < 40; ++repetition) {
-        const Problem problem = draw_problem(rng, repetition % 2 == 1, 25);
+        Problem problem = draw_problem(rng, repetition % 2 == 1, 25);
+        if (repetition % 4 == 3) problem.add_gains();
+        if (repetition % 5 == 4) problem.adjacent = true;
+        problem.finish();
+        const PairLoss loss = losses[repetition % 7 < 3 ? 2 : 0];
         const PairProblem p = problem.view();
         const Matrix x(rng, p.n_rows(), draw(rng, 1, 35));
         std::vector<std::int64_t> order(static_cast<std::size_t>(p.n_rows()));
@@ -104,8 +110,8 @@ void products_equal_the_definition(Rng &rng) {
         const bool in_order = repetition % 3 == 0;
         if (!in_order) std::shuffle(order.begin(), order.end(), rng);
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, x.n_columns);
-        const PairPoint point(p, z, nullptr, 1);
-        const std::vector<double> h = definition(p, z, x, order);
+        const PairPoint point(p, loss, z, nullptr, 1);
+        const std::vector<double> h = definition(p, loss, z, x, order);
         for (const Rows &rows : x.storages())
             check_storage(rows, in_order ? Order{} : Order(order), point, x, h, v);
     }
@@ -126,8 +132,8 @@ void an_unpacked_query_equals_the_definition(Rng &rng) {
         std::vector<double> z(order.size());
         for (std::size_t i = 0; i < z.size(); ++i)
             z[i] = 1.5 * double(p.levels[i]) + (draw(rng, 0, 99) == 0 ? -5.0 : 0.0);
-        const PairPoint point(p, z, nullptr, 1);
-        const std::vector<double> h = definition(p, z, x, order), v = draw_normal(rng, x.n_columns);
+        const PairPoint point(p, {}, z, nullptr, 1);
+        const std::vector<double> h = definition(p, {}, z, x, order), v = draw_normal(rng, x.n_columns);
         for (const Rows &rows : x.storages()) check_storage(rows, {}, point, x, h, v);
     }
 }
@@ -145,7 +151,7 @@ void sums_of_a_large_query_keep_their_precision(Rng &rng) {
     const std::vector<double> wide(narrow.begin(), narrow.end()), v = draw_normal(rng, n);
     std::vector<double> z(std::size_t(p.n_rows())), image(z.size()), got(v.size()), truth(v.size());
     for (std::size_t i = 0; i < z.size(); ++i) z[i] = i < z.size() / 2 ? 0.0 : 0.5;
-    const PairPoint point(p, z, nullptr, 1);
+    const PairPoint point(p, {}, z, nullptr, 1);
     hessian_product(DenseRows<double>{wide.data(), n, p.n_rows(), n}, {}, point, v, truth, image, 1);
     hessian_product(DenseRows<float>{narrow.data(), n, p.n_rows(), n}, {}, point, v, got, image, 1);
     std::vector<double> curved(z.size());

@@ -138,7 +138,7 @@ void sweeps(const Kernels &k, Rng &rng) {
         problem.finish();
         const PairProblem p = problem.view();
         if (!p.has_pairs(0)) continue;
-        const PairPoint point(p, draw_normal(rng, p.n_rows()), nullptr, 1);
+        const PairPoint point(p, {}, draw_normal(rng, p.n_rows()), nullptr, 1);
         const Windows q = point.windows(0);
         const std::size_t n = std::size_t(q.n);
         const std::vector<double> v = draw_normal(rng, 2 * q.n);  // two vectors

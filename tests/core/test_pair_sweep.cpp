@@ -21,16 +21,18 @@ struct Sums {
     std::vector<double> gradient, product;
 };
 
-Sums definition(const PairProblem &p, const std::vector<double> &z, const std::vector<double> &v) {
+Sums definition(const PairProblem &p, PairLoss loss, const std::vector<double> &z,
+                const std::vector<double> &v) {
     Sums sums{0, 0, 0, std::vector<double>(z.size()), std::vector<double>(z.size())};
     for_each_violation(p, z, [&](std::size_t i, std::size_t j, double weight, double slack) {
-        sums.value += weight * slack * slack;
+        const OfSlack l = of_slack(loss, slack);
+        sums.value += weight * l.value;
         sums.slacks += weight * slack;
         sums.violations += weight;
-        sums.gradient[i] -= 2.0 * weight * slack;
-        sums.gradient[j] += 2.0 * weight * slack;
-        sums.product[i] += 2.0 * weight * (v[i] - v[j]);
-        sums.product[j] -= 2.0 * weight * (v[i] - v[j]);
+        sums.gradient[i] -= weight * l.slope;
+        sums.gradient[j] += weight * l.slope;
+        sums.product[i] += weight * l.curve * (v[i] - v[j]);
+        sums.product[j] -= weight * l.curve * (v[i] - v[j]);
     });
     return sums;
 }
@@ -47,19 +49,32 @@ void compare(const Point &point, const std::vector<double> &product, const Sums 
     }
 }
 
-void sweeps_equal_the_definition(Rng &rng) {
+void trees_equal_the_definition(Rng &rng) {
     for (int repetition = 0; repetition < 300; ++repetition) {
         const Problem problem = draw_problem(rng, repetition % 2 == 1);
         const PairProblem p = problem.view();
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
-        const Sums truth = definition(p, z, v);
         std::vector<double> product(z.size());
-        const PairPoint point(p, z, nullptr, 1 + repetition % 3);
-        point.multiply(v, product, 1 + repetition % 3);
-        compare(point, product, truth, 1e-11);
         const SelectionTreePoint published(p, z);
         published.multiply(v, product);
-        compare(published, product, truth, 1e-11);
+        compare(published, product, definition(p, {}, z, v), 1e-11);
+    }
+}
+
+void every_loss_equals_its_definition(Rng &rng) {
+    for (int repetition = 0; repetition < 400; ++repetition) {
+        Problem problem = draw_problem(rng, repetition % 2 == 1);
+        if (repetition % 3 == 0) problem.add_gains();
+        if (repetition % 5 == 0) problem.adjacent = true;
+        problem.finish();
+        const PairProblem p = problem.view();
+        const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
+        std::vector<double> product(z.size());
+        for (const PairLoss loss : losses) {
+            const PairPoint point(p, loss, z, nullptr, 1 + repetition % 3);
+            point.multiply(v, product, 1 + repetition % 3);
+            compare(point, product, definition(p, loss, z, v), 1e-10);
+        }
     }
 }
 
@@ -67,9 +82,9 @@ void an_offset_of_the_scores_changes_nothing(Rng &rng) {
     const Problem problem = draw_problem(rng, false);
     const PairProblem p = problem.view();
     std::vector<double> z = draw_scores(rng, p.n_rows());
-    const PairPoint near(p, z, nullptr, 1);
+    const PairPoint near(p, {}, z, nullptr, 1);
     for (double &score : z) score += 1e6;
-    const PairPoint far(p, z, nullptr, 1);
+    const PairPoint far(p, {}, z, nullptr, 1);
     CHECK(close(near.value, far.value, 1e-8));  // 1e-10 is lost in z itself, 6e-5 without centring
 }
 
@@ -79,11 +94,11 @@ void a_nearby_order_changes_nothing(Rng &rng) {
         const Problem problem = draw_problem(rng, false, 400);
         const PairProblem p = problem.view();
         std::vector<double> z = draw_normal(rng, p.n_rows());
-        const PairPoint before(p, z, nullptr, 1);
+        const PairPoint before(p, {}, z, nullptr, 1);
         const double change = repetition % 2 == 0 ? 1e-3 : 10.0;
         const std::vector<double> move = draw_normal(rng, p.n_rows(), change);
         for (std::size_t i = 0; i < z.size(); ++i) z[i] += move[i];
-        const PairPoint fresh(p, z, nullptr, 1), guided(p, z, &before, 2);
+        const PairPoint fresh(p, {}, z, nullptr, 1), guided(p, {}, z, &before, 2);
         CHECK(fresh.value == guided.value && equal(fresh.gradient, guided.gradient));
     }
 }
@@ -95,11 +110,11 @@ void scores_that_are_not_finite_do_no_harm(Rng &rng) {
         const Problem problem = draw_problem(rng, false, 400);
         const PairProblem p = problem.view();
         std::vector<double> z = draw_normal(rng, p.n_rows());
-        const PairPoint near(p, z, nullptr, 1);
+        const PairPoint near(p, {}, z, nullptr, 1);
         for (double &score : z)
             if (draw(rng, 0, 4) == 0) score = wild;
         std::vector<double> out(z.size());
-        PairPoint(p, z, &near, 1).multiply(z, out, 1);
+        PairPoint(p, {}, z, &near, 1).multiply(z, out, 1);
         SelectionTreePoint(p, z).multiply(z, out);
     }
 }
@@ -116,7 +131,7 @@ void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n
     const SelectionTreePoint published(p, z);
     std::vector<double> expected(z.size()), one(z.size()), many(z.size());
     published.multiply(v, expected);
-    const PairPoint alone(p, z, nullptr, 1), shared(p, z, nullptr, 3);
+    const PairPoint alone(p, {}, z, nullptr, 1), shared(p, {}, z, nullptr, 3);
     alone.multiply(v, one, 1);
     shared.multiply(v, many, 3);
     CHECK(alone.value == shared.value && equal(alone.gradient, shared.gradient) && one == many);
@@ -131,7 +146,8 @@ void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n
 
 int main() {
     Rng rng(1);
-    sweeps_equal_the_definition(rng);
+    trees_equal_the_definition(rng);
+    every_loss_equals_its_definition(rng);
     an_offset_of_the_scores_changes_nothing(rng);
     a_nearby_order_changes_nothing(rng);
     scores_that_are_not_finite_do_no_harm(rng);

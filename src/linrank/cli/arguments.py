@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+
 __all__ = [
+    "add_choices",
     "add_metrics",
     "add_reading",
     "add_reporting",
@@ -74,6 +77,34 @@ def _power(text: str) -> float:
     if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
         raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
     return value
+
+
+def add_choices(solving: argparse._ArgumentGroup) -> None:
+    """Loss, pairs and solver."""
+    _add_choice(solving, "--loss", LOSSES, "loss of a pair")
+    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
+    _add_choice(
+        solving,
+        "--pair-weighting",
+        PAIR_WEIGHTINGS,
+        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+    )
+    _add_choice(
+        solving, "--solver", SOLVERS, "Newton's method, cutting planes, or the published one"
+    )
+
+
+def _add_choice(
+    group: argparse._ArgumentGroup, name: str, values: tuple[str, ...], about: str
+) -> None:
+    """An option of a few values, the first of which is the default; - and _ are one."""
+    group.add_argument(
+        name,
+        choices=values,
+        default=values[0],
+        type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
+        help=f"{about} (default: {values[0]})",
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
+    add_choices,
     add_metrics,
     add_reading,
     add_reporting,
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "describe_data", "run"]
 
+# Options that go to the training as they are, and into the summaries of model and run.
+TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "tol", "max_iter")
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
 
-  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query
+  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query,
+
+or with the hinge max(0, ·) in place of its square (--loss hinge).
 
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
@@ -62,11 +67,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--tol",
         type=positive_float,
         metavar="TOL",
-        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4); "
-        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (default: 1e-3)",
+        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
+        "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
-    solving.add_argument("--solver", choices=("newton", "tron"), default="newton")
-    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    add_choices(solving)
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most (default: 100; bundle: 2000)",
+    )
     solving.add_argument(
         "--scale",
         choices=("none", "standard", "minmax", "query"),
@@ -139,7 +150,7 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         from dataclasses import replace
 
         data = replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=args.jobs))
-    options = {"solver": args.solver, "C": args.C, "tol": args.tol, "max_iter": args.max_iter}
+    options = {name: getattr(args, name) for name in TRAINING}
     result = train(
         data,
         **options,
@@ -174,10 +185,12 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
 
 def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
     console.clear()
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
     console.say(
         "trained",
-        f"{args.solver}, C = {args.C:g}: {count(result.n_iter, 'iteration')}, "
-        f"{count(result.n_hvp, 'Hessian product')} in {seconds(took)}",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
     )
     console.say(
         "optimum",
@@ -250,8 +263,7 @@ def _print_json(
             "bytes": int(data.rows.nbytes),
         },
         "training": {
-            "solver": args.solver,
-            "C": args.C,
+            **{name: getattr(args, name) for name in TRAINING[:5]},
             "scale": args.scale,
             "query_normalization": args.query_normalization,
             "objective": result.value,

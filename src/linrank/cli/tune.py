@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
+    add_choices,
     add_reading,
     add_reporting,
     grid,
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+# Options that go to the solver of every path as they are.
+TRAINING = (
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 
 DESCRIPTION = """\
@@ -91,11 +102,17 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "-e",
         "--tol",
         type=positive_float,
-        default=1e-4,
         metavar="TOL",
-        help="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4)",
+        help="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
+        "and bundle: 1e-3)",
     )
-    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    add_choices(solving)
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most for each C (default: 100; bundle: 2000)",
+    )
     solving.add_argument(
         "--scale",
         choices=("none", "standard", "minmax", "query"),
@@ -191,11 +208,7 @@ def _search(
     from linrank.path import as_Cs, solve_path
     from linrank.tuning import tune
 
-    solving = {
-        "tol": args.tol,
-        "max_iter": args.max_iter,
-        "query_normalization": args.query_normalization,
-    }
+    solving = {name: getattr(args, name) for name in TRAINING}
     options = {**solving, "scale": args.scale, "n_jobs": args.jobs}
     Cs = as_Cs(args.Cs)
     tuning = tune(
@@ -209,7 +222,7 @@ def _search(
         **options,
     )
     path, scaling = solve_path(data, Cs, **options)
-    known = {"scoring": args.scoring, "solver": "newton", "index_base": data.index_base}
+    known = {"scoring": args.scoring, "index_base": data.index_base}
     return tuning, path, tuning.model(path, data, scaling, **solving, **known)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -10,9 +12,34 @@ from linrank import _core
 from linrank.data.rows import Rows
 from linrank.pairs import Pairs
 
-__all__ = ["LossPoint", "PairLoss"]
+__all__ = ["Dual", "LossPoint", "PairLoss"]
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dual:
+    """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
+
+    The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
+    ``0 <= t <= largest``; R* is the conjugate of the regulariser.
+    """
+
+    linear: float = 0.0  # e'α
+    quadratic: float = 0.0  # ‖α‖²/4C of the squared hinge, 0 of the hinge
+    slack: float = 0.0  # primal risk - linear + quadratic + w·u: 0 where α is the slope of the loss
+    largest: float = math.inf  # 1 where α has an upper bound
+
+    def __add__(self, other: Dual) -> Dual:
+        return Dual(
+            self.linear + other.linear,
+            self.quadratic + other.quadratic,
+            self.slack + other.slack,
+            min(self.largest, other.largest),
+        )
+
+    def __rmul__(self, C: float) -> Dual:
+        return Dual(C * self.linear, C * self.quadratic, C * self.slack, self.largest)
 
 
 class LossPoint(Protocol):
@@ -20,15 +47,19 @@ class LossPoint(Protocol):
 
     @property
     def value(self) -> float:
-        """``L(z) = Σ ω ξ²`` over the violated pairs, ``ξ = 1 - z_i + z_j``."""
+        """``L(z) = Σ ω l(ξ)``, ``ξ = 1 - z_i + z_j``."""
 
     @property
     def sum_of_slacks(self) -> float:
-        """``Σ ω ξ``, the linear term of the dual objective."""
+        """``Σ ω ξ`` over the violated pairs."""
 
     @property
     def n_violations(self) -> float:
-        """``Σ ω`` over the violated pairs."""
+        """``Σ ω`` over the violated pairs, those with ``ξ > 0``."""
+
+    @property
+    def total_curvature(self) -> float:
+        """``Σ ω l''(ξ)``, the scale of the Hessian."""
 
     @property
     def gradient(self) -> Array:
@@ -59,6 +90,14 @@ class PairLoss:
     def curvature(self, point: Any, v: Array) -> Array:
         """``∇²L(z) v`` at the scores of ``point``."""
         raise NotImplementedError("a pair loss defines its curvature by curvature(point, v)")
+
+    def primal(self, point: Any) -> float:
+        """The loss that is certified: the value, or what the value is a smoothing of."""
+        return float(point.value)
+
+    def dual(self, point: Any) -> Dual:
+        """The dual point that belongs to ``point``, for ``C = 1``; it scales with C."""
+        raise NotImplementedError("a pair loss with a certificate defines dual(point)")
 
     def hessian_product(self, rows: Rows, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Dual, PairLoss
 
 __all__ = ["SelectionTreeSquaredHinge"]
 
@@ -22,3 +22,6 @@ class SelectionTreeSquaredHinge(PairLoss):
 
     def curvature(self, point: _core.SelectionTreePoint, v: Array) -> Array:
         return point.multiply(v)
+
+    def dual(self, point: _core.SelectionTreePoint) -> Dual:
+        return Dual(2.0 * point.sum_of_slacks, point.value)

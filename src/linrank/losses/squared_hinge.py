@@ -1,39 +1,18 @@
-"""The squared hinge over all pairs, by the sweeps of the core."""
+"""The squared hinge over all pairs."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
 from linrank import _core
-from linrank.data.rows import Rows
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Dual
+from linrank.losses.swept import SweptLoss
 
 __all__ = ["SquaredHinge"]
 
-Array = NDArray[Any]
 
+class SquaredHinge(SweptLoss):
+    """``l(ξ) = max(0, ξ)²``, with the dual point ``α = 2Cωξ``."""
 
-class SquaredHinge(PairLoss):
-    """``l(ξ) = max(0, ξ)²``: a point costs O(n log n), a product no more."""
+    name = "squared_hinge"
 
-    def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
-        return _core.pair_point(self.problem, z, near, self.n_threads)
-
-    def curvature(self, point: _core.PairPoint, v: Array) -> Array:
-        return point.multiply(v, self.n_threads)
-
-    def hessian_product(self, rows: Rows, point: _core.PairPoint, v: Array) -> tuple[Array, Array]:
-        """The same two products in one pass: each query's rows are used twice while in cache."""
-        return _core.hessian_product(rows.core, self.queries.order, point, v, self.n_threads)
-
-    def hessian_matrix(self, rows: Rows, point: _core.PairPoint) -> Array:
-        """``Xᵀ∇²L(z)X`` in full."""
-        n = rows.shape[1]
-        flat = _core.hessian_matrix(rows.core, self.queries.order, point, self.n_threads)
-        return flat.reshape(n, n)
-
-    def hessian_diagonal(self, rows: Rows, point: _core.PairPoint) -> Array:
-        """An estimate of the diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros."""
-        return _core.hessian_diagonal(rows.core, self.queries.order, point, self.n_threads)
+    def dual(self, point: _core.PairPoint) -> Dual:
+        return Dual(2.0 * point.sum_of_slacks, point.value)

@@ -18,6 +18,7 @@ from linrank.solvers.result import Callback, Recorder, Result
 __all__ = ["Memory", "Preconditioner", "line_search", "newton", "solve_newton"]
 
 Array = NDArray[Any]
+Sharpen = Callable[[Any, float], Any]
 _ROUNDING = 1e-13
 
 
@@ -27,6 +28,9 @@ class Preconditioner(Protocol):
     limit: int  # products that one solve may take: beyond, a better approximation pays
     memory: int  # earlier products that improve it
     forcing: float  # residual, relative to the first, to which the first solve goes
+    is_exact: (
+        bool  # whether `at` last gave the Hessian of its point: earlier products cannot improve it
+    )
 
     def at(self, point: Any, n_last: int) -> Callable[[Array], Array]:
         """``r -> M⁻¹ r``; ``n_last`` is the number of products that the last solve took."""
@@ -41,38 +45,50 @@ def newton(
     max_iter: int = 100,
     callback: Callback | None = None,
     started: float | None = None,
+    sharpen: Sharpen | None = None,
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
     The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing. The
     step in hand when it passes the test is still taken: what it leaves is of second order.
+
+    Where ``F`` is a smoothing of what is to be minimised, ``sharpen(point, decrement)`` returns the
+    point to go on from, the same or one of a sharper objective; it stops on the certified gap.
     """
     recorder = Recorder(callback, started)
     point = objective.at(w0)
     n_hvp = n_last = 0
+    if sharpen is not None and w0.any():
+        point = sharpen(point, 0.0)
     if recorder.record(point, step=0.0, n_hvp=0):
         return recorder.result(point, "callback", "stopped by the callback")
     forcing, memory = preconditioner.forcing, Memory(preconditioner.memory, len(w0))
     while True:
+        if sharpen is not None and recorder.gap <= tol * point.primal:
+            return recorder.result(point, "tolerance", f"certified F - F* <= {tol:g}·F")
         if not point.gradient.any():
             return recorder.result(point, "tolerance", "the gradient is zero")
-        solve = memory.improve(preconditioner.at(point, n_last))
+        solve = preconditioner.at(point, n_last)
+        if preconditioner.is_exact:
+            memory.pairs.clear()
+        solve = memory.improve(solve)
         # What a solve leaves need not be far below the tolerance; but one product more at the end
         # tightens the certified gap, which sees ‖∇F‖ and not the decrement, a hundredfold.
         floor = 4e-4 * tol * point.value
-        solution = solve_newton(point, solve, memory, forcing, floor, preconditioner.limit)
+        # That sight of ‖∇F‖ counts where the gap is what stops.
+        norm = (
+            math.inf
+            if sharpen is None
+            else max(0.1 * tol * point.primal, forcing**2 * _half_square(point.gradient))
+        )
+        solution = solve_newton(point, solve, memory, forcing, floor, preconditioner.limit, norm)
         d, image, n_last = solution.d, solution.image, solution.n
         n_hvp += n_last
         decrement = -0.5 * dot(point.gradient, d) + solution.rest
         recorder.note_decrement(decrement)
-        is_last = decrement <= tol * point.value
+        is_last = sharpen is None and decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            message = (
-                f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
-                f"{tol * point.value:.3g} after max_iter={max_iter} iterations; "
-                "raise max_iter or tol"
-            )
-            return recorder.result(point, "max_iter", message)
+            return recorder.result(point, "max_iter", _too_few(recorder, decrement, tol, max_iter))
         trial, step = line_search(point, d, image)
         if trial is None:
             stopped = "tolerance" if is_last else "precision"
@@ -81,10 +97,22 @@ def newton(
         point = trial
         share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
         forcing = preconditioner.forcing * min(1.0, max(0.01, share))
+        if sharpen is not None:
+            point = sharpen(trial, decrement)
+            if point is not trial:
+                forcing = preconditioner.forcing
         if recorder.record(point, step=step, n_hvp=n_hvp):
             return recorder.result(point, "callback", "stopped by the callback")
         if is_last:
             return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
+
+
+def _too_few(recorder: Recorder, decrement: float, tol: float, max_iter: int) -> str:
+    objective = recorder.history["objective"][-1]
+    return (
+        f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
+        f"{tol * objective:.3g} after max_iter={max_iter} iterations; raise max_iter or tol"
+    )
 
 
 class Memory:
@@ -142,14 +170,16 @@ def solve_newton(
     forcing: float,
     floor: float,
     limit: int,
+    norm: float = math.inf,
     residual: float = 0.0,
 ) -> Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
     The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for
     which the coefficients of the iteration give an estimate. It ends when twice that is at most
-    ``forcing²`` of its first value or at most ``floor``, when ``½‖r‖²`` is at most ``residual``, or
-    after ``limit`` products: any ``d`` on the way is a descent direction.
+    ``forcing²`` of its first value or at most ``floor``, and ``½‖r‖²`` at most ``norm``, or after
+    ``limit`` products: any ``d`` on the way is a descent direction. It also ends when ``½‖r‖²`` is
+    at most ``residual``, whatever the rest.
     """
     r = -point.gradient
     y = solve(r)
@@ -168,17 +198,21 @@ def solve_newton(
         d += alpha * p
         image = _combine(image, alpha, xp)
         r = r - alpha * hp
-        if 0.5 * dot(r, r) <= residual:
+        if _half_square(r) <= residual:
             return Solution(d, image, n, 0.0)
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)
-        if not ry > 0.0 or lanczos.confirms(ry, goal):
+        if not ry > 0.0 or (lanczos.confirms(ry, goal) and _half_square(r) <= norm):
             break
         p = y + (ry / old) * p
     if image is None:  # the very first direction failed: fall back on it unscaled
         return Solution(p, xp, n, 0.0)
     return Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest())
+
+
+def _half_square(r: Array) -> float:
+    return 0.5 * float(dot(r, r))
 
 
 class _Lanczos:

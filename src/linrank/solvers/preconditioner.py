@@ -59,6 +59,7 @@ class Diagonal:
 
     limit = 500
     forcing = 0.1
+    is_exact = False
 
     def __init__(self, memory: int = 24) -> None:
         self.memory = memory
@@ -77,6 +78,7 @@ class Plain:
 
     limit = 500
     memory = 0
+    is_exact = False
     forcing = 0.03  # the residual says less about the error than with a good M
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -100,6 +102,7 @@ class Explicit:
     def __init__(self, patience: int, guess: Sampled | None = None) -> None:
         self.patience = patience
         self.limit = patience + 2
+        self.is_exact = False
         self._guess = guess
         self._solve: Solve | None = None
 
@@ -108,18 +111,20 @@ class Explicit:
             self._solve = self._guess = None
         if self._guess is not None:
             return self._guess.at(point, 0)
+        self.is_exact = self._solve is None
         if self._solve is None:
             self._solve = _by_cholesky(point.hessian_matrix())
         return self._solve
 
 
 class Sampled:
-    """``M`` from the Hessian of a sample of queries, scaled to the violations of the whole.
+    """``M`` from the Hessian of a sample of queries, scaled to the curvature of the whole.
 
     Parameters
     ----------
     sample : callable
-        ``sample(n_rows)`` returns the objective on about ``n_rows`` rows.
+        ``sample(n_rows)`` returns the objective on about ``n_rows`` rows. Where the loss has a
+        band, a wide one: the few pairs of a narrow one say little about the whole.
     n_rows : int
         Size of the first sample; four times as many at each rebuilding.
     w : array
@@ -130,6 +135,7 @@ class Sampled:
 
     memory = 24
     forcing = 0.1
+    is_exact = False
 
     def __init__(
         self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
@@ -143,7 +149,7 @@ class Sampled:
     def _take(self, w: Array) -> None:
         risk = self._sample(self._n_rows).at(w).parts[1]
         self._matrix = risk.hessian_matrix()
-        self._violations = risk.risk.C * risk.loss.n_violations
+        self._curved = risk.risk.C * risk.loss.total_curvature
         self._ratio = 0.0
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -152,7 +158,7 @@ class Sampled:
             self._take(point.w)
             self._rescale(point)
         risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
@@ -166,7 +172,7 @@ class Sampled:
         writing the whole diagonal into it would drown the nearly collinear directions.
         """
         risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.n_violations / max(self._violations, 1e-300)
+        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
         whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
         is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
         factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
@@ -194,6 +200,7 @@ class Carried:
     # solve's are the ones that matter: the next step has nearly its direction.
     memory = 3
     forcing = 0.1
+    is_exact = False
 
     def __init__(self, take: Callable[[Any, int], Any], patience: int) -> None:
         self._take = take

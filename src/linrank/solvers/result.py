@@ -99,13 +99,19 @@ class Recorder:
                 f"the gradient of the objective has the squared norm {square:g}: the features are "
                 "too large for double precision; divide them by a common factor"
             )
-        primal = point.primal
-        self.best_bound = max(self.best_bound, primal - duality_gap(point))
+        bound = point.primal - duality_gap(point)
+        return self.add(point, bound, gradient_norm=math.sqrt(square), step=step, n_hvp=n_hvp)
+
+    def add(
+        self, point: Any, bound: float, *, gradient_norm: float, step: float, n_hvp: int
+    ) -> bool:
+        """Add an iterate with a lower bound of ``F*`` from elsewhere; True as of `record`."""
+        self.best_bound = max(self.best_bound, bound)
         entry = {
-            "objective": primal,
-            "gap": max(0.0, primal - self.best_bound),
+            "objective": point.primal,
+            "gap": max(0.0, point.primal - self.best_bound),
             "decrement": float("nan"),
-            "gradient_norm": math.sqrt(square),
+            "gradient_norm": gradient_norm,
             "step": step,
             "n_hvp": n_hvp,
             "seconds": time.perf_counter() - self.started,
@@ -120,6 +126,11 @@ class Recorder:
     def n_iter(self) -> int:
         return len(self.history["objective"]) - 1
 
+    @property
+    def gap(self) -> float:
+        """The certified bound on ``F - F*`` at the last iterate."""
+        return self.history["gap"][-1]
+
     def note_decrement(self, decrement: float) -> None:
         """The estimate of ``F - F*`` made at the last iterate."""
         self.history["decrement"][-1] = decrement
@@ -128,7 +139,7 @@ class Recorder:
         return Result(
             w=point.w,
             value=point.primal,
-            gap=self.history["gap"][-1],
+            gap=self.gap,
             gradient_norm=self.history["gradient_norm"][-1],
             n_iter=self.n_iter,
             n_hvp=int(self.history["n_hvp"][-1]),

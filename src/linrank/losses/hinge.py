@@ -1,0 +1,59 @@
+"""The hinge over all pairs: as it is, and smoothed so that Newton's method applies."""
+
+from __future__ import annotations
+
+from linrank import _core
+from linrank.losses.base import Dual
+from linrank.losses.swept import SweptLoss
+from linrank.pairs import Pairs
+
+__all__ = ["Hinge", "Huber"]
+
+
+class Hinge(SweptLoss):
+    """``l(ξ) = max(0, ξ)``; the gradient of a point is a sub-gradient, and there is no curvature.
+
+    With ``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of, the dual value does not
+    reach the optimum: pairs at the kink need fractions. See `Huber` and the bundle solver.
+    """
+
+    name = "hinge"
+
+    def dual(self, point: _core.PairPoint) -> Dual:
+        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+
+
+class Huber(SweptLoss):
+    """``h_ε(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``: the hinge but for ``0 < ξ < ε``.
+
+    ``0 <= hinge - h_ε <= ε/2``. Its slope ``a = clip(ξ/ε, 0, 1)`` gives a feasible ``α = Cωa`` of
+    the hinge's own dual: with ``S(θ)``, ``S₂(θ)`` the sums of ``ωξ`` and ``ωξ²`` at margin θ,
+
+    ``Σωa = [S(1) - S(1-ε)]/ε`` and ``Σω(max(0, ξ) - aξ) = S(1) + S(1-ε) - [S₂(1) - S₂(1-ε)]/ε``.
+
+    The latter, the slack of α, is all that separates the optimum of h_ε from a certified optimum of
+    the hinge. Only pairs with ``0 < ξ < ε`` contribute, each at most ``ε/4``: it falls as ``ε²``.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Which rows are compared, and the weights ω.
+    epsilon : float
+        ε, in (0, 1].
+    n_threads : int
+        Threads of every sweep; the result does not depend on it.
+    """
+
+    name = "huber"
+
+    def __init__(self, pairs: Pairs, epsilon: float, n_threads: int = 1) -> None:
+        super().__init__(pairs, n_threads)
+        self.epsilon = epsilon
+
+    def primal(self, point: _core.PairPoint) -> float:
+        return point.sum_of_slacks
+
+    def dual(self, point: _core.PairPoint) -> Dual:
+        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
+        slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
+        return Dual(slope, 0.0, max(0.0, slack), largest=1.0)
