@@ -12,12 +12,21 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linrank import ConvergenceWarning, NoPairsError, RankSVM, _core, path, ranksvm, ranksvm_path
+from linrank import (
+    ConvergenceWarning,
+    NoPairsError,
+    RankSVM,
+    _core,
+    pathwise,
+    ranksvm,
+    ranksvm_path,
+)
 from linrank.data.dataset import Dataset
 from linrank.data.svmlight import load
 from linrank.datasets import make_ranking
 from linrank.objective import Ridge, Risk, Sum
-from linrank.path import AUTO_CS, train_path
+from linrank.path import AUTO_CS
+from linrank.pathwise import train_path
 from linrank.solvers.newton import Memory
 from linrank.solvers.result import duality_gap
 from real_data import real_file
@@ -87,7 +96,7 @@ def test_the_sample_grows_where_it_disappoints(monkeypatch):
     monkeypatch.setattr(
         ranksvm._Problem, "sample", lambda self, n: sizes.append(n) or original(self, n)
     )
-    preconditioner = path._carried(ranksvm.problem_of(data, 0.5))
+    preconditioner = pathwise._carried(ranksvm.problem_of(data, 0.5))
     point = ranksvm.problem_of(data, 0.5).objective().at(np.zeros(8))
     for n_last in (0, 5, 50, 9):
         preconditioner.at(point, n_last)
@@ -124,6 +133,18 @@ def test_other_losses_and_solvers_are_certified_too(options):
     for k, C in enumerate([0.01, 0.1, 1.0]):
         best = ranksvm.train(data, C=C, tol=1e-7, loss=options.get("loss", "squared_hinge")).value
         assert -1e-6 * best <= found.objectives[k] - best <= found.gaps[k] + 1e-6 * best
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_preferences_beside_labels_or_alone(labelled):
+    data = small(4)
+    if not labelled:
+        data = replace(data, labels=np.zeros(data.n_rows))
+    listed = np.random.default_rng(0).permutation(data.n_rows)[:20].reshape(-1, 2)
+    for C, result in zip(GRID, results(data, preferences=listed), strict=True):
+        best = ranksvm.train(data, C=C, preferences=listed, tol=1e-10).value
+        assert result.gap <= 1e-4 * result.value
+        assert -1e-9 * best <= result.value - best <= result.gap
 
 
 def test_scaling_by_query_and_group_sizes():

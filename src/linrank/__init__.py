@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.data.preference_text import load_preferences
+    from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
     from linrank.errors import (
@@ -33,6 +35,7 @@ __all__ = [
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
+    "Preferences",
     "QueryKFold",
     "RankSVM",
     "RankSVMCV",
@@ -40,6 +43,7 @@ __all__ = [
     "evaluate",
     "load",
     "load_model",
+    "load_preferences",
     "make_ranking",
     "ranking_scorer",
     "ranksvm_path",
@@ -55,6 +59,7 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
+    "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
@@ -62,6 +67,7 @@ _HOME = {
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
+    "load_preferences": "linrank.data.preference_text",
     "make_ranking": "linrank.datasets",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",

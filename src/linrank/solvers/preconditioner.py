@@ -147,9 +147,9 @@ class Sampled:
         self._take(w)
 
     def _take(self, w: Array) -> None:
-        risk = self._sample(self._n_rows).at(w).parts[1]
-        self._matrix = risk.hessian_matrix()
-        self._curved = risk.risk.C * risk.loss.total_curvature
+        point = self._sample(self._n_rows).at(w)
+        self._matrix = sum(risk.hessian_matrix() for risk in point.parts[1:])
+        self._curved = _curved(point)
         self._ratio = 0.0
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -157,8 +157,7 @@ class Sampled:
             self._n_rows *= 4
             self._take(point.w)
             self._rescale(point)
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
+        ratio = _curved(point) / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
@@ -171,9 +170,9 @@ class Sampled:
         Scaling rows and columns alike keeps the correlations, for which the matrix is there;
         writing the whole diagonal into it would drown the nearly collinear directions.
         """
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
-        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
+        ratio = _curved(point) / max(self._curved, 1e-300)
+        whole = sum(risk.hessian_diagonal() for risk in point.parts[1:]) / ratio
+        mine = np.diagonal(self._matrix).copy()
         is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
         factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
         self._matrix *= factor
@@ -184,8 +183,8 @@ class Sampled:
 class Carried:
     """``M = I + ρK``, K the Hessian of the losses at an earlier point, for all C of a path.
 
-    ρ is C times the weight of the violated pairs, over what it was where K was taken: along a path
-    the size of the losses' Hessian changes first of all, by C and by the pairs that are left.
+    ρ is C times the curvature of the violated pairs, over what it was where K was taken: along a
+    path the size of the losses' Hessian changes first of all, by C and by the pairs that are left.
 
     Parameters
     ----------
@@ -211,14 +210,18 @@ class Carried:
 
     def at(self, point: Any, n_last: int) -> Solve:
         if self._n_taken == 0 or n_last > self._patience:
-            risk = self._take(point, self._n_taken).parts[1]
-            self._matrix = risk.hessian_matrix()
-            self._weight = max(risk.risk.C * risk.loss.n_violations, 1e-300)
+            taken = self._take(point, self._n_taken)
+            self._matrix = sum(risk.hessian_matrix() for risk in taken.parts[1:])
+            self._curved = max(_curved(taken), 1e-300)
             self._n_taken += 1
             self._ratio = 0.0
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.n_violations / self._weight
+        ratio = _curved(point) / self._curved
         if not 0.8 < ratio / max(self._ratio, 1e-300) < 1.25:
             self._ratio = ratio
             self._solve = _by_cholesky(np.eye(len(point.w)) + ratio * self._matrix)
         return self._solve
+
+
+def _curved(point: Any) -> float:
+    """``C·Σωl''`` of all the risks beside ``½‖w‖²``."""
+    return float(sum(risk.risk.C * risk.loss.total_curvature for risk in point.parts[1:]))
