@@ -341,15 +341,8 @@ def test_a_fold_that_cannot_be_judged_is_named():
 # ---- the estimator ------------------------------------------------------------------------------
 
 
-FOLDS_OF_ROWS = "a row of weight 0 still takes its place in a fold"
-
-
 @parametrize_with_checks(
-    [RankSVMCV([0.01, 0.1, 1.0], cv=2, scoring="pairwise_accuracy", selection="one_se")],
-    expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": FOLDS_OF_ROWS,
-        "check_sample_weight_equivalence_on_sparse_data": FOLDS_OF_ROWS,
-    },
+    [RankSVMCV([0.01, 0.1, 1.0], cv=2, scoring="pairwise_accuracy", selection="one_se")]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

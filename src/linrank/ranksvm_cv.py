@@ -96,9 +96,9 @@ class RankSVMCV(RankSVM):
     --------
     >>> from linrank import RankSVMCV, make_ranking
     >>> data = make_ranking(n_queries=60, n_features=4, noise=0.5, random_state=0)
-    >>> ranker = RankSVMCV(Cs=[1e-4, 1e-3, 1e-2, 1e-1], cv=3).fit(data.X, data.y, qid=data.qid)
+    >>> ranker = RankSVMCV(cv=3).fit(data.X, data.y, qid=data.qid)
     >>> ranker.scores_.shape, ranker.C_ in ranker.Cs_
-    ((3, 4), True)
+    ((3, 26), True)
     """
 
     def __init__(
