@@ -28,6 +28,7 @@ SUBJECTS = {
     "solvers": ["--quick"],
     "one_query": ["--quick"],
     "path": ["--quick"],
+    "bounds": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],

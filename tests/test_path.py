@@ -27,7 +27,7 @@ from linrank.datasets import make_ranking
 from linrank.objective import Ridge, Risk, Sum
 from linrank.path import AUTO_CS
 from linrank.pathwise import train_path
-from linrank.solvers.newton import Memory
+from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
 from real_data import real_file
 from strategies import datasets

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import Box
 from linrank.data.rows import Rows
 from linrank.losses.base import Dual, ScoreLoss
 
@@ -28,6 +29,10 @@ class Point(Protocol):
     """A smooth function at one ``w``."""
 
     w: Array
+
+    @property
+    def box(self) -> Box | None:
+        """Where ``w`` has to be; None if anywhere."""
 
     @property
     def value(self) -> float: ...
@@ -77,9 +82,10 @@ class Term(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
-    """``½‖w‖²`` at ``w``."""
+    """``½‖w‖²`` at a ``w`` of the box."""
 
     w: Array
+    box: Box | None = None
 
     @property
     def value(self) -> float:
@@ -117,17 +123,22 @@ class RidgePoint:
         return _core.dot(self.w, d)
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
-        return RidgePoint(self.w + t * d)
+        """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
+        w = self.w + t * d
+        return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
 
     def reweighted(self, factor: float) -> RidgePoint:
         return self
 
 
 class Ridge:
-    """``½‖w‖²``."""
+    """``½‖w‖²`` on a box, infinite outside it."""
+
+    def __init__(self, box: Box | None = None) -> None:
+        self.box = box
 
     def at(self, w: Array) -> RidgePoint:
-        return RidgePoint(w)
+        return RidgePoint(w, self.box)
 
     def resume(self, point: RidgePoint) -> RidgePoint:
         return point
@@ -261,6 +272,12 @@ class SumPoint:
     w: Array
     parts: Sequence[Any]
 
+    @property
+    def box(self) -> Box | None:
+        """That of the regulariser, which is the first part."""
+        box: Box | None = self.parts[0].box
+        return box
+
     @cached_property
     def value(self) -> float:
         return float(sum(part.value for part in self.parts))
@@ -312,7 +329,7 @@ class SumPoint:
 
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
-        return SumPoint(self.w + t * d, parts)
+        return SumPoint(parts[0].w, parts)
 
     def reweighted(self, factor: float) -> SumPoint:
         return SumPoint(self.w, [part.reweighted(factor) for part in self.parts])

@@ -35,7 +35,8 @@ def train_path(
 ) -> Iterator[Result]:
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
-    ``options`` are further ones of `train`: scale, query_weight, preferences, n_jobs. Results are
+    ``options`` are further ones of `train`: scale, query_weight, preferences, bounds, n_jobs.
+    Results are
     in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
@@ -47,7 +48,7 @@ def train_path(
         "pair_weighting": pair_weighting,
         "query_normalization": query_normalization,
     }
-    is_smooth = solver == "newton" and loss == "squared_hinge"
+    is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
     if not is_smooth:
@@ -74,7 +75,8 @@ def _one_by_one(
 ) -> Iterator[Result]:
     """The same by `train`, from the last minimiser, whatever its solver: it ends at the gap."""
     w = None
-    own = 1e-15 if solver == "tron" else tol  # tron's own rule is no gap
+    is_by_gap = solver == "bundle" or options.get("loss") == "hinge"
+    own = tol if is_by_gap else 1e-15  # other rules than the gap are not to stop it
     for C in Cs:
         asked = False
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from linrank._core import dot
-from linrank.solvers.newton import Memory, Preconditioner, line_search, solve_newton
+from linrank.solvers.conjugate import Memory, solve_newton
+from linrank.solvers.newton import Preconditioner, line_search
 from linrank.solvers.result import Callback, Recorder, Result
 
 __all__ = ["follow"]
