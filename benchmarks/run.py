@@ -28,6 +28,7 @@ SUBJECTS = {
     "correctness": ["--quick"],
     "solvers": ["--quick"],
     "one_query": ["--quick"],
+    "path": ["--quick"],
     "bounds": ["--quick"],
     "counting": ["--quick"],
     "methods": ["--quick"],

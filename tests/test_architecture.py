@@ -53,13 +53,20 @@ ALLOWED: dict[str, set[str]] = {
     "model_file": GROUND,
     "model": TRAINING | {"scaling", "model_file"},
     "weights": DATA,
+    "folds": DATA,
+    "pathwise": TRAINING,
+    "path": TRAINING | {"scaling", "weights", "pathwise"},
+    "tuning": MODEL | {"metrics", "folds", "path"},
     "monitor": MODEL | {"metrics"},
     "ranker": DATA | {"metrics"},
-    "model_selection": DATA | {"metrics", "ranker"},
+    "model_selection": DATA | {"metrics", "ranker", "folds"},
     "estimators": MODEL | {"metrics", "model_selection", "monitor", "ranker", "weights"},
-    "plots": MODEL | {"metrics"},
+    "ranksvm_cv": MODEL
+    | {"metrics", "model_selection", "monitor", "ranker", "weights"}
+    | {"estimators", "folds", "path", "tuning"},
+    "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
-    "cli": MODEL | {"metrics", "plots", "datasets", "weights"},
+    "cli": MODEL | {"metrics", "plots", "datasets", "weights", "folds", "path", "tuning"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

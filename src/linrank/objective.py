@@ -8,7 +8,7 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -68,6 +68,9 @@ class Point(Protocol):
     def moved(self, t: float, d: Array, image: Any) -> Any:
         """The point ``w + t d``."""
 
+    def reweighted(self, factor: float) -> Any:
+        """The same ``w`` where the losses weigh ``factor`` times as much; nothing is swept anew."""
+
 
 class Term(Protocol):
     """A smooth function of ``w``."""
@@ -123,6 +126,9 @@ class RidgePoint:
         """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
         w = self.w + t * d
         return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
+
+    def reweighted(self, factor: float) -> RidgePoint:
+        return self
 
 
 class Ridge:
@@ -235,6 +241,14 @@ class RiskPoint:
         z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
         return RiskPoint(self.risk, self.w + t * d, z, self.loss)
 
+    def reweighted(self, factor: float) -> RiskPoint:
+        """``factor·C`` in place of C: value, gradient and products are multiples of these."""
+        point = RiskPoint(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
+        # What the cached properties would compute, handed over.
+        point.__dict__["loss"] = self.loss
+        point.__dict__["gradient"] = factor * self.gradient
+        return point
+
 
 class Sum:
     """``Σ_b f_b(w)``."""
@@ -274,12 +288,13 @@ class SumPoint:
 
     @cached_property
     def gradient(self) -> Array:
-        total = np.zeros_like(self.w)
-        for part in self.parts:
+        first, *others = self.parts
+        total: Array = first.gradient.copy()
+        for part in others:
             total += part.gradient
         return total
 
-    @property
+    @cached_property
     def primal(self) -> float:
         return float(sum(part.primal for part in self.parts))
 
@@ -292,8 +307,8 @@ class SumPoint:
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]
-        total = np.zeros_like(v)
-        for product, _ in products:
+        total = products[0][0].copy()
+        for product, _ in products[1:]:
             total += product
         return total, [image for _, image in products]
 
@@ -315,3 +330,6 @@ class SumPoint:
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
         return SumPoint(parts[0].w, parts)
+
+    def reweighted(self, factor: float) -> SumPoint:
+        return SumPoint(self.w, [part.reweighted(factor) for part in self.parts])

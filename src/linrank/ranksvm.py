@@ -36,7 +36,15 @@ from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
 from linrank.threads import resolve
 
-__all__ = ["choose_pairs", "train"]
+__all__ = [
+    "check_choices",
+    "check_numbers",
+    "choose_pairs",
+    "hessian_price",
+    "problem_of",
+    "train",
+    "without_matrix",
+]
 
 Array = NDArray[Any]
 
@@ -218,25 +226,25 @@ def train(
     -------
     Result
     """
-    _check(C, tol, max_iter)
-    _check_choices(loss, pairs, pair_weighting, solver, query_normalization)
+    check_numbers(C, tol, max_iter)
+    check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     if bounds is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     published.check_counting(solver, counting)
     started = time.perf_counter()
-    if preferences is not None:
-        preferences = Preferences.of(preferences, n_rows=data.n_rows)
-    chosen = _graded_pairs(
+    problem = problem_of(
         data,
-        preferences is None,
+        C,
+        loss=loss,
+        preferences=preferences,
+        bounds=bounds,
         pairs=pairs,
         pair_weighting=pair_weighting,
+        scale=scale,
         query_weight=query_weight,
         query_normalization=query_normalization,
+        n_jobs=n_jobs,
     )
-    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    box = None if bounds is None else Box(*bounds)
-    problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences, box)
     if max_iter is None:
         max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
@@ -264,6 +272,26 @@ def train(
         started=started,
         sharpen=problem.sharpening(tol),
     )
+
+
+def problem_of(
+    data: Dataset,
+    C: float,
+    *,
+    loss: str = "squared_hinge",
+    preferences: Any = None,
+    bounds: tuple[Array, Array] | None = None,
+    scale: Array | None = None,
+    n_jobs: int | None = None,
+    **weighing: Any,
+) -> _Problem:
+    """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+    if preferences is not None:
+        preferences = Preferences.of(preferences, n_rows=data.n_rows)
+    chosen = _graded_pairs(data, preferences is None, **weighing)
+    n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+    box = None if bounds is None else Box(*bounds)
+    return _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences, box)
 
 
 def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
@@ -329,11 +357,10 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     """
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
-    if n > 4000 or (n > 300 and n_rows < 2 * n):
-        if 2 * n_rows < n:
-            return start, Plain()
-        return start, Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
-    price = _hessian_price(problem.rows)
+    cheap = without_matrix(problem)
+    if cheap is not None:
+        return start, cheap
+    price = hessian_price(problem.rows)
     patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
     if problem.loss == "hinge":
         patience = 2  # the Hessian of a narrow band ages within a step
@@ -360,7 +387,17 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
 
 
-def _hessian_price(rows: Rows) -> int:
+def without_matrix(problem: _Problem) -> Preconditioner | None:
+    """A preconditioner for more features than a Cholesky factor is worth; None below that."""
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
+    if n <= 4000 and (n <= 300 or n_rows >= 2 * n):
+        return None
+    if 2 * n_rows < n:
+        return Plain()
+    return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
+
+
+def hessian_price(rows: Rows) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
@@ -390,7 +427,8 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _check(C: float, tol: float | None, max_iter: int | None) -> None:
+def check_numbers(C: float, tol: float | None, max_iter: int | None) -> None:
+    """Raise ValueError for a number that `train` does not take."""
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if tol is not None and not _is_positive(tol):
@@ -399,9 +437,10 @@ def _check(C: float, tol: float | None, max_iter: int | None) -> None:
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
 
 
-def _check_choices(
+def check_choices(
     loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
 ) -> None:
+    """Raise ValueError for a name that `train` does not know."""
     _check_one_of("loss", loss, LOSSES)
     _check_one_of("pairs", pairs, PAIRS)
     _check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)

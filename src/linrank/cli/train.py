@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
+    add_choices,
     add_metrics,
     add_reading,
     add_reporting,
@@ -26,7 +27,7 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.options import COUNTED, COUNTINGS, LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import COUNTED, COUNTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "describe_data", "run"]
 
 # Options that go to the training as they are, and into the summaries of model and run.
 TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "counting", "tol", "max_iter")
@@ -73,15 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
-    _add_choice(solving, "--loss", LOSSES, "loss of a pair")
-    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
-    _add_choice(
-        solving,
-        "--pair-weighting",
-        PAIR_WEIGHTINGS,
-        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
-    )
-    _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
+    add_choices(solving)
     solving.add_argument(
         "--counting",
         choices=COUNTINGS,
@@ -131,19 +124,6 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_choice(
-    group: argparse._ArgumentGroup, name: str, values: tuple[str, ...], about: str
-) -> None:
-    """An option of a few values, the first of which is the default; - and _ are one."""
-    group.add_argument(
-        name,
-        choices=values,
-        default=values[0],
-        type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
-        help=f"{about} (default: {values[0]})",
-    )
-
-
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, train, measure, write."""
     if args.json and args.model == STANDARD:
@@ -178,7 +158,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         preferences = read_preferences(args.preferences, data, args.across_queries)
         data = _without_labels(data) if args.no_labels else data
     read = time.perf_counter()
-    console.say("read", f"{_describe(data)} in {seconds(read - start)}")
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     if preferences is not None:
         console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     model, result = _fit(data, preferences, args, console)
@@ -192,7 +172,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK if result.converged else NOT_CONVERGED
 
 
-def _describe(data: Dataset) -> str:
+def describe_data(data: Dataset) -> str:
+    """Source and size of a dataset in a line."""
     queries = data.queries
     return (
         f"{data.source}: {count(data.n_rows, 'row')}, "

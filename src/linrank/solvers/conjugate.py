@@ -32,6 +32,12 @@ class Memory:
     def add(self, p: Array, hp: Array, php: float) -> None:
         self.pairs.append((p, hp, php))
 
+    def reweight(self, factor: float) -> None:
+        """Carry the products over to losses that weigh ``factor`` times: ``Hp = p + C·Kp``."""
+        pairs = [(p, p + factor * (hp - p)) for p, hp, _ in self.pairs]
+        self.pairs.clear()
+        self.pairs.extend((p, hp, dot(p, hp)) for p, hp in pairs)
+
     def improve(
         self, solve: Callable[[Array], Array], free: Array | None = None
     ) -> Callable[[Array], Array]:
@@ -78,13 +84,15 @@ def solve_newton(
     limit: int,
     norm: float = math.inf,
     free: Array | None = None,
+    residual: float = 0.0,
 ) -> Solution:
     """Preconditioned conjugate gradients on ``H d = -g``.
 
     The decrease left is ``½ r'H⁻¹r <= r'M⁻¹r / 2θ``, θ the smallest eigenvalue of ``M⁻¹H``, for
     which the coefficients of the iteration give an estimate. It ends when twice that is at most
     ``forcing²`` of its first value or at most ``floor``, and ``½‖r‖²`` at most ``norm``, or after
-    ``limit`` products: any ``d`` on the way is a descent direction.
+    ``limit`` products: any ``d`` on the way is a descent direction. It also ends when ``½‖r‖²`` is
+    at most ``residual``, whatever the rest.
 
     On a face, ``free`` says which variables move; ``solve`` must return zeros for the others. The
     residual is that of all variables.
@@ -106,6 +114,8 @@ def solve_newton(
         d += alpha * p
         image = combine(image, alpha, xp)
         r = r - alpha * hp
+        if half_square(r) <= residual:
+            return Solution(d, image, n, 0.0, r)
         y = solve(r)
         ry, old = dot(r, y), ry
         lanczos.add(alpha, ry / old)

@@ -3,6 +3,7 @@
 ===============  ==================================================================================
 `Explicit`       the Hessian itself, refreshed when it has aged: few rows, up to some 10³ features
 `Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
+`Carried`        either, kept over many C and rescaled: regularisation paths
 `Diagonal`       its diagonal: sparse data of high dimension
 `Plain`          nothing: fewer rows than half the features
 ===============  ==================================================================================
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["Diagonal", "Explicit", "Plain", "Sampled", "by_cholesky"]
+__all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Sampled", "by_cholesky"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
@@ -204,6 +205,52 @@ class Sampled:
         self._sampled *= factor
         self._sampled *= factor[:, np.newaxis]
         np.fill_diagonal(self._sampled, whole)
+
+
+class Carried:
+    """``M = I + ρK``, K the Hessian of the losses at an earlier point, for all C of a path.
+
+    ρ is C times the curvature of the violated pairs, over what it was where K was taken: along a
+    path the size of the losses' Hessian changes first of all, by C and by the pairs that are left.
+
+    Parameters
+    ----------
+    take : callable
+        ``take(point, k)``: where K is taken for the k-th time, the point itself or the same ``w``
+        on a sample of the rows.
+    patience : int
+        Products that a solve may take before K is taken again.
+    """
+
+    # Each remembered product costs a few vector operations in every step of a solve. The last
+    # solve's are the ones that matter: the next step has nearly its direction.
+    memory = 3
+    forcing = 0.1
+    is_exact = False
+
+    def __init__(self, take: Callable[[Any, int], Any], patience: int) -> None:
+        self._take = take
+        self._patience = patience
+        self.limit = 4 * patience + 12
+        self._n_taken = 0
+        self._ratio = 0.0
+        self._factor = _Factor()
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        if self._n_taken == 0 or n_last > self._patience:
+            taken = self._take(point, self._n_taken)
+            self._carried = sum(risk.hessian_matrix() for risk in taken.parts[1:])
+            self._curved = max(_curved(taken), 1e-300)
+            self._n_taken += 1
+            self._ratio = 0.0
+        ratio = _curved(point) / self._curved
+        if not 0.8 < ratio / max(self._ratio, 1e-300) < 1.25:
+            self._ratio = ratio
+            self._scaled: Array = np.eye(len(point.w)) + ratio * self._carried
+        return self._scaled
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        return self._factor.of(self.matrix(point, n_last))
 
 
 def _curved(point: Any) -> float:

@@ -70,7 +70,9 @@ def duality_gap(point: Any) -> float:
 
     With ``u = w - ∇F(w)``, ``a = e'α`` and ``b = ½‖u‖² + ‖α‖²/4C``, the dual value of ``tα`` is
     ``ta - t²b``. ``t = 1`` gives the identity ``F - D = ½‖∇F‖²`` plus the slack of α, and
-    ``t = a/2b`` the largest value.
+    ``t = a/2b`` the largest value. Near the optimum the gap is what the length saves on
+    ``½‖∇F‖²``: the difference of F and D would lose all digits below the rounding of F. Where
+    ``½‖∇F‖²`` is above F, far from it, it is the other way round.
     """
     if point.box is not None:
         return _gap_in_box(point)
@@ -81,6 +83,8 @@ def duality_gap(point: Any) -> float:
     if half <= 0.0:
         return float(at_one)
     t = min(dual.linear / (2.0 * half), dual.largest)
+    if at_one > point.primal:
+        return float(point.primal - t * (dual.linear - t * half))
     return float(max(0.0, at_one - (t - 1.0) * (dual.linear - (t + 1.0) * half)))
 
 
