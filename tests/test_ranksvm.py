@@ -357,7 +357,7 @@ def test_no_weight_on_any_pair():
         ({"C": 0}, "C must be a finite number > 0, got 0"),
         ({"C": float("nan")}, "C must be a finite number > 0, got nan"),
         ({"C": float("inf")}, "C must be"),
-        ({"solver": "lbfgs"}, "solver must be 'newton' or 'tron', got 'lbfgs'"),
+        ({"solver": "lbfgs"}, "solver must be 'newton', 'bundle' or 'tron', got 'lbfgs'"),
         ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
         ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),

@@ -65,16 +65,17 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
         NDCG. Then the values of the labels matter, not their order alone.
-    solver : {"newton", "tron"}, default="newton"
+    solver : {"newton", "bundle", "tron"}, default="newton"
         ``newton``: preconditioned Newton with an exact line search; the hinge is smoothed as
-        little as `tol` demands. ``tron``: the trust-region method as published, on one thread; a
-        reference, for the squared hinge over all pairs.
+        little as `tol` demands. ``bundle``: cutting planes, the method of SVM-rank and TreeRankSVM
+        with a line search, for either loss. ``tron``: the trust-region method as published, on one
+        thread; a reference, for the squared hinge over all pairs.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), ``tron`` when
-        ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
-    max_iter : int, default=100
-        Newton steps at most, >= 1.
+        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), as ``bundle``
+        does for both, ``tron`` when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+    max_iter : int or None, default=None
+        Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on ``x_j·d_j``: ``standard`` takes ``d_j = 1/std(x_j)``, ``minmax``
         ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
@@ -152,7 +153,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         pair_weighting: str = "uniform",
         solver: str = "newton",
         tol: float | None = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
         warm_start: bool = False,

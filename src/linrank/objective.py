@@ -41,6 +41,9 @@ class Point(Protocol):
     def dual(self) -> Dual:
         """The dual point that goes with ``w``; zero for a regulariser."""
 
+    def image(self, v: Array) -> Any:
+        """What `slope` and `moved` need of a direction: its scores."""
+
     def hvp(self, v: Array) -> tuple[Array, Any]:
         """``(∇²F v, image of v)``."""
 
@@ -87,6 +90,9 @@ class RidgePoint:
     def dual(self) -> Dual:
         return Dual()
 
+    def image(self, v: Array) -> None:
+        return None
+
     def hvp(self, v: Array) -> tuple[Array, None]:
         return v, None
 
@@ -129,13 +135,15 @@ class Risk:
         """``D v``."""
         return v if self.scale is None else self.scale * v
 
-    def at(self, w: Array) -> RiskPoint:
+    def image(self, v: Array) -> Array:
+        """``X D v``, by position."""
         queries = self.loss.queries
-        if w.any():
-            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
-        else:
-            z = np.zeros(queries.n_rows)
-        return RiskPoint(self, w, z)
+        if not v.any():
+            return np.zeros(queries.n_rows)
+        return _core.scores(self.rows.core, self.stretch(v), queries.order, self.loss.n_threads)
+
+    def at(self, w: Array) -> RiskPoint:
+        return RiskPoint(self, w, self.image(w))
 
     def resume(self, point: RiskPoint) -> RiskPoint:
         """From a point of another risk on the same rows and pairs: scores and order are kept."""
@@ -175,6 +183,9 @@ class RiskPoint:
     @property
     def dual(self) -> Dual:
         return self.risk.C * self.risk.loss.dual(self.loss)
+
+    def image(self, v: Array) -> Array:
+        return self.risk.image(v)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk
@@ -244,6 +255,9 @@ class SumPoint:
     @property
     def dual(self) -> Dual:
         return sum((part.dual for part in self.parts), Dual())
+
+    def image(self, v: Array) -> list[Any]:
+        return [part.image(v) for part in self.parts]
 
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]

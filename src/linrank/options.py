@@ -10,4 +10,4 @@ __all__ = ["LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "SOLVERS"]
 LOSSES = ("squared_hinge", "hinge")
 PAIRS = ("all", "adjacent")
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
-SOLVERS = ("newton", "tron")
+SOLVERS = ("newton", "bundle", "tron")

@@ -16,13 +16,14 @@ from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
 from linrank.losses.base import PairLoss
-from linrank.losses.hinge import Huber
+from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.pairs import Pairs
 from linrank.sampling import sample_queries
+from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
 from linrank.solvers.result import Callback, Result
@@ -57,6 +58,11 @@ class _Problem:
             loss = Huber(self.pairs, epsilon, self.n_threads)
         else:
             loss = SquaredHinge(self.pairs, self.n_threads)
+        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+
+    def unsmoothed(self) -> Sum:
+        """``F`` with its kinks, for a method that does not need curvature."""
+        loss = (Hinge if self.loss == "hinge" else SquaredHinge)(self.pairs, self.n_threads)
         return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
 
     def sharpening(self, tol: float) -> Sharpening | None:
@@ -94,7 +100,7 @@ def train(
     pair_weighting: str = "uniform",
     solver: str = "newton",
     tol: float | None = None,
-    max_iter: int = 100,
+    max_iter: int | None = None,
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
@@ -116,14 +122,15 @@ def train(
         ``"adjacent"`` compares neighbouring levels of a query only.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
-    solver : {"newton", "tron"}
-        ``"tron"`` is the method as published, on one thread: the baseline.
+    solver : {"newton", "bundle", "tron"}
+        ``"bundle"`` cuts planes; ``"tron"`` is the method as published, on one thread.
     tol : float, optional
         newton: stop when the estimate of ``F - F*`` is at most ``tol·F`` (1e-4 if None); for the
         hinge, when the certified gap is (1e-3 if None).
+        bundle: when the certified gap is, for both losses (1e-3 if None).
         tron: stop when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (1e-3 if None).
-    max_iter : int, default=100
-        Outer iterations.
+    max_iter : int, optional
+        Outer iterations; if None 100, of the bundle, whose iterations are cheap, 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D; columns are multiplied on the fly.
     query_weight : float64 array (n_queries,), optional
@@ -153,12 +160,17 @@ def train(
     )
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
     problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss)
-    if solver == "tron":
-        w0 = np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        objective = _published_objective(problem)
-        return tron(
+    if max_iter is None:
+        max_iter = 2000 if solver == "bundle" else 100
+    if solver != "newton":
+        method, objective = (
+            (bundle, problem.unsmoothed())
+            if solver == "bundle"
+            else (tron, _published_objective(problem))
+        )
+        return method(
             objective,
-            w0,
+            np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
             max_iter=max_iter,
             callback=callback,
@@ -303,12 +315,12 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _check(C: float, tol: float | None, max_iter: int) -> None:
+def _check(C: float, tol: float | None, max_iter: int | None) -> None:
     if not _is_positive(C):
         raise ValueError(f"C must be a finite number > 0, got {C!r}")
     if tol is not None and not _is_positive(tol):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
+    if max_iter is not None and not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
         raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
 
 

@@ -68,7 +68,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         metavar="TOL",
         help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
-        "hinge within certified TOL·F (1e-3); tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
+        "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")
     _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
@@ -78,8 +79,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         PAIR_WEIGHTINGS,
         "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
-    _add_choice(solving, "--solver", SOLVERS, "newton, or a published method")
-    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    _add_choice(
+        solving, "--solver", SOLVERS, "Newton's method, cutting planes, or the published one"
+    )
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most (default: 100; bundle: 2000)",
+    )
     solving.add_argument(
         "--scale",
         choices=("none", "standard", "minmax", "query"),
@@ -199,11 +207,12 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
 
 def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
     console.clear()
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
     console.say(
         "trained",
-        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
-        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} "
-        f"in {seconds(took)}",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
     )
     console.say(
         "optimum",

@@ -95,13 +95,19 @@ class Recorder:
                 f"the gradient of the objective has the squared norm {square:g}: the features are "
                 "too large for double precision; divide them by a common factor"
             )
-        primal = point.primal
-        self.best_bound = max(self.best_bound, primal - duality_gap(point))
+        bound = point.primal - duality_gap(point)
+        return self.add(point, bound, gradient_norm=math.sqrt(square), step=step, n_hvp=n_hvp)
+
+    def add(
+        self, point: Any, bound: float, *, gradient_norm: float, step: float, n_hvp: int
+    ) -> bool:
+        """Add an iterate with a lower bound of ``F*`` from elsewhere; True as of `record`."""
+        self.best_bound = max(self.best_bound, bound)
         entry = {
-            "objective": primal,
-            "gap": max(0.0, primal - self.best_bound),
+            "objective": point.primal,
+            "gap": max(0.0, point.primal - self.best_bound),
             "decrement": float("nan"),
-            "gradient_norm": math.sqrt(square),
+            "gradient_norm": gradient_norm,
             "step": step,
             "n_hvp": n_hvp,
             "seconds": time.perf_counter() - self.started,
