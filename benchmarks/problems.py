@@ -51,14 +51,19 @@ def _read(*paths: str) -> Dataset:
     return read_svmlight(io.BytesIO(text_of(*paths)))
 
 
-def mq2008_files(fold: int) -> dict[str, tuple[str, ...]]:
+def mq2008_files(fold: int, folder: str = "mq2008") -> dict[str, tuple[str, ...]]:
     """Subsets S1 .. S5 of each part: fold k trains on three of them from Sk on, cyclically."""
-    name = [f"mq2008/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
+    name = [f"{folder}/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
     return {"train": tuple(name[:3]), "vali": (name[3],), "test": (name[4],)}
 
 
 def mq2008(fold: int, part: str) -> Dataset:
     return _read(*mq2008_files(fold)[part])
+
+
+def ohsumed(fold: int, part: str) -> Dataset:
+    """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalised."""
+    return query_normalised(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
 
 
 def _one_query(name: str) -> Callable[[], Dataset]:
@@ -77,6 +82,7 @@ def _one_query(name: str) -> Callable[[], Dataset]:
 
 REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
+    "ohsumed": lambda: ohsumed(1, "train"),
     "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
     "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
