@@ -37,7 +37,7 @@ def bundle(
     plus the highest plane is a lower bound of F that can only rise (Teo et al. 2010). F is then
     minimised exactly between the best point so far and the minimiser of that model, and cut just
     beyond (after Franc & Sonnenburg 2009). A round costs one product with X, one with Xᵀ, and
-    two or three sweeps of the scores. The history's "gradient_norm" is the distance of the two
+    two to four sweeps of the scores. The history's "gradient_norm" is the distance of the two
     points, the norm of a gap-sub-gradient of F; "objective" is the least so far.
     """
     recorder = Recorder(callback, started)
