@@ -61,6 +61,11 @@ def mq2008(fold: int, part: str) -> Dataset:
     return _read(*mq2008_files(fold)[part])
 
 
+def mq2008_folds() -> list[dict[str, Dataset]]:
+    """The five folds as published, each with its parts."""
+    return [{part: mq2008(k, part) for part in mq2008_files(k)} for k in range(1, 6)]
+
+
 def ohsumed(fold: int, part: str) -> Dataset:
     """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalised."""
     return query_normalised(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
@@ -84,6 +89,9 @@ REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
     "ohsumed": lambda: ohsumed(1, "train"),
     "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
+    "msn-all": lambda: query_normalised(
+        _read("mslr_sample/train.txt.xz", "mslr_sample/test.txt.xz")
+    ),
     "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
     **{name: _one_query(name) for name in ("cadata", "diamonds")},
