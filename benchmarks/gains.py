@@ -27,8 +27,9 @@ SEED = 2014
 METRIC = "ndcg@10"
 GRID = [2.0**k for k in range(-21, 6)]
 WIDENED = (
-    "the grid of the first run began at 2^-15 and was widened, as some choices lay at that end; its "
-    "pooled differences, grade_diff and gain_diff: MQ2008 -0.0001, +0.0007; MSLR +0.0180, +0.0256"
+    "the grid of the first run began at 2^-15 and was widened, as some choices lay at that end; "
+    "its pooled differences, grade_diff and gain_diff: MQ2008 -0.0001, +0.0007; MSLR +0.0180, "
+    "+0.0256"
 )
 N_RESAMPLES, N_FLIPS = 10_000, 100_000
 
