@@ -29,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
+    "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
     "pairs": DATA,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.data.preference_text import load_preferences
+    from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
     from linrank.errors import (
@@ -30,12 +32,14 @@ __all__ = [
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "Preferences",
     "QueryKFold",
     "RankSVM",
     "RankerMixin",
     "evaluate",
     "load",
     "load_model",
+    "load_preferences",
     "make_ranking",
     "ranking_scorer",
 ]
@@ -49,12 +53,14 @@ _HOME = {
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
     "RankerMixin": "linrank.ranker",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
+    "load_preferences": "linrank.data.preference_text",
     "make_ranking": "linrank.datasets",
     "ranking_scorer": "linrank.model_selection",
 }

@@ -99,7 +99,7 @@ class LinearModel:
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
         told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
-        for key in ("C", "solver", "n_pairs"):
+        for key in ("C", "solver", "n_pairs", "n_preferences"):
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
 

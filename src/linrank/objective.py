@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import Dual, PairLoss
+from linrank.losses.base import Dual, ScoreLoss
 
 __all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
@@ -31,6 +31,10 @@ class Point(Protocol):
 
     @property
     def value(self) -> float: ...
+    @property
+    def rounding(self) -> float:
+        """The error of ``value``."""
+
     @property
     def gradient(self) -> Array: ...
     @property
@@ -77,6 +81,10 @@ class RidgePoint:
     @property
     def value(self) -> float:
         return 0.5 * _core.dot(self.w, self.w)
+
+    @property
+    def rounding(self) -> float:
+        return 1e-13 * self.value
 
     @property
     def gradient(self) -> Array:
@@ -127,7 +135,7 @@ class Risk:
     """
 
     rows: Rows
-    loss: PairLoss
+    loss: ScoreLoss
     C: float
     scale: Array | None = None
 
@@ -137,10 +145,10 @@ class Risk:
 
     def image(self, v: Array) -> Array:
         """``X D v``, by position."""
-        queries = self.loss.queries
+        loss = self.loss
         if not v.any():
-            return np.zeros(queries.n_rows)
-        return _core.scores(self.rows.core, self.stretch(v), queries.order, self.loss.n_threads)
+            return np.zeros(loss.n_positions)
+        return _core.scores(self.rows.core, self.stretch(v), loss.order, loss.n_threads)
 
     def at(self, w: Array) -> RiskPoint:
         return RiskPoint(self, w, self.image(w))
@@ -168,12 +176,14 @@ class RiskPoint:
     def value(self) -> float:
         return self.risk.C * float(self.loss.value)
 
+    @property
+    def rounding(self) -> float:
+        return self.risk.loss.rounding * self.value
+
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(
-            risk.rows.core, self.loss.gradient, loss.queries.order, loss.n_threads
-        )
+        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
         return risk.C * risk.stretch(by_column)
 
     @property
@@ -240,6 +250,10 @@ class SumPoint:
     @cached_property
     def value(self) -> float:
         return float(sum(part.value for part in self.parts))
+
+    @property
+    def rounding(self) -> float:
+        return float(sum(part.rounding for part in self.parts))
 
     @cached_property
     def gradient(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,17 +13,19 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import NoPairsError
-from linrank.losses.base import PairLoss
+from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import Hinge, Huber
+from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.pairs import Pairs
-from linrank.sampling import sample_queries
+from linrank.sampling import sample_preferences, sample_queries
 from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
@@ -37,6 +40,7 @@ Array = NDArray[Any]
 
 _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
+_NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
@@ -45,25 +49,52 @@ class _Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
     rows: Rows
-    pairs: Pairs
+    pairs: Pairs | None  # of the labels; None if there are none
     C: float
     scale: Array | None
     n_threads: int
     loss: str = "squared_hinge"
+    preferences: Preferences | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are compared with others, at most."""
+        if self.pairs is not None:
+            return self.pairs.queries.n_rows
+        return min(self.rows.shape[0], 2 * len(self.preferences or ()))
+
+    @property
+    def longest_query(self) -> int:
+        """Rows of the longest query with pairs to find; 0 if all are listed."""
+        return 0 if self.pairs is None else int(np.diff(self.pairs.queries.offsets).max())
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
-        loss: PairLoss
-        if self.loss == "hinge":
-            loss = Huber(self.pairs, epsilon, self.n_threads)
-        else:
-            loss = SquaredHinge(self.pairs, self.n_threads)
-        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+        if self.loss != "hinge":
+            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
+        return self.sum_of(
+            lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
+            lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
+        )
 
     def unsmoothed(self) -> Sum:
         """``F`` with its kinks, for a method that does not need curvature."""
-        loss = (Hinge if self.loss == "hinge" else SquaredHinge)(self.pairs, self.n_threads)
-        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+        if self.loss != "hinge":
+            return self.objective()
+        return self.sum_of(Hinge, PreferenceHinge)
+
+    def sum_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> Sum:
+        """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = []
+        if self.pairs is not None:
+            losses.append(of_pairs(self.pairs, self.n_threads))
+        if self.preferences is not None:
+            losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
+        return Sum(Ridge(), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
@@ -72,6 +103,8 @@ class _Problem:
     def sample(self, n_rows: int) -> _Problem:
         """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
         whole = self.pairs
+        if whole is None:
+            return self._with_preferences_of(self, n_rows / self.n_rows)
         queries, positions, row_weight = sample_queries(whole.queries, n_rows, _SAMPLE_SEED)
         if whole.row_weight is not None:
             row_weight = row_weight * whole.row_weight[positions]
@@ -83,12 +116,21 @@ class _Problem:
         pairs = Pairs(queries, row_weight, query_weight, gain, whole.adjacent)
         n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
         weight = pairs.total_weight()
-        return replace(
+        sample = replace(
             self,
             pairs=pairs,
             C=self.C * whole.total_weight() / weight if weight > 0 else self.C,
             n_threads=_useful_threads(n_bytes, self.n_threads),
         )
+        return sample._with_preferences_of(self, n_rows / self.n_rows)
+
+    def _with_preferences_of(self, whole: _Problem, share: float) -> _Problem:
+        """The same problem with a share of the preferences, which keep their weight in all."""
+        if whole.preferences is None:
+            return self
+        some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
+        n_threads = _useful_threads(share * self.rows.nbytes, self.n_threads)
+        return replace(self, preferences=some, n_threads=n_threads)
 
 
 def train(
@@ -104,6 +146,7 @@ def train(
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
+    preferences: Preferences | None = None,
     w0: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -137,6 +180,9 @@ def train(
         The factors c_q, in the order of ``data.queries``.
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs: each query counts once.
+    preferences : Preferences, optional
+        Pairs of rows of ``data``, with weights ω of their own; their losses are added. Labels that
+        make no pair are no error then.
     w0 : float64 array, optional
         Start; zero if None.
     n_jobs : int, optional
@@ -151,15 +197,18 @@ def train(
     _check(C, tol, max_iter)
     _check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     started = time.perf_counter()
-    chosen = choose_pairs(
+    if preferences is not None:
+        preferences = Preferences.of(preferences, n_rows=data.n_rows)
+    chosen = _graded_pairs(
         data,
+        preferences is None,
         pairs=pairs,
         pair_weighting=pair_weighting,
         query_weight=query_weight,
         query_normalization=query_normalization,
     )
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss)
+    problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences)
     if max_iter is None:
         max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
@@ -176,9 +225,11 @@ def train(
             callback=callback,
             started=started,
         )
-    w0, preconditioner = _plan(problem, w0)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
+    if loss == "hinge" and tol < _NARROW and isinstance(data.rows, DenseRows):
+        problem = replace(problem, rows=_doubles(data.rows))
+    w0, preconditioner = _plan(problem, w0)
     return newton(
         problem.objective(),
         w0,
@@ -189,6 +240,16 @@ def train(
         started=started,
         sharpen=problem.sharpening(tol),
     )
+
+
+def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
+    """The pairs of the labels; None where there are none and none are needed."""
+    try:
+        return choose_pairs(data, **options)
+    except NoPairsError:
+        if is_needed:
+            raise
+        return None
 
 
 def choose_pairs(
@@ -242,7 +303,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     twentieth of the rows still determines the features, the optimum on them is a first guess that
     saves outer iterations, and their Hessian comes before all others but the diagonal.
     """
-    n_rows, n = problem.pairs.queries.n_rows, problem.rows.shape[1]
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     if n > 4000 or (n > 300 and n_rows < 2 * n):
         if 2 * n_rows < n:
@@ -268,7 +329,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
             n_sample,
             start,
         )
-    if guess is not None and np.diff(problem.pairs.queries.offsets).max() >= _core.LONG_QUERY:
+    if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
@@ -290,8 +351,15 @@ def _entries(rows: Rows) -> float:
 
 def _published_objective(problem: _Problem) -> Sum:
     """The same objective on rows as published: sparse, double, one thread."""
-    loss = SelectionTreeSquaredHinge(problem.pairs)
-    return Sum(Ridge(), Risk(_sparse_doubles(problem.rows), loss, problem.C, problem.scale))
+    published = replace(problem, rows=_sparse_doubles(problem.rows), n_threads=1)
+    return published.sum_of(SelectionTreeSquaredHinge, PreferenceSquaredHinge)
+
+
+def _doubles(rows: DenseRows) -> DenseRows:
+    """The same rows in double, where a copy is cheap: Hessian products then are exact to double."""
+    if rows.dtype == np.float64 or rows.nbytes > 1 << 28:
+        return rows
+    return DenseRows(rows.values.astype(np.float64))
 
 
 def _sparse_doubles(rows: Rows) -> CsrRows:

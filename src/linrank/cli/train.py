@@ -17,7 +17,7 @@ from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
-from linrank.cli.reading import read_and_score, read_data
+from linrank.cli.reading import read_and_score, read_data, read_preferences
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
@@ -100,10 +101,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("pairs",),
         help="divide the loss of each query by its number of pairs",
     )
+    _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
     add_reading(parser)
     add_reporting(parser)
+
+
+def _add_preferences(parser: argparse.ArgumentParser) -> None:
+    listed = parser.add_argument_group("preferences")
+    listed.add_argument(
+        "--preferences",
+        metavar="FILE",
+        help="pairs to learn from beside those of the labels: 'winner loser [weight]' a line, by "
+        "row of DATA counted from 0",
+    )
+    listed.add_argument(
+        "--no-labels", action="store_true", help="learn from the preferences only, not from labels"
+    )
+    listed.add_argument(
+        "--across-queries", action="store_true", help="preferences may compare two queries"
+    )
 
 
 def _add_choice(
@@ -125,10 +143,16 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--json and a model on standard output (-) exclude each other")
     if args.data == args.valid == STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
+    if args.preferences == STANDARD in (args.data, args.valid):
+        parser.error("--preferences and other data cannot both be standard input")
+    if args.preferences is None and (args.no_labels or args.across_queries):
+        parser.error("--no-labels and --across-queries need --preferences FILE")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
     check_writable(args.model)
-    check_apart(args.model, args.data, args.valid)
+    check_apart(args.model, args.data, args.valid, args.preferences)
+    if args.preferences not in (None, STANDARD):
+        check_readable(args.preferences)
     if args.valid is not None:
         _check_validation(args)
 
@@ -139,16 +163,22 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
+    preferences = None
+    if args.preferences is not None:
+        preferences = read_preferences(args.preferences, data, args.across_queries)
+        data = _without_labels(data) if args.no_labels else data
     read = time.perf_counter()
     console.say("read", f"{_describe(data)} in {seconds(read - start)}")
-    model, result = _fit(data, args, console)
+    if preferences is not None:
+        console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
+    model, result = _fit(data, preferences, args, console)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
     write_model(model, args.model)  # first: a fault in the validation data must not cost it
     console.say("saved", "standard output" if args.model == STANDARD else args.model)
     evaluation = _validate(model, args, console) if args.valid is not None else None
     if args.json:
-        _print_json(args, data, result, evaluation, (start, read, trained))
+        _print_json(args, data, preferences, result, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
 
 
@@ -162,7 +192,18 @@ def _describe(data: Dataset) -> str:
     )
 
 
-def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
+def _without_labels(data: Dataset) -> Dataset:
+    """The same rows, all of one label: no pair comes from the labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(data, labels=np.zeros(data.n_rows))
+
+
+def _fit(
+    data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
+) -> tuple[LinearModel, Result]:
     from linrank.model import LinearModel
     from linrank.ranksvm import train
     from linrank.scaling import Scaling
@@ -178,6 +219,7 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         **options,
         scale=scaling.factors,
         query_normalization=args.query_normalization,
+        preferences=preferences,
         n_jobs=args.jobs,
         callback=_progress(console),
     )
@@ -186,6 +228,8 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         "query_normalization": args.query_normalization,
         "index_base": data.index_base,
     }
+    if preferences is not None:
+        settings["n_preferences"] = len(preferences)
     return LinearModel.of(result, data, scaling, **settings), result
 
 
@@ -262,6 +306,7 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
 def _print_json(
     args: argparse.Namespace,
     data: Dataset,
+    preferences: Preferences | None,
     result: Result,
     evaluation: Evaluation | None,
     times: tuple[float, float, float],
@@ -281,6 +326,7 @@ def _print_json(
             "queries": queries.n_queries,
             "features": data.n_features,
             "pairs": queries.n_pairs,
+            "preferences": None if preferences is None else len(preferences),
             "storage": data.rows.describe(),
             "bytes": int(data.rows.nbytes),
         },

@@ -50,10 +50,16 @@ class Huber(SweptLoss):
         super().__init__(pairs, n_threads)
         self.epsilon = epsilon
 
+    @property
+    def rounding(self) -> float:
+        return max(1e-13, 1e-15 / self.epsilon)  # a difference of sums, divided by ε
+
     def primal(self, point: _core.PairPoint) -> float:
         return point.sum_of_slacks
 
     def dual(self, point: _core.PairPoint) -> Dual:
         slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
         slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
-        return Dual(slope, 0.0, max(0.0, slack), largest=1.0)
+        # The bound must hold in spite of the rounding of that difference, too.
+        error = 4e-16 / self.epsilon * point.sum_of_slacks
+        return Dual(slope, 0.0, max(0.0, slack) + error, largest=1.0)

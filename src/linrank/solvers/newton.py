@@ -19,7 +19,6 @@ __all__ = ["Memory", "Preconditioner", "line_search", "newton", "solve_newton"]
 
 Array = NDArray[Any]
 Sharpen = Callable[[Any, float], Any]
-_ROUNDING = 1e-13
 
 
 class Preconditioner(Protocol):
@@ -90,9 +89,15 @@ def newton(
         if not is_last and recorder.n_iter >= max_iter:
             return recorder.result(point, "max_iter", _too_few(recorder, decrement, tol, max_iter))
         trial, step = line_search(point, d, image)
+        if trial is None and sharpen is not None:
+            trial = sharpen(point, 0.0)  # as far as this smoothing goes; the next may go on
+            if trial is point:
+                trial = None
         if trial is None:
             stopped = "tolerance" if is_last else "precision"
             message = "steps have fallen below the rounding of F; the result is as good as it gets"
+            if sharpen is not None:
+                message += "; solver='bundle' needs no smoothing and goes on where features are few"
             return recorder.result(point, stopped, message)
         point = trial
         share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
@@ -270,11 +275,15 @@ def line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, flo
     if not slope0 < 0.0:
         return None, 0.0
     low, low_slope, high, high_slope = 0.0, slope0, np.inf, np.inf
-    t = 1.0
-    for _ in range(30):
+    t, lowest, lowest_t = 1.0, point, 0.0
+    for _ in range(40):
         trial = point.moved(t, d, image)
         slope = trial.slope(d, image)
-        if abs(slope) <= 0.3 * abs(slope0):
+        if trial.value < lowest.value:
+            lowest, lowest_t = trial, t
+        # A small slope alone does not do: beyond a sharp bend F may be flat but high.
+        if abs(slope) <= 0.3 * abs(slope0) and trial.value <= point.value + point.rounding:
+            lowest, lowest_t = trial, t
             break
         # Illinois: an end that stays counts half, or the secant would creep to the root.
         if slope < 0.0:
@@ -287,9 +296,9 @@ def line_search(point: Any, d: Array, image: list[Any]) -> tuple[Any | None, flo
             t = min(4.0 * t, max(1.5 * t, -slope0 / rate if rate > 0 else np.inf))
         else:
             t = low - low_slope * (high - low) / (high_slope - low_slope)
-    # A decrease below the rounding of F is judged by the gradient instead.
-    if point.value - trial.value > _ROUNDING * point.value:
-        return trial, t
-    if dot(trial.gradient, trial.gradient) < dot(point.gradient, point.gradient):
-        return trial, t
+    # A change below the rounding of F is judged by the gradient instead.
+    if point.value - lowest.value > point.rounding:
+        return lowest, lowest_t
+    if _half_square(lowest.gradient) < _half_square(point.gradient):
+        return lowest, lowest_t
     return None, 0.0

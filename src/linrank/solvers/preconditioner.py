@@ -146,9 +146,9 @@ class Sampled:
         self._take(w)
 
     def _take(self, w: Array) -> None:
-        risk = self._sample(self._n_rows).at(w).parts[1]
-        self._matrix = risk.hessian_matrix()
-        self._curved = risk.risk.C * risk.loss.total_curvature
+        point = self._sample(self._n_rows).at(w)
+        self._matrix = sum(risk.hessian_matrix() for risk in point.parts[1:])
+        self._curved = _curved(point)
         self._ratio = 0.0
 
     def at(self, point: Any, n_last: int) -> Solve:
@@ -156,8 +156,7 @@ class Sampled:
             self._n_rows *= 4
             self._take(point.w)
             self._rescale(point)
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
+        ratio = _curved(point) / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
@@ -170,11 +169,16 @@ class Sampled:
         Scaling rows and columns alike keeps the correlations, for which the matrix is there;
         writing the whole diagonal into it would drown the nearly collinear directions.
         """
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
-        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
+        ratio = _curved(point) / max(self._curved, 1e-300)
+        whole = sum(risk.hessian_diagonal() for risk in point.parts[1:]) / ratio
+        mine = np.diagonal(self._matrix).copy()
         is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
         factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
         self._matrix *= factor
         self._matrix *= factor[:, np.newaxis]
         np.fill_diagonal(self._matrix, whole)
+
+
+def _curved(point: Any) -> float:
+    """``C·Σωl''`` of all the risks beside ``½‖w‖²``."""
+    return float(sum(risk.risk.C * risk.loss.total_curvature for risk in point.parts[1:]))
