@@ -27,6 +27,7 @@ SUBJECTS = {
     "correctness": ["--quick"],
     "solvers": ["--quick"],
     "one_query": ["--quick"],
+    "bounds": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],

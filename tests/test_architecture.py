@@ -20,7 +20,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
 GROUND = {"_core", "errors", "memory", "options", "threads"}
 DATA = GROUND | {"data"}
-TRAINING = DATA | {"pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
+TRAINING = DATA | {"bounds", "pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -33,11 +33,12 @@ ALLOWED: dict[str, set[str]] = {
     "datasets": DATA,
     "metrics": DATA,
     "pairs": DATA,
+    "bounds": DATA,
     "losses": DATA | {"pairs"},
-    "objective": DATA | {"pairs", "losses"},
-    "solvers": DATA | {"pairs", "losses", "objective"},
+    "objective": DATA | {"bounds", "pairs", "losses"},
+    "solvers": DATA | {"bounds", "pairs", "losses", "objective"},
     "sampling": DATA,
-    "ranksvm": DATA | {"pairs", "losses", "objective", "sampling", "solvers"},
+    "ranksvm": DATA | {"bounds", "pairs", "losses", "objective", "sampling", "solvers"},
     "scaling": DATA,
     "model_file": GROUND,
     "model": TRAINING | {"scaling", "model_file"},

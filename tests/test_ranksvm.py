@@ -18,8 +18,9 @@ from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
-from linrank.solvers.newton import _Lanczos, newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, _by_cholesky
+from linrank.solvers.conjugate import Lanczos
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
 from linrank.solvers.result import duality_gap
 
 
@@ -136,7 +137,7 @@ REGIMES = {
 @given(st.lists(st.tuples(st.floats(0.01, 100.0), st.floats(0.0, 10.0)), min_size=1, max_size=12))
 def test_the_smallest_eigenvalue_of_conjugate_gradients(steps):
     """``T = L D L'`` with ``D = 1/α`` and ``L`` of ones and ``√β``: definite by construction."""
-    lanczos = _Lanczos()
+    lanczos = Lanczos()
     for alpha, beta in steps:
         lanczos.add(alpha, beta)
     alphas, betas = map(np.array, zip(*steps, strict=True))
@@ -151,7 +152,7 @@ def test_the_smallest_eigenvalue_of_conjugate_gradients(steps):
 def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
     collinear = 1e12 * np.array([[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]])  # negative by rounding
     matrix = np.block([[collinear, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
-    assert_allclose(_by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
+    assert_allclose(by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])

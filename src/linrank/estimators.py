@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows
@@ -85,6 +86,13 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
+    positive : bool, default=False
+        Keep all coefficients ``>= 0``.
+    coef_bounds : array of shape (n_features, 2), (lower, upper), dict or None, default=None
+        Keep ``lower <= coef_ <= upper``: a row (low, high) for each feature, a tuple of two numbers
+        for all features or of two arrays, or a dict from feature names or column numbers to
+        (low, high). None, -inf and inf leave an end open. Of both `positive` and `coef_bounds`
+        the narrower holds. Needs ``solver="newton"``.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit instead of at 0.
     early_stopping : bool, default=False
@@ -117,6 +125,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     duality_gap_ : float
         Certified upper bound of ``F - F*``. On features of very different ranges it can be far
         above the true distance, up to ``F``; `scale` or a smaller `tol` tightens it.
+    kkt_residual_ : float
+        ``‖w - clip(w - ∇F(w), lower, upper)‖``: 0 at the optimum, and ``‖∇F(w)‖`` without bounds.
     history_ : dict of lists
         Objective, gap, seconds and so on by iteration, from the starting point on; with validation
         data also ``val_<scoring>``.
@@ -157,6 +167,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
+        positive: bool = False,
+        coef_bounds: Any = None,
         warm_start: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -174,6 +186,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.scale = scale
         self.query_normalization = query_normalization
+        self.positive = positive
+        self.coef_bounds = coef_bounds
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
@@ -395,6 +409,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
             preferences=preferences,
+            bounds=weight_bounds(self.positive, self.coef_bounds, data, scaling.factors),
             w0=self._start(scaling, data.n_features),
             n_jobs=self.n_jobs,
             callback=monitor,
@@ -430,6 +445,9 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _TRAINING}
 
+    def _domain(self) -> dict[str, Any]:
+        return {"positive": bool(self.positive), "bounded": self.coef_bounds is not None}
+
     def _adopt(
         self,
         result: Result,
@@ -447,13 +465,16 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
         n_listed = 0 if preferences is None else len(preferences)
-        settings = self._settings() | ({} if preferences is None else {"n_preferences": n_listed})
+        settings = self._settings() | self._domain()
+        if preferences is not None:
+            settings["n_preferences"] = n_listed
         self.model_ = LinearModel.of(result, data, scaling, **settings)
         self.coef_ = self.model_.coef
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.objective_ = result.value
         self.duality_gap_ = result.gap
+        self.kkt_residual_ = result.kkt_residual
         self.history_ = {**result.history, **monitor.history}
         graded = Pairs(data.queries, adjacent=self.pairs == "adjacent")
         self.n_pairs_ = graded.n_pairs + n_listed

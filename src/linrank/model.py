@@ -87,6 +87,7 @@ class LinearModel:
             "objective": result.value,
             "gap": result.gap,
             "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
             "n_iter": result.n_iter,
             "converged": result.converged,
             "stopped": result.stopped,

@@ -167,6 +167,7 @@ class Monitor:
             value=result.history["objective"][i],
             gap=result.history["gap"][i],
             gradient_norm=result.history["gradient_norm"][i],
+            kkt_residual=result.history["kkt_residual"][i],
             converged=False,
             stopped="callback",
             message=f"iteration {i} had the best {self.keys[-1]}",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import Box
 from linrank.data.rows import Rows
 from linrank.losses.base import Dual, ScoreLoss
 
@@ -28,6 +29,10 @@ class Point(Protocol):
     """A smooth function at one ``w``."""
 
     w: Array
+
+    @property
+    def box(self) -> Box | None:
+        """Where ``w`` has to be; None if anywhere."""
 
     @property
     def value(self) -> float: ...
@@ -74,9 +79,10 @@ class Term(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
-    """``½‖w‖²`` at ``w``."""
+    """``½‖w‖²`` at a ``w`` of the box."""
 
     w: Array
+    box: Box | None = None
 
     @property
     def value(self) -> float:
@@ -114,14 +120,19 @@ class RidgePoint:
         return _core.dot(self.w, d)
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
-        return RidgePoint(self.w + t * d)
+        """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
+        w = self.w + t * d
+        return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
 
 
 class Ridge:
-    """``½‖w‖²``."""
+    """``½‖w‖²`` on a box, infinite outside it."""
+
+    def __init__(self, box: Box | None = None) -> None:
+        self.box = box
 
     def at(self, w: Array) -> RidgePoint:
-        return RidgePoint(w)
+        return RidgePoint(w, self.box)
 
     def resume(self, point: RidgePoint) -> RidgePoint:
         return point
@@ -247,6 +258,12 @@ class SumPoint:
     w: Array
     parts: Sequence[Any]
 
+    @property
+    def box(self) -> Box | None:
+        """That of the regulariser, which is the first part."""
+        box: Box | None = self.parts[0].box
+        return box
+
     @cached_property
     def value(self) -> float:
         return float(sum(part.value for part in self.parts))
@@ -297,4 +314,4 @@ class SumPoint:
 
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
-        return SumPoint(self.w + t * d, parts)
+        return SumPoint(parts[0].w, parts)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
@@ -26,6 +27,7 @@ from linrank.objective import Ridge, Risk, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.pairs import Pairs
 from linrank.sampling import sample_preferences, sample_queries
+from linrank.solvers.bounded import bounded_newton
 from linrank.solvers.bundle import bundle
 from linrank.solvers.newton import Preconditioner, newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
@@ -55,6 +57,12 @@ class _Problem:
     n_threads: int
     loss: str = "squared_hinge"
     preferences: Preferences | None = None
+    box: Box | None = None
+
+    @property
+    def newton(self) -> Callable[..., Result]:
+        """The method for this domain."""
+        return newton if self.box is None else bounded_newton
 
     @property
     def n_rows(self) -> int:
@@ -94,7 +102,7 @@ class _Problem:
             losses.append(of_pairs(self.pairs, self.n_threads))
         if self.preferences is not None:
             losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return Sum(Ridge(), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
@@ -147,6 +155,7 @@ def train(
     query_weight: Array | None = None,
     query_normalization: str | None = None,
     preferences: Preferences | None = None,
+    bounds: tuple[Array, Array] | None = None,
     w0: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -183,8 +192,10 @@ def train(
     preferences : Preferences, optional
         Pairs of rows of ``data``, with weights ω of their own; their losses are added. Labels that
         make no pair are no error then.
+    bounds : (lower, upper), float64 arrays (n_features,), optional
+        ``lower <= w <= upper``, ±inf where an end is open; newton only. They bind w, not ``D w``.
     w0 : float64 array, optional
-        Start; zero if None.
+        Start; zero if None. Clipped to the bounds.
     n_jobs : int, optional
         Threads; None for all cores. The result does not depend on it.
     callback : callable, optional
@@ -196,6 +207,8 @@ def train(
     """
     _check(C, tol, max_iter)
     _check_choices(loss, pairs, pair_weighting, solver, query_normalization)
+    if bounds is not None and solver != "newton":
+        raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     started = time.perf_counter()
     if preferences is not None:
         preferences = Preferences.of(preferences, n_rows=data.n_rows)
@@ -208,7 +221,8 @@ def train(
         query_normalization=query_normalization,
     )
     n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
-    problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences)
+    box = None if bounds is None else Box(*bounds)
+    problem = _Problem(data.rows, chosen, float(C), scale, n_threads, loss, preferences, box)
     if max_iter is None:
         max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
@@ -230,7 +244,7 @@ def train(
     if loss == "hinge" and tol < _NARROW and isinstance(data.rows, DenseRows):
         problem = replace(problem, rows=_doubles(data.rows))
     w0, preconditioner = _plan(problem, w0)
-    return newton(
+    return problem.newton(
         problem.objective(),
         w0,
         preconditioner=preconditioner,
@@ -316,7 +330,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     if n_sample >= 30 * n:
         part = problem.sample(n_sample)
         if w0 is None:
-            start = newton(
+            start = part.newton(
                 part.objective(),
                 start,
                 preconditioner=Explicit(patience),

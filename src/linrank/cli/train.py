@@ -13,6 +13,7 @@ from linrank.cli.arguments import (
     positive_float,
     positive_int,
 )
+from linrank.cli.bounding import add_bounds, bounds_of, check_bounds
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
@@ -101,6 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("pairs",),
         help="divide the loss of each query by its number of pairs",
     )
+    add_bounds(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
@@ -149,6 +151,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--no-labels and --across-queries need --preferences FILE")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
+    check_bounds(args)
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid, args.preferences)
     if args.preferences not in (None, STANDARD):
@@ -220,12 +223,15 @@ def _fit(
         scale=scaling.factors,
         query_normalization=args.query_normalization,
         preferences=preferences,
+        bounds=bounds_of(args, data, scaling),
         n_jobs=args.jobs,
         callback=_progress(console),
     )
     settings = {
         **options,
         "query_normalization": args.query_normalization,
+        "positive": args.positive,
+        "bounded": args.bounds is not None,
         "index_base": data.index_base,
     }
     if preferences is not None:
@@ -334,10 +340,13 @@ def _print_json(
             **{name: getattr(args, name) for name in TRAINING[:5]},
             "scale": args.scale,
             "query_normalization": args.query_normalization,
+            "positive": args.positive,
+            "bounds": args.bounds,
             "objective": result.value,
             "duality_gap": result.gap,
             "relative_gap": _relative_gap(result),
             "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
             "iterations": result.n_iter,
             "hessian_products": result.n_hvp,
             "converged": result.converged,

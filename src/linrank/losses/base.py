@@ -79,10 +79,17 @@ class ScoreLoss:
         Threads of every sweep; the result does not depend on it.
     """
 
+    epsilon = 1.0  # of a smoothed loss; others do not look at it
+
     def __init__(self, order: Array | None, n_positions: int, n_threads: int = 1) -> None:
         self.order = order
         self.n_positions = n_positions
         self.n_threads = n_threads
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean of ω over the pairs."""
+        raise NotImplementedError("a pair loss that is smoothed defines mean_weight")
 
     def at(self, z: Array, near: Any = None) -> Any:
         """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""
@@ -136,3 +143,7 @@ class PairLoss(ScoreLoss):
         self.pairs = pairs
         self.queries = pairs.queries
         self.problem = pairs.problem
+
+    @property
+    def mean_weight(self) -> float:
+        return self.pairs.total_weight() / max(1, self.pairs.n_pairs)

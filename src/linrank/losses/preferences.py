@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.preferences import Preferences
 from linrank.data.rows import Rows
-from linrank.losses.base import Dual, ScoreLoss
+from linrank.losses.base import ScoreLoss
+from linrank.losses.hinge import HingeKind, HuberKind
+from linrank.losses.squared_hinge import SquaredHingeKind
 
 __all__ = ["PreferenceHinge", "PreferenceHuber", "PreferenceLoss", "PreferenceSquaredHinge"]
 
@@ -33,7 +35,6 @@ class PreferenceLoss(ScoreLoss):
     """
 
     name: str
-    epsilon = 1.0
 
     def __init__(self, preferences: Preferences, n_rows: int, n_threads: int = 1) -> None:
         is_named = np.zeros(n_rows, dtype=bool)
@@ -48,6 +49,11 @@ class PreferenceLoss(ScoreLoss):
             preferences.weight,
             self.n_positions,
         )
+
+    @property
+    def mean_weight(self) -> float:
+        weight = self.preferences.weight
+        return 1.0 if weight is None else float(weight.mean())
 
     def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
         return _core.preference_point(self._list, self.name, self.epsilon, z, self.n_threads)
@@ -66,26 +72,16 @@ class PreferenceLoss(ScoreLoss):
         return _core.preference_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
 
-class PreferenceSquaredHinge(PreferenceLoss):
-    """``l(ξ) = max(0, ξ)²``, with the dual point ``α = 2Cωξ``."""
-
-    name = "squared_hinge"
-
-    def dual(self, point: _core.PreferencePoint) -> Dual:
-        return Dual(2.0 * point.sum_of_slacks, point.value)
+class PreferenceSquaredHinge(SquaredHingeKind, PreferenceLoss):
+    """``l(ξ) = max(0, ξ)²``."""
 
 
-class PreferenceHinge(PreferenceLoss):
-    """``l(ξ) = max(0, ξ)``; the gradient is a sub-gradient, with slope 0 at ``ξ = 0``."""
-
-    name = "hinge"
-
-    def dual(self, point: _core.PreferencePoint) -> Dual:
-        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+class PreferenceHinge(HingeKind, PreferenceLoss):
+    """``l(ξ) = max(0, ξ)``."""
 
 
-class PreferenceHuber(PreferenceLoss):
-    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``; see `linrank.losses.hinge.Huber`.
+class PreferenceHuber(HuberKind, PreferenceLoss):
+    """``l(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``.
 
     Parameters
     ----------
@@ -99,18 +95,8 @@ class PreferenceHuber(PreferenceLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    name = "huber"
-
     def __init__(
         self, preferences: Preferences, n_rows: int, epsilon: float, n_threads: int = 1
     ) -> None:
         super().__init__(preferences, n_rows, n_threads)
         self.epsilon = epsilon
-
-    def primal(self, point: _core.PreferencePoint) -> float:
-        return point.sum_of_slacks
-
-    def dual(self, point: _core.PreferencePoint) -> Dual:
-        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
-        slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
-        return Dual(slope, 0.0, max(0.0, slack), largest=1.0)

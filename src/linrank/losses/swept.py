@@ -19,7 +19,6 @@ class SweptLoss(PairLoss):
     """A loss of the core: a point costs O(n log n), a product no more."""
 
     name: ClassVar[str]
-    epsilon = 1.0
 
     def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
         return _core.pair_point(self.problem, self.name, self.epsilon, z, near, self.n_threads)

@@ -53,9 +53,7 @@ class Sharpening:
 
     def _in_band(self, point: Any) -> float:
         """About the number of pairs that the loss is curved for."""
-        total = 0.0
-        for part in point.parts[1:]:
-            pairs = part.risk.loss.pairs
-            share = part.loss.total_curvature * self.epsilon / pairs.total_weight()
-            total += share * pairs.n_pairs
-        return total
+        shares = (
+            part.loss.total_curvature / part.risk.loss.mean_weight for part in point.parts[1:]
+        )
+        return self.epsilon * float(sum(shares))
