@@ -52,9 +52,9 @@ def _read(*paths: str) -> Dataset:
     return read_svmlight(io.BytesIO(text_of(*paths)))
 
 
-def mq2008_files(fold: int) -> dict[str, tuple[str, ...]]:
+def mq2008_files(fold: int, folder: str = "mq2008") -> dict[str, tuple[str, ...]]:
     """Subsets S1 .. S5 of each part: fold k trains on three of them from Sk on, cyclically."""
-    name = [f"mq2008/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
+    name = [f"{folder}/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
     return {"train": tuple(name[:3]), "vali": (name[3],), "test": (name[4],)}
 
 
@@ -80,10 +80,14 @@ def train_and_test(name: str, fraction: float = 1.0) -> tuple[Dataset, Dataset]:
     return data.select(~is_test), data.select(is_test)
 
 
+def mq2008_folds() -> list[dict[str, Dataset]]:
+    """The five folds as published, each with its parts."""
+    return [{part: mq2008(k, part) for part in mq2008_files(k)} for k in range(1, 6)]
+
+
 def ohsumed(fold: int, part: str) -> Dataset:
-    """LETOR 2.0's 25 features are raw: normalised by query, as those of the others are."""
-    files = (path.replace("mq2008", "ohsumed_letor2") for path in mq2008_files(fold)[part])
-    return query_normalised(_read(*files))
+    """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalised."""
+    return query_normalised(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
 
 
 def _one_query(name: str) -> Callable[[], Dataset]:
@@ -104,6 +108,9 @@ REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
     "ohsumed": lambda: ohsumed(1, "train"),
     "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
+    "msn-all": lambda: query_normalised(
+        _read("mslr_sample/train.txt.xz", "mslr_sample/test.txt.xz")
+    ),
     "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
     **{name: _one_query(name) for name in ("cadata", "diamonds")},

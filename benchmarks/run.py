@@ -37,6 +37,9 @@ SUBJECTS = {
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "memory": ["--quick"],
     "startup": ["--quick"],
+    "hinge": ["--quick"],
+    "adjacent": ["--quick"],
+    "gains": ["--quick"],
 }
 
 
