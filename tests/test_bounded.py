@@ -21,8 +21,8 @@ from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
-from linrank.solvers.bounded import bounded_newton
 from linrank.solvers.faces import metric_of
+from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from linrank.solvers.result import duality_gap
 from real_data import real_file
@@ -160,7 +160,7 @@ def test_every_preconditioner_leads_to_the_optimum(preconditioner, box):
     risk = Risk(data.rows, SquaredHinge(Pairs(data.queries), 1), 0.5)
     objective = Sum(Ridge(Box(lower, upper)), risk)
     w0 = np.full(6, 5.0)  # outside of most boxes
-    result = bounded_newton(objective, w0, preconditioner=preconditioner(), tol=1e-10)
+    result = newton(objective, w0, preconditioner=preconditioner(), tol=1e-10)
     truth, _ = generic_optimum(data, 0.5, lower, upper)
     assert_allclose(result.value, truth, rtol=1e-8)
 

@@ -39,6 +39,26 @@ def test_both_solvers_reach_the_optimum_of_a_generic_one(seed, C):
         assert result.value - best - 1e-14 * best <= result.gap <= 1e-6 * result.value
 
 
+@pytest.mark.parametrize("seed", [0, 1, 12, 14, 25])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize(("low", "high"), [(0.0, np.inf), (-0.05, 0.02), (0.3, 0.7)])
+def test_bounds_do_not_keep_the_gap_open(seed, C, low, high):
+    """Where a step within a band gains less than rounding, a narrower band goes on."""
+    data, ends = small(seed), (np.full(5, low), np.full(5, high))
+    result = train(data, C=C, loss="hinge", tol=1e-6, bounds=ends)
+    assert result.converged, result.message
+    assert result.gap <= 1e-6 * result.value
+    assert ((low <= result.w) & (result.w <= high)).all()
+    listed = ExplicitPairs.of(data)
+    assert_allclose(listed.objective(result.w, C, "hinge"), result.value, rtol=1e-10)
+    # F is convex: no point of the box near the optimum, or far from it, lies below the bound.
+    rng = np.random.default_rng(seed)
+    for distance in 10.0 ** np.arange(-6.0, 1.0):
+        w = np.clip(result.w + distance * rng.normal(size=(40, 5)), low, high)
+        least = min(listed.objective(one, C, "hinge") for one in w)
+        assert least >= result.value - result.gap - 1e-9 * result.value
+
+
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 @pytest.mark.parametrize("weighting", GAINS)
 @pytest.mark.parametrize("pairs", ["all", "adjacent"])

@@ -12,8 +12,7 @@ from linrank import _core, ranksvm
 from linrank.data.dataset import Dataset
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.solvers.continuation import follow
-from linrank.solvers.newton import Preconditioner
-from linrank.solvers.preconditioner import Carried
+from linrank.solvers.preconditioner import Carried, Preconditioner
 from linrank.solvers.result import Callback, Result
 
 __all__ = ["train_path"]

@@ -27,10 +27,9 @@ from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SOLVERS
 from linrank.pairs import Pairs
 from linrank.published import method as published
 from linrank.sampling import sample_preferences, sample_queries
-from linrank.solvers.bounded import bounded_newton
 from linrank.solvers.bundle import bundle
-from linrank.solvers.newton import Preconditioner, newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Preconditioner, Sampled
 from linrank.solvers.result import Callback, Result
 from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
@@ -66,11 +65,6 @@ class _Problem:
     loss: str = "squared_hinge"
     preferences: Preferences | None = None
     box: Box | None = None
-
-    @property
-    def newton(self) -> Callable[..., Result]:
-        """The method for this domain."""
-        return newton if self.box is None else bounded_newton
 
     @property
     def n_rows(self) -> int:
@@ -262,7 +256,7 @@ def train(
     if loss == "hinge" and tol < _NARROW and isinstance(data.rows, DenseRows):
         problem = replace(problem, rows=_doubles(data.rows))
     w0, preconditioner = _plan(problem, w0)
-    return problem.newton(
+    return newton(
         problem.objective(),
         w0,
         preconditioner=preconditioner,
@@ -367,7 +361,7 @@ def _plan(problem: _Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
     if n_sample >= 30 * n:
         part = problem.sample(n_sample)
         if w0 is None:
-            start = part.newton(
+            start = newton(
                 part.objective(),
                 start,
                 preconditioner=Explicit(patience),
