@@ -28,6 +28,8 @@ TRAINING = DATA | {
     "published",
     "sampling",
     "solvers",
+    "problem",
+    "planning",
     "ranksvm",
 }
 MODEL = TRAINING | {"scaling", "model", "model_file"}
@@ -48,6 +50,8 @@ ALLOWED: dict[str, set[str]] = {
     "published": DATA | {"pairs", "losses"},
     "solvers": DATA | {"bounds", "pairs", "losses", "objective"},
     "sampling": DATA,
+    "problem": TRAINING - {"problem", "planning", "ranksvm"},
+    "planning": TRAINING - {"planning", "ranksvm"},
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,

@@ -17,7 +17,7 @@ from linrank import (
     NoPairsError,
     RankSVM,
     _core,
-    pathwise,
+    planning,
     ranksvm,
     ranksvm_path,
 )
@@ -27,6 +27,7 @@ from linrank.datasets import make_ranking
 from linrank.objective import Ridge, Risk, Sum
 from linrank.path import AUTO_CS
 from linrank.pathwise import train_path
+from linrank.problem import Problem
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
 from real_data import real_file
@@ -78,7 +79,7 @@ REGIMES = {
 @pytest.mark.parametrize("regime", REGIMES)
 def test_all_regimes_equal_cold_fits(regime, monkeypatch):
     if regime == "sampled":
-        monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
+        monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
     data = make_ranking(random_state=3, **REGIMES[regime])
     Cs = [2.0**k for k in range(-12, 1, 3)]
     for C, result in zip(Cs, results(data, Cs, tol=1e-6), strict=True):
@@ -91,13 +92,11 @@ def test_all_regimes_equal_cold_fits(regime, monkeypatch):
 def test_the_sample_grows_where_it_disappoints(monkeypatch):
     data = make_ranking(900, (5, 20), 8, random_state=3)
     sizes = []
-    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
-    original = ranksvm._Problem.sample
-    monkeypatch.setattr(
-        ranksvm._Problem, "sample", lambda self, n: sizes.append(n) or original(self, n)
-    )
-    preconditioner = pathwise._carried(ranksvm.problem_of(data, 0.5))
-    point = ranksvm.problem_of(data, 0.5).objective().at(np.zeros(8))
+    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
+    original = Problem.sample
+    monkeypatch.setattr(Problem, "sample", lambda self, n: sizes.append(n) or original(self, n))
+    preconditioner = planning.carried(Problem.of(data, 0.5))
+    point = Problem.of(data, 0.5).objective().at(np.zeros(8))
     for n_last in (0, 5, 50, 9):
         preconditioner.at(point, n_last)
     assert sizes == [sizes[0], 4 * sizes[0], 16 * sizes[0]]
@@ -179,10 +178,10 @@ def test_sparse_equals_dense():
 
 def test_a_point_of_another_C_is_the_point_computed_anew():
     data = small(6)
-    problem = ranksvm.problem_of(data, 0.3)
+    problem = Problem.of(data, 0.3)
     w = np.random.default_rng(0).normal(size=5)
     moved = problem.objective().at(w).reweighted(7.0)
-    fresh = ranksvm.problem_of(data, 2.1).objective().at(w)
+    fresh = Problem.of(data, 2.1).objective().at(w)
     assert_allclose(moved.value, fresh.value, rtol=1e-14)
     assert_allclose(moved.gradient, fresh.gradient, rtol=1e-12)
     assert_allclose(moved.hvp(w)[0], fresh.hvp(w)[0], rtol=1e-12)
@@ -190,7 +189,7 @@ def test_a_point_of_another_C_is_the_point_computed_anew():
 
 
 def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
-    problem = ranksvm.problem_of(small(6), 0.3)
+    problem = Problem.of(small(6), 0.3)
     point = problem.objective().at(np.ones(5))
     assert point.value > 0
     assert point.gradient.any()
@@ -201,7 +200,7 @@ def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
 
 def test_the_memory_follows_C():
     """Products remembered at one C are those of the Hessian at another, for a fixed active set."""
-    problem, n = ranksvm.problem_of(small(7), 0.3), 5
+    problem, n = Problem.of(small(7), 0.3), 5
     w, p = np.full(n, 1e-3), np.random.default_rng(1).normal(size=n)
     memory = Memory(4, n)
     hp = problem.objective().at(w).hvp(p)[0]
@@ -332,7 +331,7 @@ def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
     """At 0, ``½‖∇F‖²`` of large features is many digits above F, and so is what it rounds to."""
     data = small()
     wide = replace(data, rows=type(data.rows)(data.X * WIDE * size))
-    start = ranksvm.problem_of(wide, 1.0).objective().at(np.zeros(5))
+    start = Problem.of(wide, 1.0).objective().at(np.zeros(5))
     best = ranksvm.train(wide, tol=1e-10).value
     assert start.value - best <= duality_gap(start) * (1 + 1e-9)
     assert duality_gap(start) <= start.value

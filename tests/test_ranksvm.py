@@ -12,11 +12,14 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
 
-from linrank import _core, ranksvm
+from linrank import _core, planning
+from linrank import problem as problem_module
 from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
+from linrank.planning import plan
+from linrank.problem import Problem
 from linrank.ranksvm import train
 from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton
@@ -93,7 +96,7 @@ def test_the_gap_is_the_identity_or_better():
     """P - D = ½‖∇F‖² for the dual point α = 2Cωξ; its best multiple is nearer."""
     data = weighted(small(7))
     pairs = Pairs(data.queries, data.queries.gather(data.weight))
-    problem = ranksvm._Problem(data.rows, pairs, 0.7, None, 1)
+    problem = Problem(data.rows, pairs, 0.7, None, 1)
     rng = np.random.default_rng(0)
     for _ in range(5):
         point = problem.objective().at(rng.normal(size=5) * 0.1)
@@ -111,7 +114,7 @@ def test_the_gap_is_the_identity_or_better():
 @pytest.mark.parametrize("n_levels", [3, None])
 def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels):
     data = make_ranking(150, (5, 60), 12, n_levels, random_state=8)
-    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 2)
+    problem = Problem(data.rows, Pairs(data.queries), 1.0, None, 2)
     start = np.zeros(12)
     chosen = {
         "explicit": lambda: Explicit(patience=2),
@@ -158,8 +161,8 @@ def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
 def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
     data = make_ranking(n_queries, (5, 40), 4500, density=0.005, random_state=9)
-    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 1)
-    assert type(ranksvm._plan(problem, None)[1]) is kind
+    problem = Problem(data.rows, Pairs(data.queries), 1.0, None, 1)
+    assert type(plan(problem, None)[1]) is kind
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -175,7 +178,7 @@ def test_every_regime_agrees_with_tron(regime):
 def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
     data = make_ranking(600, (5, 40), 10, random_state=10)
     truth = train(data, tol=1e-10).value
-    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 1000)
+    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 1000)
     assert_allclose(train(data, tol=1e-10).value, truth, rtol=1e-9)
     weights = weighted(data)
     query_weight = np.random.default_rng(0).uniform(0.5, 2, data.queries.n_queries)
@@ -200,7 +203,7 @@ def test_one_query_longer_than_a_thread_takes_alone():
     ],
 )
 def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):
-    monkeypatch.setattr(ranksvm, "_useful_threads", lambda n_bytes, n_threads: n_threads)
+    monkeypatch.setattr(problem_module, "_useful_threads", lambda n_bytes, n_threads: n_threads)
     results = [train(data, n_jobs=n) for n in (1, 2, 5)]
     for other in results[1:]:
         assert (other.w == results[0].w).all()
