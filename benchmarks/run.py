@@ -27,6 +27,8 @@ SUBJECTS = {
     "correctness": ["--quick"],
     "solvers": ["--quick"],
     "one_query": ["--quick"],
+    "giant": ["--quick"],
+    "auc": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],

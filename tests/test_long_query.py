@@ -128,7 +128,7 @@ def test_rows_of_a_long_query_are_drawn_evenly_from_each_level():
     rng = np.random.default_rng(0)
     labels = np.minimum(rng.geometric(0.5, N), 6)
     queries = Queries.of(labels)
-    sample, positions, weight = sample_queries(queries, 6000, seed=1)
+    _, positions, weight = sample_queries(queries, 6000, seed=1)
     assert (np.diff(positions) > 0).all()
     sizes, drawn = np.bincount(labels), np.bincount(labels[positions], minlength=7)
     assert (drawn == np.minimum(sizes, 1000)).all()
