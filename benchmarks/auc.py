@@ -24,7 +24,7 @@ from linrank.data.svmlight import load as read_svmlight
 from report import Table, main
 
 GRID = 2.0 ** np.arange(-12, 13, 2)
-SPLITS = 3
+SPLITS = (1, 2, 3)  # seeds
 MODELS: dict[str, Callable[[float, int], Any]] = {
     "RankSVM, squared hinge": lambda C, n: RankSVM(C=C * n, query_normalization="pairs"),
     "RankSVM, hinge": lambda C, n: RankSVM(C=C * n, loss="hinge", query_normalization="pairs"),
@@ -89,8 +89,8 @@ def _file(path: str) -> Any:
 def split(group: np.ndarray, seed: int) -> np.ndarray:
     """0 (train), 1 (validate) or 2 (test) for each row."""
     ids, code = np.unique(group, return_inverse=True)
-    part = np.random.default_rng(seed).permutation(len(ids)) * 3 // len(ids)
-    return np.asarray(part[code])
+    place = np.argsort(np.random.default_rng(seed).permutation(len(ids)))
+    return np.asarray((3 * place // len(ids))[code])
 
 
 def tuned(
