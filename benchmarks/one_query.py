@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import problems
-from linrank.losses.selection_tree import SelectionTreeSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
+from linrank.published import Counted
 from linrank.ranksvm import train
 from race import (
     GAP,
@@ -70,7 +70,7 @@ def measure(quick: bool) -> list[Table]:
 def _add_products(table: Table, name: str, data: Any, published: Any, w: Any) -> None:
     one = _product_times(data, SquaredHinge(Pairs(data.queries), 1), w, 7)
     two = _product_times(data, SquaredHinge(Pairs(data.queries), 2), w, 7)
-    tree = SelectionTreeSquaredHinge(Pairs(published.queries))
+    tree = Counted(Pairs(published.queries))
     tron = _product_times(published, tree, w, 3)
     fast, both, slow = (float(np.median(taken)) for taken in (one, two, tron))
     table.add(

@@ -1,6 +1,7 @@
 """The problem sets of the benchmarks, by name.
 
-``load(name)`` gives the training data, `mq2008` the parts of a fold of MQ2008. Real sets are looked
+``load(name)`` gives the training data, `train_and_test` data to measure models on as well, `mq2008`
+the parts of a fold of MQ2008. Real sets are looked
 for in ``../shared/data`` beside the repository, or where the environment variable LINRANK_DATA
 says; `Absent` is raised where there are none.
 """
@@ -51,14 +52,42 @@ def _read(*paths: str) -> Dataset:
     return read_svmlight(io.BytesIO(text_of(*paths)))
 
 
-def mq2008_files(fold: int) -> dict[str, tuple[str, ...]]:
+def mq2008_files(fold: int, folder: str = "mq2008") -> dict[str, tuple[str, ...]]:
     """Subsets S1 .. S5 of each part: fold k trains on three of them from Sk on, cyclically."""
-    name = [f"mq2008/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
+    name = [f"{folder}/S{(fold - 1 + i) % 5 + 1}.txt.xz" for i in range(5)]
     return {"train": tuple(name[:3]), "vali": (name[3],), "test": (name[4],)}
 
 
 def mq2008(fold: int, part: str) -> Dataset:
     return _read(*mq2008_files(fold)[part])
+
+
+def train_and_test(name: str, fraction: float = 1.0) -> tuple[Dataset, Dataset]:
+    """The parts as published where there are two, else every fifth query for the test."""
+    if name == "mq":
+        return mq2008(1, "train"), mq2008(1, "test")
+    if name == "ohsumed":
+        return ohsumed(1, "train"), ohsumed(1, "test")
+    if name == "msn":
+        return load(name), query_normalised(_read("mslr_sample/test.txt.xz"))
+    data = load(name, fraction)
+    order, offsets = data.queries.order, data.queries.offsets
+    is_test = np.repeat(np.arange(data.queries.n_queries) % 5 == 4, np.diff(offsets))
+    if order is not None:
+        by_row = np.empty_like(is_test)
+        by_row[order] = is_test
+        is_test = by_row
+    return data.select(~is_test), data.select(is_test)
+
+
+def mq2008_folds() -> list[dict[str, Dataset]]:
+    """The five folds as published, each with its parts."""
+    return [{part: mq2008(k, part) for part in mq2008_files(k)} for k in range(1, 6)]
+
+
+def ohsumed(fold: int, part: str) -> Dataset:
+    """A part of OHSUMED, cut into folds as MQ2008 is; its features are raw and are normalised."""
+    return query_normalised(_read(*mq2008_files(fold, "ohsumed_letor2")[part]))
 
 
 def _one_query(name: str) -> Callable[[], Dataset]:
@@ -77,7 +106,11 @@ def _one_query(name: str) -> Callable[[], Dataset]:
 
 REAL: dict[str, Callable[[], Dataset]] = {
     "mq": lambda: mq2008(1, "train"),
+    "ohsumed": lambda: ohsumed(1, "train"),
     "msn": lambda: query_normalised(_read("mslr_sample/train.txt.xz")),
+    "msn-all": lambda: query_normalised(
+        _read("mslr_sample/train.txt.xz", "mslr_sample/test.txt.xz")
+    ),
     "bio": lambda: query_normalised(_read("bio_kdd04/train.txt.xz")),
     "nycflights": lambda: _read("regression/nycflights13_arr_delay.svm.xz"),
     **{name: _one_query(name) for name in ("cadata", "diamonds")},

@@ -63,29 +63,42 @@ def run(
     C: float = 1.0,
     n_jobs: int = 1,
     limit: float = 3600.0,
+    **options: Any,
 ) -> Run:
     """Fit until the first iterate with ``F <= goal``."""
+    seen, ended = follow(data, goal, C=C, solver=solver, n_jobs=n_jobs, limit=limit, **options)
+    last = seen[-1]
+    taken = last["seconds"] if ended else limit
+    there = bool(last["objective"] <= goal)
+    return Run(taken, int(last["n_hvp"]), len(seen) - 1, last["objective"], there)
+
+
+def follow(
+    data: Dataset, goal: float, *, limit: float, n_jobs: int = 1, **options: Any
+) -> tuple[list[dict[str, Any]], bool]:
+    """The states of the outer iterates of a fit, up to the first with ``F <= goal``.
+
+    And whether the fit ended, by the goal or by itself, before ``limit`` seconds.
+    """
     seen: list[dict[str, Any]] = []
 
     def watch(state: dict[str, Any]) -> bool:
         seen.append(state)
         return bool(state["objective"] <= goal)
 
+    assert data.queries.n_pairs  # ranks the labels before the clock starts
+    # The tolerance is out of reach: the callback alone decides, or the clock.
+    options = {"tol": 1e-14, "max_iter": 100_000, **options}
     try:
         with time_limit(limit):
-            # The tolerance is out of reach: the callback alone decides.
-            train(data, C=C, solver=solver, tol=1e-14, max_iter=1000, n_jobs=n_jobs, callback=watch)
+            train(data, n_jobs=n_jobs, callback=watch, **options)
     except TimeLimit:
-        last = seen[-1]
-        return Run(limit, int(last["n_hvp"]), len(seen) - 1, last["objective"], False)
-    last = seen[-1]
-    there = bool(last["objective"] <= goal)
-    return Run(last["seconds"], int(last["n_hvp"]), len(seen) - 1, last["objective"], there)
+        return seen, False
+    return seen, True
 
 
 def runs(data: Dataset, solver: str, goal: float, **options: Any) -> list[Run]:
     """Up to five runs, until they have taken 15 seconds together."""
-    assert data.queries.n_pairs  # ranks the labels before the clock starts
     done: list[Run] = []
     while len(done) < 5 and sum(run.seconds for run in done) < 15:
         done.append(run(data, solver, goal, **options))

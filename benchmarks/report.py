@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,12 +25,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Table:
-    """Rows of cells (numbers or text) under a title; notes say what the figures mean."""
+    """Rows of cells (numbers or text) under a title; notes say what the figures mean.
+
+    Pictures are Matplotlib figures by the name of their file, kept beside the results.
+    """
 
     title: str
     columns: list[str]
     rows: list[list[Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    pictures: dict[str, Any] = field(default_factory=dict)
 
     def add(self, *cells: Any) -> None:
         cells = tuple(c.item() if isinstance(c, np.generic) else c for c in cells)
@@ -42,7 +46,14 @@ class Table:
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = [_line(row, widths) for row in cells]
         lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-        return "\n".join([f"### {self.title}", "", *lines, "", *(f"- {n}" for n in self.notes)])
+        shown = [f"\n![{name}]({name}.svg)" for name in self.pictures]
+        notes = [f"- {note}" for note in self.notes]
+        return "\n".join([f"### {self.title}", "", *lines, "", *notes, *shown])
+
+    def kept(self) -> dict[str, Any]:
+        """What goes into the file of results."""
+        names = ("title", "columns", "rows", "notes")
+        return {**{name: getattr(self, name) for name in names}, "pictures": list(self.pictures)}
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -128,7 +139,9 @@ def main(measure: Callable[[bool], list[Table]], about: str | None) -> None:
     """The command line of one benchmark: ``[--quick] [--json FILE]``."""
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sets: checks the program only")
-    parser.add_argument("--json", metavar="FILE", help="write the tables there as well")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the tables there as well, pictures beside"
+    )
     arguments = parser.parse_args()
     before, start = environment(), time.perf_counter()
     with threadpool_limits(1):  # of BLAS: one thread must mean one, and two threads are ours
@@ -140,6 +153,11 @@ def main(measure: Callable[[bool], list[Table]], about: str | None) -> None:
             "quick": arguments.quick,
             "seconds": time.perf_counter() - start,
             "environment": {**before, "load_average_after": os.getloadavg()},
-            "tables": [asdict(table) for table in tables],
+            "tables": [table.kept() for table in tables],
         }
+        for table in tables:
+            for name, figure in table.pictures.items():
+                figure.savefig(
+                    Path(arguments.json).with_name(f"{name}.svg"), metadata={"Date": None}
+                )
         Path(arguments.json).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")

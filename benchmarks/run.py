@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,11 +30,18 @@ SUBJECTS = {
     "one_query": ["--quick"],
     "giant": ["--quick"],
     "auc": ["--quick"],
+    "path": ["--quick"],
+    "bounds": ["--quick"],
+    "counting": ["--quick"],
+    "methods": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "memory": ["--quick"],
     "startup": ["--quick"],
+    "hinge": ["--quick"],
+    "adjacent": ["--quick"],
+    "gains": ["--quick"],
 }
 
 
@@ -52,7 +60,7 @@ def main() -> int:
     results = json.loads(out.read_text()) if out is not None and out.exists() else {}
     failed = []
     for name in arguments.names or SUBJECTS:
-        result = measure(name, arguments.quick)
+        result = measure(name, arguments.quick, None if out is None else out.parent)
         if result is None:
             failed.append(name)
             continue
@@ -64,8 +72,11 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def measure(name: str, is_quick: bool) -> dict[str, Any] | None:
-    """Run one program, show what it prints, and return what it measured."""
+def measure(name: str, is_quick: bool, pictures: Path | None) -> dict[str, Any] | None:
+    """Run one program, show what it prints, and return what it measured.
+
+    Its pictures go to that folder.
+    """
     print(f"\n## {name}\n", flush=True)
     before, start = report.environment(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,6 +91,9 @@ def measure(name: str, is_quick: bool) -> dict[str, Any] | None:
         if done.returncode:
             return None
         measured = json.loads(path.read_text())
+        for picture in Path(folder).glob("*.svg") if pictures is not None else ():
+            pictures.mkdir(parents=True, exist_ok=True)
+            shutil.copy(picture, pictures)
     return {
         "environment": before,
         "quick": is_quick,

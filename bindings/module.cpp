@@ -24,13 +24,15 @@
 #include "hessian.hpp"
 #include "metrics.hpp"
 #include "pair_sweep.hpp"
+#include "preferences.hpp"
 #include "products.hpp"
+#include "published/explicit_pairs.hpp"
+#include "published/point.hpp"
 #include "queries.hpp"
 #include "ranking.hpp"
 #include "row_checks.hpp"
 #include "rows.hpp"
 #include "scaling.hpp"
-#include "selection_tree.hpp"
 #include "simd.hpp"
 #include "svmlight.hpp"
 
@@ -430,11 +432,6 @@ struct BoundPoint {
     nb::object problem;  // the arrays that the point looks at
 };
 
-struct BoundTreePoint {
-    std::shared_ptr<SelectionTreePoint> point;
-    nb::object problem;
-};
-
 PairLoss pair_loss(const std::string &name, double epsilon) {
     if (name == "squared_hinge") return {PairLoss::squared_hinge, epsilon};
     if (name == "hinge") return {PairLoss::hinge, epsilon};
@@ -490,25 +487,152 @@ void bind_pairs(nb::module_ &m) {
         }), nb::borrow(problem)};
     }, nb::arg("problem"), nb::arg("loss"), nb::arg("epsilon"), nb::arg("z").noconvert(),
        nb::arg("near").none(), nb::arg("n_threads"));
+}
 
-    auto tree = nb::class_<BoundTreePoint>(m, "SelectionTreePoint",
-                                           "The same loss by Lee and Lin's selection trees.");
-    bind_point(tree);
-    tree.def("multiply", [](const BoundTreePoint &p, Vector<double> v) {
+// ---- the published methods --------------------------------------------------------------------
+
+struct BoundPublishedPoint {
+    std::shared_ptr<published::PublishedPoint> point;
+    nb::object problem;
+};
+
+struct BoundPairList {
+    std::shared_ptr<published::ExplicitPairs> list;
+    nb::object problem;
+};
+
+struct BoundPairListPoint {
+    std::shared_ptr<published::ExplicitPairsPoint> point;
+    nb::object list;
+};
+
+template <class Bound>
+void bind_published_point(nb::class_<Bound> c) {
+    bind_point(c);
+    c.def("multiply", [](const Bound &p, Vector<double> v) {
         require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
         std::vector<double> out(v.shape(0));
         unlocked([&] { p.point->multiply(span_of(v), out); });
         return to_numpy(std::move(out));
     }, nb::arg("v").noconvert());
-    m.def("selection_tree_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z) {
+}
+
+void check_published(const PairProblem &pairs) {
+    if (!pairs.gain.empty() || pairs.adjacent)
+        throw std::invalid_argument("the published methods count all pairs, without gains");
+}
+
+void bind_published(nb::module_ &m) {
+    nb::class_<BoundPublishedPoint> point(m, "PublishedPoint",
+                                          "Pair loss at given scores by a published way of counting.");
+    bind_published_point(point);
+    point.def_prop_ro("hinge_gradient", [](nb::handle_t<BoundPublishedPoint> self) {
+        const auto &p = *nb::cast<const BoundPublishedPoint &>(self).point;
+        return nb::ndarray<nb::numpy, const double, nb::ndim<1>>(
+            p.hinge_gradient.data(), {p.hinge_gradient.size()}, self);
+    }, "A sub-gradient of sum_of_slacks.");
+    m.def("published_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
+                                const std::string &counting) {
         const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        check_published(pairs);
         require_length(z.shape(0), pairs.n_rows(), "z");
-        if (!pairs.gain.empty() || pairs.adjacent)
-            throw std::invalid_argument("the selection tree counts all pairs, without gains");
-        return BoundTreePoint{unlocked([&] {
-            return std::make_shared<SelectionTreePoint>(pairs, span_of(z));
+        const published::Count count = published::counting(counting);
+        return BoundPublishedPoint{unlocked([&] {
+            return std::make_shared<published::PublishedPoint>(pairs, span_of(z), count);
         }), nb::borrow(problem)};
-    }, nb::arg("problem"), nb::arg("z").noconvert());
+    }, nb::arg("problem"), nb::arg("z").noconvert(), nb::arg("counting"));
+
+    nb::class_<BoundPairList>(m, "ExplicitPairs", "All pairs of a problem, written down.")
+        .def("__len__", [](const BoundPairList &p) { return p.list->pairs.size(); });
+    m.def("explicit_pairs", [](nb::handle_t<BoundProblem> problem) {
+        const PairProblem &p = nb::cast<const BoundProblem &>(problem).problem;
+        check_published(p);
+        return BoundPairList{unlocked([&] { return std::make_shared<published::ExplicitPairs>(p); }),
+                             nb::borrow(problem)};
+    }, nb::arg("problem"));
+    bind_published_point(nb::class_<BoundPairListPoint>(m, "ExplicitPairsPoint",
+                                                        "Squared hinge over explicit pairs."));
+    m.def("explicit_pairs_point", [](nb::handle_t<BoundPairList> pairs, Vector<double> z) {
+        const auto &list = *nb::cast<const BoundPairList &>(pairs).list;
+        require_length(z.shape(0), list.problem.n_rows(), "z");
+        return BoundPairListPoint{unlocked([&] {
+            return std::make_shared<published::ExplicitPairsPoint>(list, span_of(z));
+        }), nb::borrow(pairs)};
+    }, nb::arg("pairs"), nb::arg("z").noconvert());
+}
+
+// ---- preferences: pairs listed one by one ------------------------------------------------------
+
+struct BoundPreferences {
+    std::shared_ptr<PreferenceList> list;
+};
+
+struct BoundPreferencePoint {
+    std::shared_ptr<PreferencePoint> point;
+    nb::object list;  // what the point looks at
+};
+
+BoundPreferences preference_list(Vector<std::int64_t> winners, Vector<std::int64_t> losers,
+                                 std::optional<Vector<double>> weight, std::int64_t n_rows) {
+    const auto n = std::int64_t(winners.shape(0));
+    require_length(losers.shape(0), n, "losers");
+    if (weight) require_length(weight->shape(0), n, "weight");
+    if (n_rows < 0) throw std::invalid_argument("n_rows is negative");
+    for (const auto &side : {span_of(winners), span_of(losers)})
+        for (const std::int64_t i : side)
+            if (i < 0 || i >= n_rows)
+                throw std::invalid_argument("a preference names a row that does not exist");
+    return {unlocked([&] {
+        return std::make_shared<PreferenceList>(span_of(winners), span_of(losers), span_of(weight),
+                                                n_rows);
+    })};
+}
+
+void bind_preferences(nb::module_ &m) {
+    nb::class_<BoundPreferences>(m, "PreferenceList", "Preferences by winner, loser and weight.");
+    m.def("preference_list", &preference_list, nb::arg("winners").noconvert(),
+          nb::arg("losers").noconvert(), nb::arg("weight").noconvert().none(), nb::arg("n_rows"));
+    auto point = nb::class_<BoundPreferencePoint>(m, "PreferencePoint",
+                                                  "Loss of listed preferences at given scores.");
+    bind_point(point);
+    point.def_prop_ro("inner_slacks",
+                      [](const BoundPreferencePoint &p) { return p.point->inner_slacks; });
+    point.def_prop_ro("total_curvature",
+                      [](const BoundPreferencePoint &p) { return p.point->total_curvature; });
+    point.def("multiply", [](const BoundPreferencePoint &p, Vector<double> v, int n_threads) {
+        require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
+        return to_numpy(std::move(out));
+    }, nb::arg("v").noconvert(), nb::arg("n_threads"));
+    m.def("preference_point", [](nb::handle_t<BoundPreferences> list, const std::string &loss,
+                                 double epsilon, Vector<double> z, int n_threads) {
+        const PreferenceList &l = *nb::cast<const BoundPreferences &>(list).list;
+        require_length(z.shape(0), l.n_rows(), "z");
+        const PairLoss kind = pair_loss(loss, epsilon);
+        return BoundPreferencePoint{unlocked([&] {
+            return std::make_shared<PreferencePoint>(l, kind, span_of(z), n_threads);
+        }), nb::borrow(list)};
+    }, nb::arg("list"), nb::arg("loss"), nb::arg("epsilon"), nb::arg("z").noconvert(),
+       nb::arg("n_threads"));
+    const auto dense = [](const BoundRows &rows, const OptionalOrder &order,
+                          const BoundPreferencePoint &point, int n_threads, auto function) {
+        const Order o = checked_order(order, n_rows(rows.rows));
+        require_length(point.point->gradient.size(), n_positions(rows, o), "the point");
+        const nb::gil_scoped_release release;
+        return function(rows.rows, o, *point.point, n_threads);
+    };
+    using Function = std::vector<double> (*)(const Rows &, Order, const PreferencePoint &, int);
+    m.def("preference_hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,
+                                               const BoundPreferencePoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_matrix)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "H in full, flattened.");
+    m.def("preference_hessian_diagonal", [dense](const BoundRows &rows, OptionalOrder order,
+                                                 const BoundPreferencePoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_diagonal)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "The diagonal of H.");
 }
 
 void bind_products(nb::module_ &m) {
@@ -555,14 +679,15 @@ void bind_hessian(nb::module_ &m) {
         const nb::gil_scoped_release release;
         return function(rows.rows, o, *point.point, n_threads);
     };
+    using Function = std::vector<double> (*)(const Rows &, Order, const PairPoint &, int);
     m.def("hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,
                                     const BoundPoint &point, int n_threads) {
-        return to_numpy(dense(rows, order, point, n_threads, hessian_matrix));
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_matrix)));
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
        "H in full, flattened.");
     m.def("hessian_diagonal", [dense](const BoundRows &rows, OptionalOrder order,
                                       const BoundPoint &point, int n_threads) {
-        return to_numpy(dense(rows, order, point, n_threads, hessian_diagonal));
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_diagonal)));
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
        "An estimate of the diagonal of H.");
     m.def("cholesky_factor", [](Vector<double> matrix, std::int64_t n) {
@@ -744,6 +869,8 @@ NB_MODULE(_core, m) {
     bind_queries(m);
     bind_reader(m);
     bind_pairs(m);
+    bind_preferences(m);
+    bind_published(m);
     bind_products(m);
     bind_hessian(m);
     bind_scaling(m);

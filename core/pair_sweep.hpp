@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "loss.hpp"
 #include "pages.hpp"
 #include "simd.hpp"
 #include "sort_scores.hpp"
@@ -37,16 +38,6 @@ struct PairProblem {
     double c(std::int64_t q) const {
         return query_weight.empty() ? 1.0 : query_weight[std::size_t(q)];
     }
-};
-
-/// l(ξ) of a pair with slack ξ = 1 - z_i + z_j.
-struct PairLoss {
-    enum Kind {
-        squared_hinge,  // max(0, ξ)²
-        hinge,          // max(0, ξ): a sub-gradient, no curvature
-        huber,          // [max(0, ξ)² - max(0, ξ - ε)²] / 2ε: the hinge, smooth within ε of its kink
-    } kind = squared_hinge;
-    double epsilon = 1.0;
 };
 
 /// Rows of each query, counted from its beginning, in ascending order of level: fixed for a whole fit.

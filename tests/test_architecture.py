@@ -20,7 +20,16 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
 GROUND = {"_core", "errors", "memory", "options", "threads"}
 DATA = GROUND | {"data"}
-TRAINING = DATA | {"pairs", "losses", "objective", "sampling", "solvers", "ranksvm"}
+TRAINING = DATA | {
+    "bounds",
+    "pairs",
+    "losses",
+    "objective",
+    "published",
+    "sampling",
+    "solvers",
+    "ranksvm",
+}
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -29,25 +38,35 @@ ALLOWED: dict[str, set[str]] = {
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
+    "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
     "pairs": DATA,
+    "bounds": DATA,
     "losses": DATA | {"pairs"},
-    "objective": DATA | {"pairs", "losses"},
-    "solvers": DATA | {"pairs", "losses", "objective"},
+    "objective": DATA | {"bounds", "pairs", "losses"},
+    "published": DATA | {"pairs", "losses"},
+    "solvers": DATA | {"bounds", "pairs", "losses", "objective"},
     "sampling": DATA,
-    "ranksvm": DATA | {"pairs", "losses", "objective", "sampling", "solvers"},
+    "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,
     "model": TRAINING | {"scaling", "model_file"},
     "weights": DATA,
+    "folds": DATA,
+    "pathwise": TRAINING,
+    "path": TRAINING | {"scaling", "weights", "pathwise"},
+    "tuning": MODEL | {"metrics", "folds", "path"},
     "monitor": MODEL | {"metrics"},
     "ranker": DATA | {"metrics"},
-    "model_selection": DATA | {"metrics", "ranker"},
+    "model_selection": DATA | {"metrics", "ranker", "folds"},
     "estimators": MODEL | {"metrics", "model_selection", "monitor", "ranker", "weights"},
-    "plots": MODEL | {"metrics"},
+    "ranksvm_cv": MODEL
+    | {"metrics", "model_selection", "monitor", "ranker", "weights"}
+    | {"estimators", "folds", "path", "tuning"},
+    "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
-    "cli": MODEL | {"metrics", "plots", "datasets", "weights"},
+    "cli": MODEL | {"metrics", "plots", "datasets", "weights", "folds", "path", "tuning"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -53,6 +53,11 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "--max-iter", "0"], "must be ≥ 1, got 0"),
         (["train", "d", "m", "--max-iter", "2.5"], "must be an integer, got '2.5'"),
         (["train", "d", "m", "--solver", "sgd"], "invalid choice: 'sgd'"),
+        (
+            ["train", "d", "m", "--counting", "avl"],
+            "an option of --solver tron and bundle",
+        ),
+        (["train", "d", "m", "--counting", "abacus"], "invalid choice: 'abacus'"),
         (["train", "d", "m", "--scal", "none"], "unrecognized arguments"),
         (["train", "d", "m", "-q", "-v"], "not allowed with"),
         (["train", "d", "-", "--json"], "exclude each other"),
@@ -135,6 +140,13 @@ def test_json_agrees_with_the_model_and_with_evaluate(files, tmp_path, capsys, s
     again = ["evaluate", files["valid"], "--model", model, "-m", "ndcg@5", "-m", "map", "--json"]
     assert main(again) == 0
     assert json.loads(capsys.readouterr().out)["metrics"] == dict(expected)
+
+
+def test_the_way_of_counting_is_passed_on(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--solver", "tron", "--counting", "wavelet", "--json"]
+    assert main(["train", files["train"], model, *options]) == 0
+    assert json.loads(capsys.readouterr().out)["training"]["counting"] == "wavelet"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from linrank import plots
+from linrank import RankSVMCV, make_ranking, plots, ranksvm_path
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -128,3 +128,52 @@ def test_importing_plots_does_not_import_matplotlib():
     code = "import sys, linrank.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+# ---- paths --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
+
+
+def panels(n):
+    return list(Figure(layout="constrained").subplots(n, 1))
+
+
+def test_path_of_a_result(data):
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0])
+    axes = plots.path(found, axes=panels(3))
+    for ax, values in zip(axes, (found.objectives, found.norms, [4, 4, 4]), strict=True):
+        (line,) = ax.get_lines()
+        np.testing.assert_array_equal(line.get_xdata(), [0.01, 0.1, 1.0])
+        np.testing.assert_array_equal(line.get_ydata(), values)
+        assert ax.get_xscale() == "log"
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_path_of_an_estimator(data):
+    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
+    axes = plots.path(ranker, axes=panels(4))
+    means, chosen = axes[0].get_lines()
+    np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
+    assert chosen.get_xdata() == [ranker.C_] * 2
+    assert len(axes[0].collections) == 1  # the band of one standard error
+    assert axes[0].get_ylabel() == "ndcg@10 (3 folds)"
+    np.testing.assert_array_equal(axes[2].get_lines()[0].get_ydata(), ranker.path_.norms)
+
+
+def test_path_makes_a_figure_and_counts_axes(data):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    found = ranksvm_path(np.ones_like(data.X), data.y, data.qid, Cs=[0.1, 1.0])
+    axes = plots.path(found, scores=[0.5, 0.6])
+    assert axes[0].figure.axes == axes
+    assert [ax.get_yscale() for ax in axes] == ["linear", "log", "linear", "linear"]  # norms of 0
+    pyplot.close(axes[0].figure)
+    with pytest.raises(ValueError, match="axes has 3 elements for 4 panels"):
+        plots.path(found, scores=[0.5, 0.6], axes=panels(3))

@@ -18,8 +18,9 @@ from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
-from linrank.solvers.newton import _Lanczos, newton
-from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, _by_cholesky
+from linrank.solvers.conjugate import Lanczos
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
 from linrank.solvers.result import duality_gap
 
 
@@ -136,7 +137,7 @@ REGIMES = {
 @given(st.lists(st.tuples(st.floats(0.01, 100.0), st.floats(0.0, 10.0)), min_size=1, max_size=12))
 def test_the_smallest_eigenvalue_of_conjugate_gradients(steps):
     """``T = L D L'`` with ``D = 1/α`` and ``L`` of ones and ``√β``: definite by construction."""
-    lanczos = _Lanczos()
+    lanczos = Lanczos()
     for alpha, beta in steps:
         lanczos.add(alpha, beta)
     alphas, betas = map(np.array, zip(*steps, strict=True))
@@ -151,7 +152,7 @@ def test_the_smallest_eigenvalue_of_conjugate_gradients(steps):
 def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
     collinear = 1e12 * np.array([[1.0, 1.0 + 1e-9], [1.0 + 1e-9, 1.0]])  # negative by rounding
     matrix = np.block([[collinear, np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
-    assert_allclose(_by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
+    assert_allclose(by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
@@ -174,7 +175,7 @@ def test_every_regime_agrees_with_tron(regime):
 def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
     data = make_ranking(600, (5, 40), 10, random_state=10)
     truth = train(data, tol=1e-10).value
-    monkeypatch.setattr(ranksvm, "_hessian_price", lambda rows: 1000)
+    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 1000)
     assert_allclose(train(data, tol=1e-10).value, truth, rtol=1e-9)
     weights = weighted(data)
     query_weight = np.random.default_rng(0).uniform(0.5, 2, data.queries.n_queries)
@@ -357,7 +358,7 @@ def test_no_weight_on_any_pair():
         ({"C": 0}, "C must be a finite number > 0, got 0"),
         ({"C": float("nan")}, "C must be a finite number > 0, got nan"),
         ({"C": float("inf")}, "C must be"),
-        ({"solver": "lbfgs"}, "solver must be 'newton' or 'tron', got 'lbfgs'"),
+        ({"solver": "lbfgs"}, "solver must be 'newton', .* or .*, got 'lbfgs'"),
         ({"tol": -1.0}, "tol must be a finite number > 0, got -1.0"),
         ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),

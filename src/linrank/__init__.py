@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.data.preference_text import load_preferences
+    from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
     from linrank.errors import (
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
+    from linrank.path import PathResult, ranksvm_path
     from linrank.ranker import RankerMixin
+    from linrank.ranksvm_cv import RankSVMCV
 
 __version__ = "0.1.0"
 
@@ -30,14 +34,19 @@ __all__ = [
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PathResult",
+    "Preferences",
     "QueryKFold",
     "RankSVM",
+    "RankSVMCV",
     "RankerMixin",
     "evaluate",
     "load",
     "load_model",
+    "load_preferences",
     "make_ranking",
     "ranking_scorer",
+    "ranksvm_path",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
@@ -49,14 +58,19 @@ _HOME = {
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PathResult": "linrank.path",
+    "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
+    "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
+    "load_preferences": "linrank.data.preference_text",
     "make_ranking": "linrank.datasets",
     "ranking_scorer": "linrank.model_selection",
+    "ranksvm_path": "linrank.path",
 }
 
 

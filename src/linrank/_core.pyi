@@ -162,8 +162,44 @@ class PairPoint:
 
 def pair_point(problem: PairProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], near: PairPoint | None, n_threads: int) -> PairPoint: ...
 
-class SelectionTreePoint:
-    """The same loss by Lee and Lin's selection trees."""
+class PreferenceList:
+    """Preferences by winner, loser and weight."""
+
+def preference_list(winners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], losers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_rows: int) -> PreferenceList: ...
+
+class PreferencePoint:
+    """Loss of listed preferences at given scores."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def sum_of_slacks(self) -> float: ...
+
+    @property
+    def n_violations(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
+
+def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """H in full, flattened."""
+
+def preference_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The diagonal of H."""
+
+class PublishedPoint:
+    """Pair loss at given scores by a published way of counting."""
 
     @property
     def value(self) -> float: ...
@@ -179,7 +215,37 @@ class SelectionTreePoint:
 
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-def selection_tree_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> SelectionTreePoint: ...
+    @property
+    def hinge_gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]:
+        """A sub-gradient of sum_of_slacks."""
+
+def published_point(problem: PairProblem, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], counting: str) -> PublishedPoint: ...
+
+class ExplicitPairs:
+    """All pairs of a problem, written down."""
+
+    def __len__(self) -> int: ...
+
+def explicit_pairs(problem: PairProblem) -> ExplicitPairs: ...
+
+class ExplicitPairsPoint:
+    """Squared hinge over explicit pairs."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def sum_of_slacks(self) -> float: ...
+
+    @property
+    def n_violations(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def explicit_pairs_point(pairs: ExplicitPairs, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> ExplicitPairsPoint: ...
 
 def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """X w, by position."""

@@ -10,7 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows
 from linrank.errors import ConvergenceWarning, NoPairsError
 from linrank.metrics import parse, rank_within_queries
@@ -40,6 +42,7 @@ _TRAINING = (
     "pairs",
     "pair_weighting",
     "solver",
+    "counting",
     "tol",
     "max_iter",
     "query_normalization",
@@ -65,16 +68,22 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
         NDCG. Then the values of the labels matter, not their order alone.
-    solver : {"newton", "tron"}, default="newton"
+    solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}, default="newton"
         ``newton``: preconditioned Newton with an exact line search; the hinge is smoothed as
-        little as `tol` demands. ``tron``: the trust-region method as published, on one thread; a
-        reference, for the squared hinge over all pairs.
+        little as `tol` demands. ``bundle``: cutting planes, the method of SVM-rank and TreeRankSVM
+        with a line search, for either loss. ``tron``: the trust-region method as published, on one
+        thread; a reference, for the squared hinge over all pairs. ``prsvm`` and ``prsvm+``: the
+        same on listed pairs, and level by level.
+    counting : str or None, default=None
+        How ``tron`` and ``bundle`` count violated pairs, one of ``linrank.published.COUNTINGS``;
+        None is ``"selection-tree"`` for ``tron``, and as in ``newton`` for ``bundle``. Changes the
+        time, not the result.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), ``tron`` when
-        ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
-    max_iter : int, default=100
-        Newton steps at most, >= 1.
+        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), as ``bundle``
+        does for both, the others when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+    max_iter : int or None, default=None
+        Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on ``x_j·d_j``: ``standard`` takes ``d_j = 1/std(x_j)``, ``minmax``
         ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
@@ -83,6 +92,13 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
+    positive : bool, default=False
+        Keep all coefficients ``>= 0``.
+    coef_bounds : array of shape (n_features, 2), (lower, upper), dict or None, default=None
+        Keep ``lower <= coef_ <= upper``: a row (low, high) for each feature, a tuple of two numbers
+        for all features or of two arrays, or a dict from feature names or column numbers to
+        (low, high). None, -inf and inf leave an end open. Of both `positive` and `coef_bounds`
+        the narrower holds. Needs ``solver="newton"``.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit instead of at 0.
     early_stopping : bool, default=False
@@ -115,6 +131,8 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     duality_gap_ : float
         Certified upper bound of ``F - F*``. On features of very different ranges it can be far
         above the true distance, up to ``F``; `scale` or a smaller `tol` tightens it.
+    kkt_residual_ : float
+        ``‖w - clip(w - ∇F(w), lower, upper)‖``: 0 at the optimum, and ``‖∇F(w)‖`` without bounds.
     history_ : dict of lists
         Objective, gap, seconds and so on by iteration, from the starting point on; with validation
         data also ``val_<scoring>``.
@@ -151,10 +169,13 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         pairs: str = "all",
         pair_weighting: str = "uniform",
         solver: str = "newton",
+        counting: str | None = None,
         tol: float | None = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
+        positive: bool = False,
+        coef_bounds: Any = None,
         warm_start: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -168,10 +189,13 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.pairs = pairs
         self.pair_weighting = pair_weighting
         self.solver = solver
+        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
         self.query_normalization = query_normalization
+        self.positive = positive
+        self.coef_bounds = coef_bounds
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
@@ -227,19 +251,75 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         """
         data = self._training_data(X, y, qid, group, sample_weight)
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = self._monitor(sets, scaling)
-        rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
-        result = train(
-            data if rows is data.rows else replace(data, rows=rows),
-            **self._settings(),
-            scale=scaling.factors,
-            query_weight=query_weights(query_weight, data.queries),
-            w0=self._start(scaling, data.n_features),
-            n_jobs=self.n_jobs,
-            callback=monitor,
-        )
-        return self._adopt(result, data, scaling, monitor)
+        return self._fit(data, sets, query_weight)
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        *,
+        pair_weight: Any = None,
+        qid: Any = None,
+        across_queries: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+    ) -> RankSVM:
+        """Learn ``coef_`` from preferences, "this row above that one", alone or beside labels.
+
+        Minimises ``½‖w‖² + C Σ_t ω_t max(0, 1 - w·(x_win - x_lose))²``, and with `y` the same plus
+        the pair losses of the labels, as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame; float32 stays float32.
+        pairs : integers of shape (n_pairs, 2), or Preferences
+            Rows of `X`, from 0: the winner, then the loser. A pair given twice counts twice; a pair
+            and its reverse may both be given, and each pulls its way.
+        pair_weight : array of shape (n_pairs,)
+            Weights ``ω >= 0``; ones if None.
+        qid : array of shape (n_rows,)
+            Query of each row. A pair must then lie within a query, unless `across_queries`.
+        across_queries : bool, default=False
+            Whether pairs may compare rows of different queries.
+        y : array of shape (n_rows,)
+            Labels, if the pairs that they make are to count as well. Labels that make none (all
+            equal within every query) add nothing.
+        sample_weight, query_weight : arrays
+            Weights of the pairs of `y`, as in :meth:`fit`; they do not touch `pairs`.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            Labelled rows; `scoring` is computed on them at every iteration.
+
+        Returns
+        -------
+        RankSVM
+            The fitted estimator; ``n_pairs_`` counts both kinds of pairs.
+
+        Examples
+        --------
+        >>> from linrank import RankSVM
+        >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
+        >>> RankSVM().fit_pairs(X, [[2, 1], [1, 0]]).rank(X).tolist()
+        [3, 2, 1]
+        """
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        for name, given in weights.items() if y is None else ():
+            if given is not None:
+                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
+        labels = np.zeros(_n_rows(X)) if y is None else y
+        data = self._training_data(X, labels, qid, group, sample_weight)
+        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
+        if data.qid is not None and not across_queries:
+            preferences.check_queries(data.queries)
+        sets = validation_sets(data, X_val, y_val, qid_val, None, None, None)
+        return self._fit(data, sets, query_weight, preferences)
 
     def decision_function(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
         """Scores of rows; within a query, higher is better.
@@ -321,6 +401,29 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
+    def _fit(
+        self,
+        data: Dataset,
+        sets: list[Dataset],
+        query_weight: Any,
+        preferences: Preferences | None = None,
+    ) -> RankSVM:
+        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
+        monitor = self._monitor(sets, scaling)
+        rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
+        result = train(
+            data if rows is data.rows else replace(data, rows=rows),
+            **self._settings(),
+            scale=scaling.factors,
+            query_weight=query_weights(query_weight, data.queries),
+            preferences=preferences,
+            bounds=weight_bounds(self.positive, self.coef_bounds, data, scaling.factors),
+            w0=self._start(scaling, data.n_features),
+            n_jobs=self.n_jobs,
+            callback=monitor,
+        )
+        return self._adopt(result, data, scaling, monitor, preferences)
+
     def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
         if self.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
@@ -350,23 +453,39 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _TRAINING}
 
-    def _adopt(self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor) -> RankSVM:
+    def _domain(self) -> dict[str, Any]:
+        return {"positive": bool(self.positive), "bounded": self.coef_bounds is not None}
+
+    def _adopt(
+        self,
+        result: Result,
+        data: Dataset,
+        scaling: Scaling,
+        monitor: Monitor,
+        preferences: Preferences | None,
+    ) -> RankSVM:
         if result.stopped == "max_iter" or (result.stopped == "precision" and self.tol is not None):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"RankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             result = monitor.best(result)
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
-        self.model_ = LinearModel.of(result, data, scaling, **self._settings())
+        n_listed = 0 if preferences is None else len(preferences)
+        settings = self._settings() | self._domain()
+        if preferences is not None:
+            settings["n_preferences"] = n_listed
+        self.model_ = LinearModel.of(result, data, scaling, **settings)
         self.coef_ = self.model_.coef
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.objective_ = result.value
         self.duality_gap_ = result.gap
+        self.kkt_residual_ = result.kkt_residual
         self.history_ = {**result.history, **monitor.history}
-        self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
+        graded = Pairs(data.queries, adjacent=self.pairs == "adjacent")
+        self.n_pairs_ = graded.n_pairs + n_listed
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
         return self
@@ -378,3 +497,11 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
             qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
         return rows, qid
+
+
+def _n_rows(X: Any) -> int:
+    """Rows of anything like a matrix; what is none is refused by the checks that follow."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    return len(X) if hasattr(X, "__len__") else 0

@@ -87,6 +87,7 @@ class LinearModel:
             "objective": result.value,
             "gap": result.gap,
             "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
             "n_iter": result.n_iter,
             "converged": result.converged,
             "stopped": result.stopped,
@@ -99,7 +100,7 @@ class LinearModel:
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
         told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
-        for key in ("C", "solver", "n_pairs"):
+        for key in ("C", "solver", "n_pairs", "n_preferences"):
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from linrank.data.queries import Queries
+from linrank.folds import query_folds
 from linrank.metrics import convention as named_convention
 from linrank.metrics import evaluate, parse
 from linrank.ranker import RankerMixin
@@ -96,31 +96,10 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]
             )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = Queries.of(np.zeros(n_rows), qid=groups)
-        if queries.n_queries < self.n_splits:
-            raise ValueError(
-                f"{queries.n_queries} queries cannot fill {self.n_splits} folds; lower n_splits"
-            )
-        sizes = np.diff(queries.offsets)
+        order = None
         if self.shuffle:
             order = check_random_state(self.random_state).permutation(queries.n_queries)
-        else:
-            order = np.argsort(-sizes, kind="stable")
-        return queries.scatter(np.repeat(_deal(sizes, order, self.n_splits), sizes))
-
-
-def _deal(sizes: NDArray[np.int64], order: NDArray[Any], n_folds: int) -> NDArray[np.int64]:
-    """The fold of each query: one after the other to the fold with the fewest rows so far.
-
-    Folds differ by at most the size of the largest query; equal folds are filled in turn, and the
-    number of queries comes before the number of the fold, so that no fold stays empty.
-    """
-    fold = np.empty(len(sizes), dtype=np.int64)
-    heap = [(0, 0, number) for number in range(n_folds)]
-    for query in order.tolist():
-        n_rows, n_queries, number = heap[0]
-        fold[query] = number
-        heapq.heapreplace(heap, (n_rows + int(sizes[query]), n_queries + 1, number))
-    return fold
+        return query_folds(queries, self.n_splits, order)
 
 
 @dataclass(frozen=True)

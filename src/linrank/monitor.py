@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     State = dict[str, Any]
     Callback = Callable[[State], bool | None]
 
-__all__ = ["Monitor", "validation_sets"]
+__all__ = ["Monitor", "tell", "validation_sets"]
 
 logger = logging.getLogger("linrank")
 
@@ -167,6 +167,7 @@ class Monitor:
             value=result.history["objective"][i],
             gap=result.history["gap"][i],
             gradient_norm=result.history["gradient_norm"][i],
+            kkt_residual=result.history["kkt_residual"][i],
             converged=False,
             stopped="callback",
             message=f"iteration {i} had the best {self.keys[-1]}",
@@ -195,10 +196,14 @@ class Monitor:
 
 
 def _report(state: State, latest: dict[str, float]) -> None:
-    """One line per iteration: to the logger when somebody listens, else to standard error."""
+    """One line per iteration."""
     shown = {"objective": state["objective"], "gap": state["gap"], **latest}
     values = ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
-    line = f"linrank: iteration {state['n_iter']}, {values}"
+    tell(f"linrank: iteration {state['n_iter']}, {values}")
+
+
+def tell(line: str) -> None:
+    """A line of progress: to the logger when somebody listens, else to standard error."""
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.info(line)
     else:

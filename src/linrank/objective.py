@@ -8,7 +8,7 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import Box
 from linrank.data.rows import Rows
-from linrank.losses.base import Dual, PairLoss
+from linrank.losses.base import Dual, ScoreLoss
 
 __all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
 
@@ -30,7 +31,15 @@ class Point(Protocol):
     w: Array
 
     @property
+    def box(self) -> Box | None:
+        """Where ``w`` has to be; None if anywhere."""
+
+    @property
     def value(self) -> float: ...
+    @property
+    def rounding(self) -> float:
+        """The error of ``value``."""
+
     @property
     def gradient(self) -> Array: ...
     @property
@@ -40,6 +49,9 @@ class Point(Protocol):
     @property
     def dual(self) -> Dual:
         """The dual point that goes with ``w``; zero for a regulariser."""
+
+    def image(self, v: Array) -> Any:
+        """What `slope` and `moved` need of a direction: its scores."""
 
     def hvp(self, v: Array) -> tuple[Array, Any]:
         """``(∇²F v, image of v)``."""
@@ -56,6 +68,9 @@ class Point(Protocol):
     def moved(self, t: float, d: Array, image: Any) -> Any:
         """The point ``w + t d``."""
 
+    def reweighted(self, factor: float) -> Any:
+        """The same ``w`` where the losses weigh ``factor`` times as much; nothing is swept anew."""
+
 
 class Term(Protocol):
     """A smooth function of ``w``."""
@@ -67,13 +82,18 @@ class Term(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
-    """``½‖w‖²`` at ``w``."""
+    """``½‖w‖²`` at a ``w`` of the box."""
 
     w: Array
+    box: Box | None = None
 
     @property
     def value(self) -> float:
         return 0.5 * _core.dot(self.w, self.w)
+
+    @property
+    def rounding(self) -> float:
+        return 1e-13 * self.value
 
     @property
     def gradient(self) -> Array:
@@ -86,6 +106,9 @@ class RidgePoint:
     @property
     def dual(self) -> Dual:
         return Dual()
+
+    def image(self, v: Array) -> None:
+        return None
 
     def hvp(self, v: Array) -> tuple[Array, None]:
         return v, None
@@ -100,14 +123,22 @@ class RidgePoint:
         return _core.dot(self.w, d)
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
-        return RidgePoint(self.w + t * d)
+        """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
+        w = self.w + t * d
+        return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
+
+    def reweighted(self, factor: float) -> RidgePoint:
+        return self
 
 
 class Ridge:
-    """``½‖w‖²``."""
+    """``½‖w‖²`` on a box, infinite outside it."""
+
+    def __init__(self, box: Box | None = None) -> None:
+        self.box = box
 
     def at(self, w: Array) -> RidgePoint:
-        return RidgePoint(w)
+        return RidgePoint(w, self.box)
 
     def resume(self, point: RidgePoint) -> RidgePoint:
         return point
@@ -121,7 +152,7 @@ class Risk:
     """
 
     rows: Rows
-    loss: PairLoss
+    loss: ScoreLoss
     C: float
     scale: Array | None = None
 
@@ -129,13 +160,15 @@ class Risk:
         """``D v``."""
         return v if self.scale is None else self.scale * v
 
+    def image(self, v: Array) -> Array:
+        """``X D v``, by position."""
+        loss = self.loss
+        if not v.any():
+            return np.zeros(loss.n_positions)
+        return _core.scores(self.rows.core, self.stretch(v), loss.order, loss.n_threads)
+
     def at(self, w: Array) -> RiskPoint:
-        queries = self.loss.queries
-        if w.any():
-            z = _core.scores(self.rows.core, self.stretch(w), queries.order, self.loss.n_threads)
-        else:
-            z = np.zeros(queries.n_rows)
-        return RiskPoint(self, w, z)
+        return RiskPoint(self, w, self.image(w))
 
     def resume(self, point: RiskPoint) -> RiskPoint:
         """From a point of another risk on the same rows and pairs: scores and order are kept."""
@@ -162,12 +195,14 @@ class RiskPoint:
     def value(self) -> float:
         return self.risk.C * float(self.loss.value)
 
+    @property
+    def rounding(self) -> float:
+        return self.risk.loss.rounding * self.value
+
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(
-            risk.rows.core, self.loss.gradient, loss.queries.order, loss.n_threads
-        )
+        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
         return risk.C * risk.stretch(by_column)
 
     @property
@@ -177,6 +212,9 @@ class RiskPoint:
     @property
     def dual(self) -> Dual:
         return self.risk.C * self.risk.loss.dual(self.loss)
+
+    def image(self, v: Array) -> Array:
+        return self.risk.image(v)
 
     def hvp(self, v: Array) -> tuple[Array, Array]:
         risk = self.risk
@@ -205,6 +243,14 @@ class RiskPoint:
         z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
         return RiskPoint(self.risk, self.w + t * d, z, self.loss)
 
+    def reweighted(self, factor: float) -> RiskPoint:
+        """``factor·C`` in place of C: value, gradient and products are multiples of these."""
+        point = RiskPoint(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
+        # What the cached properties would compute, handed over.
+        point.__dict__["loss"] = self.loss
+        point.__dict__["gradient"] = factor * self.gradient
+        return point
+
 
 class Sum:
     """``Σ_b f_b(w)``."""
@@ -228,18 +274,29 @@ class SumPoint:
     w: Array
     parts: Sequence[Any]
 
+    @property
+    def box(self) -> Box | None:
+        """That of the regulariser, which is the first part."""
+        box: Box | None = self.parts[0].box
+        return box
+
     @cached_property
     def value(self) -> float:
         return float(sum(part.value for part in self.parts))
 
+    @property
+    def rounding(self) -> float:
+        return float(sum(part.rounding for part in self.parts))
+
     @cached_property
     def gradient(self) -> Array:
-        total = np.zeros_like(self.w)
-        for part in self.parts:
+        first, *others = self.parts
+        total: Array = first.gradient.copy()
+        for part in others:
             total += part.gradient
         return total
 
-    @property
+    @cached_property
     def primal(self) -> float:
         return float(sum(part.primal for part in self.parts))
 
@@ -247,10 +304,13 @@ class SumPoint:
     def dual(self) -> Dual:
         return sum((part.dual for part in self.parts), Dual())
 
+    def image(self, v: Array) -> list[Any]:
+        return [part.image(v) for part in self.parts]
+
     def hvp(self, v: Array) -> tuple[Array, list[Any]]:
         products = [part.hvp(v) for part in self.parts]
-        total = np.zeros_like(v)
-        for product, _ in products:
+        total = products[0][0].copy()
+        for product, _ in products[1:]:
             total += product
         return total, [image for _, image in products]
 
@@ -271,4 +331,7 @@ class SumPoint:
 
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
-        return SumPoint(self.w + t * d, parts)
+        return SumPoint(parts[0].w, parts)
+
+    def reweighted(self, factor: float) -> SumPoint:
+        return SumPoint(self.w, [part.reweighted(factor) for part in self.parts])

@@ -5,9 +5,24 @@ Apart from all else, so that the command line can list them without loading NumP
 
 from __future__ import annotations
 
-__all__ = ["LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "SOLVERS"]
+__all__ = ["COUNTED", "COUNTINGS", "LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "PUBLISHED", "SOLVERS"]
 
 LOSSES = ("squared_hinge", "hinge")
 PAIRS = ("all", "adjacent")
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
-SOLVERS = ("newton", "tron")
+PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
+SOLVERS = ("newton", "bundle", *PUBLISHED)
+COUNTED = ("tron", "bundle")  # solvers that may count as published
+# How they may count violated pairs, tron's default first, with the cost for l rows and k levels.
+COUNTINGS = (
+    "selection-tree",  # Lee & Lin's complete binary tree over the levels, O(l log k)
+    "fenwick",  # a Fenwick tree over the levels, O(l log k)
+    "red-black",  # balanced search trees keyed by label, O(l log k)
+    "avl",
+    "aa",
+    "red-black-score",  # a search tree keyed by score, swept by label, O(l log l)
+    "wavelet",  # a wavelet matrix over the bits of the levels, O(l log k)
+    "direct",  # a sum for each level, O(l k)
+    "prefix-table",  # running sums of every level, O(l k) in time and in memory
+    "two-pointers",  # PRSVM+: a problem of two levels for each level, O(l k)
+)

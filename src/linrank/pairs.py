@@ -55,7 +55,7 @@ class Pairs:
             self.adjacent,
         )
 
-    @property
+    @cached_property
     def n_pairs(self) -> int:
         """Number of pairs, whatever their weight."""
         if self.adjacent:
@@ -63,6 +63,11 @@ class Pairs:
         return self.queries.n_pairs
 
     def weight_by_query(self) -> Array:
+        """``Σ ω_ij / c_q`` over the pairs of each query; computed once."""
+        return self._weight_by_query
+
+    @cached_property
+    def _weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query.
 
         With ``U_r`` and ``G_r`` the sums of u and of u g over the rows of level r, it is

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["convergence", "query_histogram", "weights"]
+__all__ = ["convergence", "path", "query_histogram", "weights"]
 
 # From the palette of Okabe and Ito: told apart by every kind of colour vision, and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
@@ -165,6 +165,80 @@ def query_histogram(
     )
     ax.legend(frameon=False)
     return _finish(ax)
+
+
+def path(
+    result: Any,
+    *,
+    scores: ArrayLike | None = None,
+    chosen: float | None = None,
+    metric: str = "score",
+    axes: Sequence[Axes] | None = None,
+) -> Sequence[Axes]:
+    """Draw a regularisation path against C: measure, objective, norm and non-zeros.
+
+    Parameters
+    ----------
+    result : PathResult or RankSVMCV
+        A path, or a fitted estimator, which brings its scores, its C and the name of the measure.
+    scores : array (n_C,) or (n_folds, n_C), optional
+        A measure of each model; the panel of the measure is left out when absent.
+    chosen : float, optional
+        The C to mark.
+    metric : str, default="score"
+        The name of the measure.
+    axes : sequence of matplotlib Axes, optional
+        Where to draw, one for each panel: four, or three without scores. A new figure when absent.
+
+    Returns
+    -------
+    sequence of matplotlib Axes
+    """
+    if hasattr(result, "path_"):
+        result, scores, chosen, metric = result.path_, result.scores_, result.C_, result.scoring
+    panels = [
+        (result.objectives, "objective", "log"),
+        (result.norms, "norm of the weights", "log"),
+        (result.n_nonzero, "coefficients other than 0", "linear"),
+    ]
+    n_panels = len(panels) + (scores is not None)
+    if axes is None:
+        axes = _panels(n_panels)
+    if len(axes) != n_panels:
+        raise ValueError(f"axes has {len(axes)} elements for {n_panels} panels")
+    if scores is not None:
+        _draw_scores(axes[0], result.Cs, np.atleast_2d(np.asarray(scores)), metric)
+    for ax, (values, label, scale) in zip(axes[-3:], panels, strict=True):
+        ax.plot(result.Cs, values, "o-", color=BLUE, markersize=4)
+        # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
+        ax.set(ylabel=label, yscale=scale if np.min(values) > 0 else "linear")
+    for ax in axes:
+        if chosen is not None:
+            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"C = {chosen:g}")
+        ax.set(xscale="log", xlabel="C")
+        _finish(ax)
+    if chosen is not None:
+        axes[0].legend(frameon=False)
+    return axes
+
+
+def _draw_scores(ax: Axes, Cs: Any, scores: Any, metric: str) -> None:
+    """The mean, with a band of one standard error over the folds."""
+    mean = scores.mean(axis=0)
+    ax.plot(Cs, mean, "o-", color=BLUE, markersize=4)
+    if len(scores) > 1:
+        error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
+        ax.fill_between(Cs, mean - error, mean + error, color=BLUE, alpha=0.15, linewidth=0)
+    folds = f" ({len(scores)} folds)" if len(scores) > 1 else ""
+    ax.set(ylabel=metric + folds)
+
+
+def _panels(n_panels: int) -> Sequence[Axes]:
+    """Axes above each other that share C."""
+    figure = _axes(None, height=2.0 + 1.7 * n_panels).figure
+    figure.clear()
+    panels: Sequence[Axes] = list(figure.subplots(n_panels, 1, sharex=True))
+    return panels
 
 
 def _axes(ax: Axes | None, height: float = 4.0) -> Axes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,17 +52,31 @@ def pair_loss(
     loss: str = "squared_hinge",
     epsilon: float = 1.0,
 ) -> dict[str, Any]:
-    """``L(z) = Σ ω_ij l(1 - z_i + z_j)``, its derivatives and sums of slacks."""
-    n = len(z)
-    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0, "total_curvature": 0.0}
-    gradient, hessian = np.zeros(n), np.zeros((n, n))
+    """`listed_loss` of the pairs of labels, with ``ω_ij = c_q u_i u_j (g_i - g_j)``."""
+    listed = []
     for q, i, j in pairs(offsets, levels, adjacent):
-        slack = (1.0 - z[i]) + z[j]
-        if slack <= 0:
-            continue
         weight = (1.0 if c is None else c[q]) * (1.0 if u is None else u[i] * u[j])
         if gain is not None:
             weight *= gain[i] - gain[j]
+        listed.append((i, j, weight))
+    return listed_loss(z, listed, loss=loss, epsilon=epsilon)
+
+
+def listed_loss(
+    z: Array,
+    preferences: Iterable[tuple[int, int, float]],
+    *,
+    loss: str = "squared_hinge",
+    epsilon: float = 1.0,
+) -> dict[str, Any]:
+    """``L(z) = Σ ω_ij l(1 - z_i + z_j)`` over (i, j, ω), its derivatives and sums of slacks."""
+    n = len(z)
+    out = {"value": 0.0, "sum_of_slacks": 0.0, "n_violations": 0.0, "total_curvature": 0.0}
+    gradient, hessian = np.zeros(n), np.zeros((n, n))
+    for i, j, weight in preferences:
+        slack = (1.0 - z[i]) + z[j]
+        if slack <= 0:
+            continue
         value, slope, curve = slope_and_value(loss, slack, epsilon)
         out["value"] += weight * value
         out["sum_of_slacks"] += weight * slack

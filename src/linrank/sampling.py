@@ -1,4 +1,4 @@
-"""A sample of queries that stands for the whole in a preconditioner or a first guess."""
+"""Samples of queries or preferences, to stand for the whole in a preconditioner or first guess."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 
-__all__ = ["sample_queries"]
+__all__ = ["sample_preferences", "sample_queries"]
 
 Array = NDArray[Any]
 _ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
@@ -57,6 +58,20 @@ def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, A
     order = positions if queries.order is None else queries.order[positions]
     sample = Queries(offsets=offsets, order=order, levels=levels, n_levels=n_levels)
     return sample, positions, np.concatenate(weights)
+
+
+def sample_preferences(
+    preferences: Preferences, share: float, seed: int, factor: float = 1.0
+) -> Preferences:
+    """About ``share`` of the preferences, weighing together ``factor`` times as much as all."""
+    n = len(preferences)
+    n_kept = min(n, int(share * n) + 1)
+    kept = np.sort(np.random.default_rng(seed).choice(n, n_kept, replace=False, shuffle=False))
+    weight = np.ones(n_kept) if preferences.weight is None else preferences.weight[kept]
+    total = float(weight.sum())
+    if total > 0:
+        weight = weight * (factor * preferences.total_weight() / total)
+    return Preferences(preferences.winners[kept], preferences.losers[kept], weight)
 
 
 def _draw(

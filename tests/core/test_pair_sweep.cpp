@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "problem.hpp"
-#include "selection_tree.hpp"
+#include "published/point.hpp"
 
 using namespace linrank;
 using namespace linrank_test;
@@ -55,9 +55,9 @@ void trees_equal_the_definition(Rng &rng) {
         const PairProblem p = problem.view();
         const std::vector<double> z = draw_scores(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
         std::vector<double> product(z.size());
-        const SelectionTreePoint published(p, z);
-        published.multiply(v, product);
-        compare(published, product, definition(p, {}, z, v), 1e-11);
+        const published::PublishedPoint tree(p, z, published::counting("selection-tree"));
+        tree.multiply(v, product);
+        compare(tree, product, definition(p, {}, z, v), 1e-11);
     }
 }
 
@@ -115,7 +115,7 @@ void scores_that_are_not_finite_do_no_harm(Rng &rng) {
             if (draw(rng, 0, 4) == 0) score = wild;
         std::vector<double> out(z.size());
         PairPoint(p, {}, z, &near, 1).multiply(z, out, 1);
-        SelectionTreePoint(p, z).multiply(z, out);
+        published::PublishedPoint(p, z, published::counting("selection-tree")).multiply(z, out);
     }
 }
 
@@ -128,16 +128,16 @@ void a_large_query_is_the_same_on_any_number_of_threads(Rng &rng, std::int64_t n
     problem.finish();
     const PairProblem p = problem.view();
     const std::vector<double> z = draw_normal(rng, p.n_rows()), v = draw_normal(rng, p.n_rows());
-    const SelectionTreePoint published(p, z);
+    const published::PublishedPoint tree(p, z, published::counting("selection-tree"));
     std::vector<double> expected(z.size()), one(z.size()), many(z.size());
-    published.multiply(v, expected);
+    tree.multiply(v, expected);
     const PairPoint alone(p, {}, z, nullptr, 1), shared(p, {}, z, nullptr, 3);
     alone.multiply(v, one, 1);
     shared.multiply(v, many, 3);
     CHECK(alone.value == shared.value && equal(alone.gradient, shared.gradient) && one == many);
-    CHECK(close(alone.value, published.value, 1e-9));
+    CHECK(close(alone.value, tree.value, 1e-9));
     for (std::size_t i = 0; i < z.size(); ++i) {
-        CHECK(close(alone.gradient[i], published.gradient[i], 1e-7));
+        CHECK(close(alone.gradient[i], tree.gradient[i], 1e-7));
         CHECK(close(one[i], expected[i], 1e-7));
     }
 }

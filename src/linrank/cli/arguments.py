@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 import math
 
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+
 __all__ = [
+    "add_choices",
     "add_metrics",
     "add_reading",
     "add_reporting",
     "add_volume",
+    "grid",
     "n_jobs",
     "positive_float",
     "positive_int",
 ]
+
+_MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 
 
 def positive_float(text: str) -> float:
@@ -41,6 +47,62 @@ def n_jobs(text: str) -> int:
     if value < 1 and value != -1:
         raise argparse.ArgumentTypeError(f"must be ≥ 1, or -1 for all cores, got {text}")
     return value
+
+
+def grid(text: str) -> list[float]:
+    """``LOW:HIGH[:FACTOR]`` or ``C,C,...``; a number may be written as a power, ``2^-3``."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [_power(part) for part in text.split(",")]
+    if len(parts) > 3:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
+    low, high, factor = (*map(_power, parts), *([2.0] if len(parts) == 2 else []))
+    if low > high or factor <= 1:
+        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
+    n_steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    if n_steps >= _MOST_VALUES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has {n_steps + 1:,} values, at most {_MOST_VALUES:,} are tried; "
+            "use a larger FACTOR"
+        )
+    return [low * factor**k for k in range(n_steps + 1)]
+
+
+def _power(text: str) -> float:
+    base, power, exponent = text.partition("^")
+    try:
+        value = float(base) ** float(exponent) if power else float(text)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+    if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
+    return value
+
+
+def add_choices(solving: argparse._ArgumentGroup) -> None:
+    """Loss, pairs and solver."""
+    _add_choice(solving, "--loss", LOSSES, "loss of a pair")
+    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
+    _add_choice(
+        solving,
+        "--pair-weighting",
+        PAIR_WEIGHTINGS,
+        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+    )
+    _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
+
+
+def _add_choice(
+    group: argparse._ArgumentGroup, name: str, values: tuple[str, ...], about: str
+) -> None:
+    """An option of a few values, the first of which is the default; - and _ are one."""
+    group.add_argument(
+        name,
+        choices=values,
+        default=values[0],
+        type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
+        help=f"{about} (default: {values[0]})",
+    )
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells
 
 COMMANDS = {
     "train": "learn a linear ranker from a data file",
+    "tune": "find the C that ranks unseen queries best, and learn with it",
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "inspect": "describe a data file or a model, and what looks wrong in it",
@@ -35,7 +36,7 @@ exit status:
   0    done
   1    bad data, a bad file or a bad value; one line on standard error says which
   2    wrong usage of the command line
-  3    train: the model was written, but the solver stopped before its tolerance
+  3    train, tune: the model was written, but the solver stopped before its tolerance
   130  interrupted (Ctrl-C); no half-written file is left behind
   141  the reader of our output went away (linrank predict ... | head)
 """

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
     from linrank.model import LinearModel
 
-__all__ = ["read_and_score", "read_data", "read_scores"]
+__all__ = ["read_and_score", "read_data", "read_preferences", "read_scores"]
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -31,6 +32,16 @@ def read_data(path: str, args: argparse.Namespace, console: Console, **options: 
     data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=console.reading(path), **options)
     console.clear()
     return data
+
+
+def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:
+    """The preferences of a file between rows of the data."""
+    from linrank.data.preference_text import load_preferences
+
+    preferences = load_preferences(path, n_rows=data.n_rows)
+    if data.qid is not None and not across_queries:
+        preferences.check_queries(data.queries)
+    return preferences
 
 
 def read_and_score(

@@ -7,17 +7,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
+    add_choices,
     add_metrics,
     add_reading,
     add_reporting,
     positive_float,
     positive_int,
 )
+from linrank.cli.bounding import add_bounds, bounds_of, check_bounds
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
-from linrank.cli.reading import read_and_score, read_data
+from linrank.cli.reading import read_and_score, read_data, read_preferences
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -25,20 +27,21 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.options import COUNTED, COUNTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "describe_data", "run"]
 
 # Options that go to the training as they are, and into the summaries of model and run.
-TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "tol", "max_iter")
+TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "counting", "tol", "max_iter")
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
@@ -68,18 +71,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=positive_float,
         metavar="TOL",
         help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
-        "hinge within certified TOL·F (1e-3); tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
+        "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
     )
-    _add_choice(solving, "--loss", LOSSES, "loss of a pair")
-    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
-    _add_choice(
-        solving,
-        "--pair-weighting",
-        PAIR_WEIGHTINGS,
-        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+    add_choices(solving)
+    solving.add_argument(
+        "--counting",
+        choices=COUNTINGS,
+        metavar="WAY",
+        help=f"how tron and bundle count violated pairs: {', '.join(COUNTINGS)} "
+        f"(default: {COUNTINGS[0]}; bundle: newton's own)",
     )
-    _add_choice(solving, "--solver", SOLVERS, "newton, or a published method")
-    solving.add_argument("--max-iter", type=positive_int, default=100, metavar="N")
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most (default: 100; bundle: 2000)",
+    )
     solving.add_argument(
         "--scale",
         choices=("none", "standard", "minmax", "query"),
@@ -92,22 +100,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("pairs",),
         help="divide the loss of each query by its number of pairs",
     )
+    add_bounds(parser)
+    _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
     add_reading(parser)
     add_reporting(parser)
 
 
-def _add_choice(
-    group: argparse._ArgumentGroup, name: str, values: tuple[str, ...], about: str
-) -> None:
-    """An option of a few values, the first of which is the default; - and _ are one."""
-    group.add_argument(
-        name,
-        choices=values,
-        default=values[0],
-        type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
-        help=f"{about} (default: {values[0]})",
+def _add_preferences(parser: argparse.ArgumentParser) -> None:
+    listed = parser.add_argument_group("preferences")
+    listed.add_argument(
+        "--preferences",
+        metavar="FILE",
+        help="pairs to learn from beside those of the labels: 'winner loser [weight]' a line, by "
+        "row of DATA counted from 0",
+    )
+    listed.add_argument(
+        "--no-labels", action="store_true", help="learn from the preferences only, not from labels"
+    )
+    listed.add_argument(
+        "--across-queries", action="store_true", help="preferences may compare two queries"
     )
 
 
@@ -117,10 +130,19 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--json and a model on standard output (-) exclude each other")
     if args.data == args.valid == STANDARD:
         parser.error("DATA and --valid cannot both be standard input")
+    if args.preferences == STANDARD in (args.data, args.valid):
+        parser.error("--preferences and other data cannot both be standard input")
+    if args.preferences is None and (args.no_labels or args.across_queries):
+        parser.error("--no-labels and --across-queries need --preferences FILE")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
+    check_bounds(args)
+    if args.counting is not None and args.solver not in COUNTED:
+        parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
     check_writable(args.model)
-    check_apart(args.model, args.data, args.valid)
+    check_apart(args.model, args.data, args.valid, args.preferences)
+    if args.preferences not in (None, STANDARD):
+        check_readable(args.preferences)
     if args.valid is not None:
         _check_validation(args)
 
@@ -131,20 +153,27 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
+    preferences = None
+    if args.preferences is not None:
+        preferences = read_preferences(args.preferences, data, args.across_queries)
+        data = _without_labels(data) if args.no_labels else data
     read = time.perf_counter()
-    console.say("read", f"{_describe(data)} in {seconds(read - start)}")
-    model, result = _fit(data, args, console)
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+    if preferences is not None:
+        console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
+    model, result = _fit(data, preferences, args, console)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
     write_model(model, args.model)  # first: a fault in the validation data must not cost it
     console.say("saved", "standard output" if args.model == STANDARD else args.model)
     evaluation = _validate(model, args, console) if args.valid is not None else None
     if args.json:
-        _print_json(args, data, result, evaluation, (start, read, trained))
+        _print_json(args, data, preferences, result, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
 
 
-def _describe(data: Dataset) -> str:
+def describe_data(data: Dataset) -> str:
+    """Source and size of a dataset in a line."""
     queries = data.queries
     return (
         f"{data.source}: {count(data.n_rows, 'row')}, "
@@ -154,7 +183,18 @@ def _describe(data: Dataset) -> str:
     )
 
 
-def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
+def _without_labels(data: Dataset) -> Dataset:
+    """The same rows, all of one label: no pair comes from the labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(data, labels=np.zeros(data.n_rows))
+
+
+def _fit(
+    data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
+) -> tuple[LinearModel, Result]:
     from linrank.model import LinearModel
     from linrank.ranksvm import train
     from linrank.scaling import Scaling
@@ -170,14 +210,20 @@ def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[Lin
         **options,
         scale=scaling.factors,
         query_normalization=args.query_normalization,
+        preferences=preferences,
+        bounds=bounds_of(args, data, scaling),
         n_jobs=args.jobs,
         callback=_progress(console),
     )
     settings = {
         **options,
         "query_normalization": args.query_normalization,
+        "positive": args.positive,
+        "bounded": args.bounds is not None,
         "index_base": data.index_base,
     }
+    if preferences is not None:
+        settings["n_preferences"] = len(preferences)
     return LinearModel.of(result, data, scaling, **settings), result
 
 
@@ -199,11 +245,12 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
 
 def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
     console.clear()
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
     console.say(
         "trained",
-        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
-        f"{count(result.n_iter, 'iteration')}, {count(result.n_hvp, 'Hessian product')} "
-        f"in {seconds(took)}",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
     )
     console.say(
         "optimum",
@@ -253,6 +300,7 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
 def _print_json(
     args: argparse.Namespace,
     data: Dataset,
+    preferences: Preferences | None,
     result: Result,
     evaluation: Evaluation | None,
     times: tuple[float, float, float],
@@ -272,17 +320,21 @@ def _print_json(
             "queries": queries.n_queries,
             "features": data.n_features,
             "pairs": queries.n_pairs,
+            "preferences": None if preferences is None else len(preferences),
             "storage": data.rows.describe(),
             "bytes": int(data.rows.nbytes),
         },
         "training": {
-            **{name: getattr(args, name) for name in TRAINING[:5]},
+            **{name: getattr(args, name) for name in TRAINING[:6]},
             "scale": args.scale,
             "query_normalization": args.query_normalization,
+            "positive": args.positive,
+            "bounds": args.bounds,
             "objective": result.value,
             "duality_gap": result.gap,
             "relative_gap": _relative_gap(result),
             "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
             "iterations": result.n_iter,
             "hessian_products": result.n_hvp,
             "converged": result.converged,

@@ -12,7 +12,7 @@ from linrank import _core
 from linrank.data.rows import Rows
 from linrank.pairs import Pairs
 
-__all__ = ["Dual", "LossPoint", "PairLoss"]
+__all__ = ["Dual", "LossPoint", "PairLoss", "ScoreLoss"]
 
 Array = NDArray[Any]
 
@@ -66,26 +66,39 @@ class LossPoint(Protocol):
         """``∂L/∂z``, by position."""
 
 
-class PairLoss:
-    """``L(z) = Σ ω_ij l(1 - z_i + z_j)`` over pairs, convex, once differentiable.
+class ScoreLoss:
+    """A convex function of the scores, once differentiable; blind to the rows.
 
     Parameters
     ----------
-    pairs : Pairs
-        Which rows are compared, and the weights ω.
+    order : int64 array (n_positions,) or None
+        Position ``t`` is row ``order[t]``; None where positions are rows.
+    n_positions : int
+        Scores that the loss looks at.
     n_threads : int
         Threads of every sweep; the result does not depend on it.
     """
 
-    def __init__(self, pairs: Pairs, n_threads: int = 1) -> None:
-        self.pairs = pairs
-        self.queries = pairs.queries
-        self.problem = pairs.problem
+    epsilon = 1.0  # of a smoothed loss; others do not look at it
+
+    def __init__(self, order: Array | None, n_positions: int, n_threads: int = 1) -> None:
+        self.order = order
+        self.n_positions = n_positions
         self.n_threads = n_threads
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean of ω over the pairs."""
+        raise NotImplementedError("a pair loss that is smoothed defines mean_weight")
 
     def at(self, z: Array, near: Any = None) -> Any:
         """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""
         raise NotImplementedError("a pair loss defines its point by at(z)")
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of the value; changes below it say nothing."""
+        return 1e-13
 
     def curvature(self, point: Any, v: Array) -> Array:
         """``∇²L(z) v`` at the scores of ``point``."""
@@ -101,9 +114,9 @@ class PairLoss:
 
     def hessian_product(self, rows: Rows, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""
-        image = _core.scores(rows.core, v, self.queries.order, self.n_threads)
+        image = _core.scores(rows.core, v, self.order, self.n_threads)
         curved = self.curvature(point, image)
-        return _core.gradient(rows.core, curved, self.queries.order, self.n_threads), image
+        return _core.gradient(rows.core, curved, self.order, self.n_threads), image
 
     def hessian_matrix(self, rows: Rows, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
@@ -112,3 +125,25 @@ class PairLoss:
     def hessian_diagonal(self, rows: Rows, point: Any) -> Array:
         """An estimate of the diagonal of ``Xᵀ∇²L(z)X``."""
         raise NotImplementedError("this loss offers Hessian products only; use solver='tron'")
+
+
+class PairLoss(ScoreLoss):
+    """``L(z) = Σ ω_ij l(1 - z_i + z_j)`` over the pairs of queries, never listed.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Which rows are compared, and the weights ω.
+    n_threads : int
+        Threads of every sweep; the result does not depend on it.
+    """
+
+    def __init__(self, pairs: Pairs, n_threads: int = 1) -> None:
+        super().__init__(pairs.queries.order, pairs.queries.n_rows, n_threads)
+        self.pairs = pairs
+        self.queries = pairs.queries
+        self.problem = pairs.problem
+
+    @property
+    def mean_weight(self) -> float:
+        return self.pairs.total_weight() / max(1, self.pairs.n_pairs)

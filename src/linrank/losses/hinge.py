@@ -1,29 +1,30 @@
-"""The hinge over all pairs: as it is, and smoothed so that Newton's method applies."""
+"""The hinge: as it is, and smoothed so that Newton's method applies."""
 
 from __future__ import annotations
 
-from linrank import _core
+from typing import Any
+
 from linrank.losses.base import Dual
 from linrank.losses.swept import SweptLoss
 from linrank.pairs import Pairs
 
-__all__ = ["Hinge", "Huber"]
+__all__ = ["Hinge", "HingeKind", "Huber", "HuberKind"]
 
 
-class Hinge(SweptLoss):
+class HingeKind:
     """``l(ξ) = max(0, ξ)``; the gradient of a point is a sub-gradient, and there is no curvature.
 
     With ``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of, the dual value does not
-    reach the optimum: pairs at the kink need fractions. See `Huber` and the bundle solver.
+    reach the optimum: pairs at the kink need fractions. See `HuberKind` and the bundle solver.
     """
 
     name = "hinge"
 
-    def dual(self, point: _core.PairPoint) -> Dual:
+    def dual(self, point: Any) -> Dual:
         return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
 
 
-class Huber(SweptLoss):
+class HuberKind:
     """``h_ε(ξ) = [max(0, ξ)² - max(0, ξ - ε)²] / 2ε``: the hinge but for ``0 < ξ < ε``.
 
     ``0 <= hinge - h_ε <= ε/2``. Its slope ``a = clip(ξ/ε, 0, 1)`` gives a feasible ``α = Cωa`` of
@@ -33,6 +34,34 @@ class Huber(SweptLoss):
 
     The latter, the slack of α, is all that separates the optimum of h_ε from a certified optimum of
     the hinge. Only pairs with ``0 < ξ < ε`` contribute, each at most ``ε/4``: it falls as ``ε²``.
+    """
+
+    name = "huber"
+    epsilon: float
+
+    @property
+    def rounding(self) -> float:
+        """A difference of sums, divided by ε."""
+        return max(1e-13, 1e-15 / self.epsilon)
+
+    def primal(self, point: Any) -> float:
+        """The hinge itself."""
+        return float(point.sum_of_slacks)
+
+    def dual(self, point: Any) -> Dual:
+        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
+        slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
+        # The bound must hold in spite of the rounding of that difference, too.
+        error = 4e-16 / self.epsilon * point.sum_of_slacks
+        return Dual(slope, 0.0, max(0.0, slack) + error, largest=1.0)
+
+
+class Hinge(HingeKind, SweptLoss):
+    """``l(ξ) = max(0, ξ)`` over the pairs of queries."""
+
+
+class Huber(HuberKind, SweptLoss):
+    """The hinge over the pairs of queries, smoothed within ε of its kink.
 
     Parameters
     ----------
@@ -44,16 +73,6 @@ class Huber(SweptLoss):
         Threads of every sweep; the result does not depend on it.
     """
 
-    name = "huber"
-
     def __init__(self, pairs: Pairs, epsilon: float, n_threads: int = 1) -> None:
         super().__init__(pairs, n_threads)
         self.epsilon = epsilon
-
-    def primal(self, point: _core.PairPoint) -> float:
-        return point.sum_of_slacks
-
-    def dual(self, point: _core.PairPoint) -> Dual:
-        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
-        slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
-        return Dual(slope, 0.0, max(0.0, slack), largest=1.0)

@@ -1,18 +1,23 @@
-"""The squared hinge over all pairs."""
+"""The squared hinge."""
 
 from __future__ import annotations
 
-from linrank import _core
+from typing import Any
+
 from linrank.losses.base import Dual
 from linrank.losses.swept import SweptLoss
 
-__all__ = ["SquaredHinge"]
+__all__ = ["SquaredHinge", "SquaredHingeKind"]
 
 
-class SquaredHinge(SweptLoss):
-    """``l(ξ) = max(0, ξ)²``, with the dual point ``α = 2Cωξ``."""
+class SquaredHingeKind:
+    """``l(ξ) = max(0, ξ)²``, with the dual point ``α = 2Cωξ``, wherever the pairs come from."""
 
     name = "squared_hinge"
 
-    def dual(self, point: _core.PairPoint) -> Dual:
+    def dual(self, point: Any) -> Dual:
         return Dual(2.0 * point.sum_of_slacks, point.value)
+
+
+class SquaredHinge(SquaredHingeKind, SweptLoss):
+    """``l(ξ) = max(0, ξ)²`` over the pairs of queries."""

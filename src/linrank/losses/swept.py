@@ -19,7 +19,6 @@ class SweptLoss(PairLoss):
     """A loss of the core: a point costs O(n log n), a product no more."""
 
     name: ClassVar[str]
-    epsilon = 1.0
 
     def at(self, z: Array, near: _core.PairPoint | None = None) -> _core.PairPoint:
         return _core.pair_point(self.problem, self.name, self.epsilon, z, near, self.n_threads)
@@ -29,14 +28,14 @@ class SweptLoss(PairLoss):
 
     def hessian_product(self, rows: Rows, point: _core.PairPoint, v: Array) -> tuple[Array, Array]:
         """The same two products in one pass: each query's rows are used twice while in cache."""
-        return _core.hessian_product(rows.core, self.queries.order, point, v, self.n_threads)
+        return _core.hessian_product(rows.core, self.order, point, v, self.n_threads)
 
     def hessian_matrix(self, rows: Rows, point: _core.PairPoint) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
         n = rows.shape[1]
-        flat = _core.hessian_matrix(rows.core, self.queries.order, point, self.n_threads)
+        flat = _core.hessian_matrix(rows.core, self.order, point, self.n_threads)
         return flat.reshape(n, n)
 
     def hessian_diagonal(self, rows: Rows, point: _core.PairPoint) -> Array:
         """An estimate of the diagonal of ``Xᵀ∇²L(z)X`` from one pass over the non-zeros."""
-        return _core.hessian_diagonal(rows.core, self.queries.order, point, self.n_threads)
+        return _core.hessian_diagonal(rows.core, self.order, point, self.n_threads)

@@ -1,8 +1,9 @@
-"""Approximations of the inverse Hessian for `newton`, each for its regime.
+"""Approximations of the Hessian and of its inverse for `newton`, each for its regime.
 
 ===============  ==================================================================================
 `Explicit`       the Hessian itself, refreshed when it has aged: few rows, up to some 10³ features
 `Sampled`        the Hessian of a sample of queries: many rows, up to some 10³ features
+`Carried`        either, kept over many C and rescaled: regularisation paths
 `Diagonal`       its diagonal: sparse data of high dimension
 `Plain`          nothing: fewer rows than half the features
 ===============  ==================================================================================
@@ -18,13 +19,13 @@ from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["Diagonal", "Explicit", "Plain", "Sampled"]
+__all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Sampled", "by_cholesky"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
 
 
-def _by_cholesky(matrix: Array) -> Solve:
+def by_cholesky(matrix: Array) -> Solve:
     """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not.
 
     Each diagonal entry is lifted by a share of itself: an equal lift for all would drown the
@@ -46,6 +47,18 @@ def _by_cholesky(matrix: Array) -> Solve:
         matrix = matrix + np.diag(lift * diagonal)
 
 
+class _Factor:
+    """The factor of the last matrix, kept while that stays the same array."""
+
+    def __init__(self) -> None:
+        self._matrix: Array | None = None
+
+    def of(self, matrix: Array) -> Solve:
+        if matrix is not self._matrix:
+            self._matrix, self._solve = matrix, by_cholesky(matrix)
+        return self._solve
+
+
 class Diagonal:
     """``M`` = an estimate of ``diag(∇²F)`` at every iterate: one pass over the non-zeros.
 
@@ -63,6 +76,10 @@ class Diagonal:
     def __init__(self, memory: int = 24) -> None:
         self.memory = memory
 
+    def matrix(self, point: Any, n_last: int) -> Array:
+        diagonal: Array = point.hessian_diagonal()
+        return diagonal
+
     def at(self, point: Any, n_last: int) -> Solve:
         diagonal = point.hessian_diagonal()
         return lambda r: r / diagonal
@@ -79,6 +96,9 @@ class Plain:
     memory = 0
     is_exact = False
     forcing = 0.03  # the residual says less about the error than with a good M
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        return np.ones_like(point.w)
 
     def at(self, point: Any, n_last: int) -> Solve:
         return lambda r: r
@@ -103,17 +123,21 @@ class Explicit:
         self.limit = patience + 2
         self.is_exact = False
         self._guess = guess
-        self._solve: Solve | None = None
+        self._matrix: Array | None = None
+        self._factor = _Factor()
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        if n_last > self.patience:
+            self._matrix = self._guess = None
+        if self._guess is not None:
+            return self._guess.matrix(point, 0)
+        self.is_exact = self._matrix is None
+        if self._matrix is None:
+            self._matrix = point.hessian_matrix()
+        return self._matrix
 
     def at(self, point: Any, n_last: int) -> Solve:
-        if n_last > self.patience:
-            self._solve = self._guess = None
-        if self._guess is not None:
-            return self._guess.at(point, 0)
-        self.is_exact = self._solve is None
-        if self._solve is None:
-            self._solve = _by_cholesky(point.hessian_matrix())
-        return self._solve
+        return self._factor.of(self.matrix(point, n_last))
 
 
 class Sampled:
@@ -143,26 +167,29 @@ class Sampled:
         self._n_rows = n_rows
         self._n_limit = n_limit
         self.limit = 4 * n_limit
+        self._factor = _Factor()
         self._take(w)
 
     def _take(self, w: Array) -> None:
-        risk = self._sample(self._n_rows).at(w).parts[1]
-        self._matrix = risk.hessian_matrix()
-        self._curved = risk.risk.C * risk.loss.total_curvature
+        point = self._sample(self._n_rows).at(w)
+        self._sampled = sum(risk.hessian_matrix() for risk in point.parts[1:])
+        self._curved = _curved(point)
         self._ratio = 0.0
 
-    def at(self, point: Any, n_last: int) -> Solve:
+    def matrix(self, point: Any, n_last: int) -> Array:
         if n_last > self._n_limit:
             self._n_rows *= 4
             self._take(point.w)
             self._rescale(point)
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
+        ratio = _curved(point) / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:
             self._ratio = ratio
-            self._solve = _by_cholesky(np.eye(len(point.w)) + ratio * self._matrix)
-        return self._solve
+            self._scaled: Array = np.eye(len(point.w)) + ratio * self._sampled
+        return self._scaled
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        return self._factor.of(self.matrix(point, n_last))
 
     def _rescale(self, point: Any) -> None:
         """Give the columns that the sample sees too large or too small their size in the whole.
@@ -170,11 +197,62 @@ class Sampled:
         Scaling rows and columns alike keeps the correlations, for which the matrix is there;
         writing the whole diagonal into it would drown the nearly collinear directions.
         """
-        risk = point.parts[1]
-        ratio = risk.risk.C * risk.loss.total_curvature / max(self._curved, 1e-300)
-        whole, mine = risk.hessian_diagonal() / ratio, np.diagonal(self._matrix).copy()
+        ratio = _curved(point) / max(self._curved, 1e-300)
+        whole = sum(risk.hessian_diagonal() for risk in point.parts[1:]) / ratio
+        mine = np.diagonal(self._sampled).copy()
         is_seen = mine > 1e-12 * max(float(mine.max()), 1e-300)
         factor = np.sqrt(np.divide(whole, mine, out=np.ones_like(mine), where=is_seen))
-        self._matrix *= factor
-        self._matrix *= factor[:, np.newaxis]
-        np.fill_diagonal(self._matrix, whole)
+        self._sampled *= factor
+        self._sampled *= factor[:, np.newaxis]
+        np.fill_diagonal(self._sampled, whole)
+
+
+class Carried:
+    """``M = I + ρK``, K the Hessian of the losses at an earlier point, for all C of a path.
+
+    ρ is C times the curvature of the violated pairs, over what it was where K was taken: along a
+    path the size of the losses' Hessian changes first of all, by C and by the pairs that are left.
+
+    Parameters
+    ----------
+    take : callable
+        ``take(point, k)``: where K is taken for the k-th time, the point itself or the same ``w``
+        on a sample of the rows.
+    patience : int
+        Products that a solve may take before K is taken again.
+    """
+
+    # Each remembered product costs a few vector operations in every step of a solve. The last
+    # solve's are the ones that matter: the next step has nearly its direction.
+    memory = 3
+    forcing = 0.1
+    is_exact = False
+
+    def __init__(self, take: Callable[[Any, int], Any], patience: int) -> None:
+        self._take = take
+        self._patience = patience
+        self.limit = 4 * patience + 12
+        self._n_taken = 0
+        self._ratio = 0.0
+        self._factor = _Factor()
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        if self._n_taken == 0 or n_last > self._patience:
+            taken = self._take(point, self._n_taken)
+            self._carried = sum(risk.hessian_matrix() for risk in taken.parts[1:])
+            self._curved = max(_curved(taken), 1e-300)
+            self._n_taken += 1
+            self._ratio = 0.0
+        ratio = _curved(point) / self._curved
+        if not 0.8 < ratio / max(self._ratio, 1e-300) < 1.25:
+            self._ratio = ratio
+            self._scaled: Array = np.eye(len(point.w)) + ratio * self._carried
+        return self._scaled
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        return self._factor.of(self.matrix(point, n_last))
+
+
+def _curved(point: Any) -> float:
+    """``C·Σωl''`` of all the risks beside ``½‖w‖²``."""
+    return float(sum(risk.risk.C * risk.loss.total_curvature for risk in point.parts[1:]))

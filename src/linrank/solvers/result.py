@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank._core import dot
+from linrank.bounds import Box
+from linrank.losses.base import Dual
 
-__all__ = ["Callback", "Recorder", "Result", "duality_gap"]
+__all__ = ["Callback", "Recorder", "Result", "duality_gap", "kkt_residual"]
 
 Array = NDArray[Any]
 _LARGEST = 1e150  # of ‖∇F‖²; the duality gap squares it
@@ -34,6 +36,8 @@ class Result:
         Certified: ``F(w) - min F <= gap``.
     gradient_norm : float
         ``‖∇F(w)‖``.
+    kkt_residual : float
+        ``‖w - clip(w - ∇F(w), lower, upper)‖``, 0 at the optimum; without bounds ``‖∇F(w)‖``.
     n_iter, n_hvp : int
         Outer iterations and Hessian products.
     converged : bool
@@ -44,14 +48,15 @@ class Result:
         The same in words, with what to do if not converged.
     history : dict of lists
         One entry per iterate, the starting point first: "objective", "gap", "decrement" (the
-        estimate of ``F - F*`` made there), "gradient_norm", "step", "n_hvp" and "seconds" (both
-        since the start).
+        estimate of ``F - F*`` made there), "gradient_norm", "kkt_residual", "step", "n_hvp" and
+        "seconds" (both since the start).
     """
 
     w: Array
     value: float
     gap: float
     gradient_norm: float
+    kkt_residual: float
     n_iter: int
     n_hvp: int
     converged: bool
@@ -65,8 +70,12 @@ def duality_gap(point: Any) -> float:
 
     With ``u = w - ∇F(w)``, ``a = e'α`` and ``b = ½‖u‖² + ‖α‖²/4C``, the dual value of ``tα`` is
     ``ta - t²b``. ``t = 1`` gives the identity ``F - D = ½‖∇F‖²`` plus the slack of α, and
-    ``t = a/2b`` the largest value.
+    ``t = a/2b`` the largest value. Near the optimum the gap is what the length saves on
+    ``½‖∇F‖²``: the difference of F and D would lose all digits below the rounding of F. Where
+    ``½‖∇F‖²`` is above F, far from it, it is the other way round.
     """
+    if point.box is not None:
+        return _gap_in_box(point)
     u = point.w - point.gradient
     dual = point.dual
     half = 0.5 * dot(u, u) + dual.quadratic
@@ -74,7 +83,56 @@ def duality_gap(point: Any) -> float:
     if half <= 0.0:
         return float(at_one)
     t = min(dual.linear / (2.0 * half), dual.largest)
+    if at_one > point.primal:
+        return float(point.primal - t * (dual.linear - t * half))
     return float(max(0.0, at_one - (t - 1.0) * (dual.linear - (t + 1.0) * half)))
+
+
+def _gap_in_box(point: Any) -> float:
+    """The same with the conjugate of ``½‖w‖²`` on the box, ``R*(u) = u·ŵ - ½‖ŵ‖²``, ŵ = clip(u).
+
+    At ``t = 1`` the bound is ``½‖w - ŵ‖² + (w - ŵ)·(ŵ - u)`` plus the slack of α; no term of the
+    sums is negative, so nothing cancels.
+    """
+    box, dual = point.box, point.dual
+    u = point.w - point.gradient
+    best = box.clip(u)
+    off = point.w - best
+    at_one = 0.5 * dot(off, off) + float(np.maximum(off * (best - u), 0.0).sum()) + dual.slack
+    t = _best_length(u, box, dual)
+    # D(t) - D(1), by differences: R*(tu) - R*(u) = (t - 1) u·ŵ + Σ (v - ŵ)(tu - ½(v + ŵ)).
+    v = box.clip(t * u)
+    moved = float(((v - best) * (t * u - 0.5 * (v + best))).sum())
+    gain = (t - 1.0) * (dual.linear - (t + 1.0) * dual.quadratic - dot(u, best)) - moved
+    return float(max(0.0, at_one - max(gain, 0.0)))
+
+
+def _best_length(u: Array, box: Box, dual: Dual) -> float:
+    """The t that nearly maximises the concave ``D(t) = t e'α - t²‖α‖²/4C - R*(tu)``.
+
+    Its slope ``e'α - t‖α‖²/2C - u·clip(tu)`` is piecewise linear, so a few steps of Newton from
+    ``t = 1`` find the root; every t gives a bound, so none is needed to the last digit.
+    """
+    t = 1.0
+    for _ in range(5):
+        v = box.clip(t * u)
+        slope = dual.linear - 2.0 * t * dual.quadratic - dot(u, v)
+        inside = np.where((box.lower < v) & (v < box.upper), u, 0.0)
+        curvature = 2.0 * dual.quadratic + dot(inside, inside)
+        if not curvature > 0.0:
+            break
+        t, last = min(max(0.0, t + slope / curvature), dual.largest), t
+        if abs(t - last) <= 1e-6 * t:
+            break
+    return t
+
+
+def kkt_residual(point: Any) -> float:
+    """``‖w - clip(w - ∇F(w))‖``: how far a step down the gradient gets inside the box."""
+    g = point.gradient
+    if point.box is not None:
+        g = point.w - point.box.clip(point.w - g)
+    return math.sqrt(dot(g, g))
 
 
 class Recorder:
@@ -83,7 +141,8 @@ class Recorder:
     def __init__(self, callback: Callback | None, started: float | None = None) -> None:
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
-        keys = ("objective", "gap", "decrement", "gradient_norm", "step", "n_hvp", "seconds")
+        keys: tuple[str, ...] = ("objective", "gap", "decrement", "gradient_norm", "kkt_residual")
+        keys += ("step", "n_hvp", "seconds")
         self.history: dict[str, list[float]] = {key: [] for key in keys}
         self.best_bound = -np.inf
 
@@ -95,13 +154,37 @@ class Recorder:
                 f"the gradient of the objective has the squared norm {square:g}: the features are "
                 "too large for double precision; divide them by a common factor"
             )
-        primal = point.primal
-        self.best_bound = max(self.best_bound, primal - duality_gap(point))
+        bound = point.primal - duality_gap(point)
+        return self.add(
+            point,
+            bound,
+            gradient_norm=math.sqrt(square),
+            residual=kkt_residual(point),
+            step=step,
+            n_hvp=n_hvp,
+        )
+
+    def add(
+        self,
+        point: Any,
+        bound: float,
+        *,
+        gradient_norm: float,
+        step: float,
+        n_hvp: int,
+        residual: float | None = None,
+    ) -> bool:
+        """Add an iterate with a lower bound of ``F*`` from elsewhere; True as of `record`.
+
+        ``residual`` is that of the KKT conditions; None where there are no bounds.
+        """
+        self.best_bound = max(self.best_bound, bound)
         entry = {
-            "objective": primal,
-            "gap": max(0.0, primal - self.best_bound),
+            "objective": point.primal,
+            "gap": max(0.0, point.primal - self.best_bound),
             "decrement": float("nan"),
-            "gradient_norm": math.sqrt(square),
+            "gradient_norm": gradient_norm,
+            "kkt_residual": gradient_norm if residual is None else residual,
             "step": step,
             "n_hvp": n_hvp,
             "seconds": time.perf_counter() - self.started,
@@ -131,6 +214,7 @@ class Recorder:
             value=point.primal,
             gap=self.gap,
             gradient_norm=self.history["gradient_norm"][-1],
+            kkt_residual=self.history["kkt_residual"][-1],
             n_iter=self.n_iter,
             n_hvp=int(self.history["n_hvp"][-1]),
             converged=stopped == "tolerance",

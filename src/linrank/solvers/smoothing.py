@@ -14,6 +14,8 @@ __all__ = ["Sharpening"]
 _AIM = 0.6
 _READY = 2.0
 _LARGEST_STEP = 20.0
+_SMALLEST = 1e-7  # ε below which slacks, and the slopes of the pairs in the band, are rounding
+_BAND = 2.0  # pairs a feature that a band should hold: with fewer there is no curvature to go by
 
 
 class Sharpening:
@@ -21,8 +23,9 @@ class Sharpening:
 
     The gap at the optimum of ``h_ε`` is the slack of its dual point, which falls as ``ε²``: the
     pairs of the band and what each of them leaves both shrink with ε. So the ε that a tolerance
-    needs is known from any ε at hand, and is taken at once where that is no more than a factor 20;
-    but not before the step in hand has brought ``F_ε`` down to the order of the slack.
+    needs is known from any ε at hand, and is taken at once where that is no more than a factor 20
+    and leaves enough pairs in the band; but not before the step in hand has brought ``F_ε`` down to
+    the order of the slack.
 
     Parameters
     ----------
@@ -42,7 +45,15 @@ class Sharpening:
 
     def __call__(self, point: Any, decrement: float) -> Any:
         slack, aim = point.dual.slack, _AIM * self.tol * point.primal
-        if slack <= aim or decrement > _READY * slack:
+        if slack <= aim or decrement > _READY * slack or self.epsilon <= _SMALLEST:
             return point
-        self.epsilon *= max(math.sqrt(aim / slack), 1.0 / _LARGEST_STEP)
+        largest = min(_LARGEST_STEP, max(2.0, self._in_band(point) / (_BAND * len(point.w))))
+        self.epsilon = max(_SMALLEST, self.epsilon * max(math.sqrt(aim / slack), 1.0 / largest))
         return self.objective(self.epsilon).resume(point)
+
+    def _in_band(self, point: Any) -> float:
+        """About the number of pairs that the loss is curved for."""
+        shares = (
+            part.loss.total_curvature / part.risk.loss.mean_weight for part in point.parts[1:]
+        )
+        return self.epsilon * float(sum(shares))

@@ -1,0 +1,278 @@
+#include "preferences.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <type_traits>
+
+#include "parallel.hpp"
+#include "row_range.hpp"
+
+namespace linrank {
+namespace {
+
+constexpr std::int64_t pairs_per_task = 1 << 16;
+constexpr std::int64_t row_tasks = 64;
+
+/// Calls body(k, first, last) for consecutive ranges of rows that share the work.
+template <class Body>
+void for_row_parts(const PreferenceList &list, std::int64_t n_parts, int n_threads, const Body &body) {
+    const std::vector<std::int64_t> bounds = list.row_parts(n_parts);
+    parallel_for(std::int64_t(bounds.size()) - 1, n_threads, [&](std::int64_t k) {
+        body(k, bounds[std::size_t(k)], bounds[std::size_t(k) + 1]);
+    });
+}
+
+/// `order` by ascending key in [0, n_keys), equal keys as they were: a counting sort.
+std::vector<std::int64_t> sorted(const std::vector<std::int64_t> &order,
+                                 std::span<const std::int64_t> key, std::int64_t n_keys) {
+    std::vector<std::int64_t> next(std::size_t(n_keys) + 1), out(order.size());
+    for (const std::int64_t k : key) ++next[std::size_t(k) + 1];
+    for (std::size_t k = 0; k < std::size_t(n_keys); ++k) next[k + 1] += next[k];
+    for (const std::int64_t t : order) out[std::size_t(next[std::size_t(key[std::size_t(t)])]++)] = t;
+    return out;
+}
+
+}  // namespace
+
+PreferenceList::PreferenceList(std::span<const std::int64_t> winners,
+                               std::span<const std::int64_t> losers, std::span<const double> weight,
+                               std::int64_t n_rows)
+    : winners_(winners.size()), losers_(winners.size()), weight_(weight.size()),
+      offsets_(std::size_t(n_rows) + 1), incident_(2 * winners.size()) {
+    std::vector<std::int64_t> order(winners.size());
+    std::iota(order.begin(), order.end(), 0);
+    order = sorted(sorted(order, losers, n_rows), winners, n_rows);
+    for (std::size_t t = 0; t < order.size(); ++t) {
+        const auto from = std::size_t(order[t]);
+        winners_[t] = winners[from];
+        losers_[t] = losers[from];
+        if (!weight.empty()) weight_[t] = weight[from];
+    }
+    for (const auto &side : {winners, losers})
+        for (const std::int64_t i : side) ++offsets_[std::size_t(i) + 1];
+    for (std::size_t i = 0; i < std::size_t(n_rows); ++i) offsets_[i + 1] += offsets_[i];
+    std::vector<std::int64_t> next(offsets_.begin(), offsets_.end() - 1);
+    for (std::int64_t t = 0; t < n_pairs(); ++t) {
+        incident_[std::size_t(next[std::size_t(winner(t))]++)] = 2 * t;
+        incident_[std::size_t(next[std::size_t(loser(t))]++)] = 2 * t + 1;
+    }
+}
+
+std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const {
+    // A row without preferences still costs a visit.
+    const auto cost = [&](std::int64_t i) { return offsets_[std::size_t(i)] + i; };
+    const std::int64_t total = cost(n_rows());
+    std::vector<std::int64_t> bounds{0};
+    for (std::int64_t k = 1; k < n_parts; ++k) {
+        const std::int64_t goal = total / n_parts * k;
+        std::int64_t low = bounds.back(), high = n_rows();
+        while (low < high) {
+            const std::int64_t middle = (low + high) / 2;
+            if (cost(middle) < goal) low = middle + 1;
+            else high = middle;
+        }
+        if (low > bounds.back()) bounds.push_back(low);
+    }
+    if (bounds.back() < n_rows()) bounds.push_back(n_rows());
+    return bounds;
+}
+
+PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
+                                 int n_threads)
+    : gradient(std::size_t(list.n_rows()), PageArray<double>::huge), list_(list),
+      curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
+    struct Sums { double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0; };
+    const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
+    std::vector<Sums> sums(static_cast<std::size_t>(n_tasks));
+    PageArray<double> slope(std::size_t(n), PageArray<double>::huge);
+    parallel_for(n_tasks, n_threads, [&](std::int64_t k) {
+        Sums s;
+        const std::int64_t last = std::min(n, (k + 1) * pairs_per_task);
+        for (std::int64_t t = k * pairs_per_task; t < last; ++t) {
+            // The difference first: a shift of all scores then costs no digits.
+            const double slack = 1.0 - (z[std::size_t(list.winner(t))] - z[std::size_t(list.loser(t))]);
+            const double weight = list.weight(t);
+            const LossOfPair l = loss_of_pair(loss, slack);
+            slope.data()[t] = weight * l.slope;
+            curvature_.data()[t] = weight * l.curvature;
+            if (!(slack > 0.0)) continue;
+            s.value += weight * l.value;
+            s.slacks += weight * slack;
+            s.violations += weight;
+            s.curvature += weight * l.curvature;
+            if (loss.kind == PairLoss::huber && slack > loss.epsilon)
+                s.inner_slacks += weight * (slack - loss.epsilon);
+        }
+        sums[std::size_t(k)] = s;
+    });
+    for (const Sums &s : sums) {
+        value += s.value;
+        sum_of_slacks += s.slacks;
+        inner_slacks += s.inner_slacks;
+        n_violations += s.violations;
+        total_curvature += s.curvature;
+    }
+    for_row_parts(list, row_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+            double sum = 0;  // ∂ξ/∂z is -1 for the winner, +1 for the loser
+            for (const std::int64_t entry : list.of_row(i)) {
+                const double a = slope.data()[entry >> 1];
+                sum += entry & 1 ? a : -a;
+            }
+            gradient.data()[i] = sum;
+        }
+    });
+}
+
+void PreferencePoint::multiply(std::span<const double> v, std::span<double> out,
+                               int n_threads) const {
+    for_row_parts(list_, row_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+            double sum = 0;  // row i of the Laplacian: Σ ω l'' (v_i - v_other)
+            for (const std::int64_t entry : list_.of_row(i)) {
+                const double h = curvature(entry >> 1);
+                if (h != 0.0) sum += h * (v[std::size_t(i)] - v[std::size_t(list_.other(entry))]);
+            }
+            out[std::size_t(i)] = sum;
+        }
+    });
+}
+
+namespace {
+
+/// The rows of Λ X, where Λ = ∇²L(z) is the Laplacian of the graph of curved preferences.
+template <class Storage>
+class LaplacianRows {
+public:
+    LaplacianRows(const Storage &storage, Order order, const PreferencePoint &point)
+        : storage_(storage), order_(order), point_(point) {}
+
+    /// The rows whose combination is row i of Λ X, i itself first; none if it is zero.
+    bool find(std::int64_t i) {
+        rows_.assign(1, row(i));
+        factors_.assign(1, 0.0);
+        for (const std::int64_t entry : point_.list().of_row(i)) {
+            const double h = point_.curvature(entry >> 1);
+            if (h == 0.0) continue;
+            factors_[0] += h;
+            factors_.push_back(-h);
+            rows_.push_back(row(point_.list().other(entry)));
+        }
+        return rows_.size() > 1;
+    }
+    /// total += row i of Λ X = Σ h (x_i - x_other), for the last row found.
+    void add(double *total) const { range().add(factors_.data(), total); }
+    /// out = x_i.
+    void unpack(double *out) const { range().unpack(0, out); }
+    /// All the rows of the combination.
+    std::span<const std::int64_t> rows() const { return rows_; }
+
+private:
+    std::int64_t row(std::int64_t i) const { return order_.empty() ? i : order_[std::size_t(i)]; }
+    RowRange<Storage> range() const {
+        return RowRange<Storage>(storage_, rows_, 0, std::int64_t(rows_.size()));
+    }
+    const Storage &storage_;
+    Order order_;
+    const PreferencePoint &point_;
+    std::vector<std::int64_t> rows_;
+    std::vector<double> factors_;
+};
+
+/// Σ_i x_i (ΛX)_iᵀ over the rows [first, last), on and above the diagonal, padded.
+///
+/// p vector additions and an outer product per row, where the sum over preferences would take p outer
+/// products.
+template <class Storage>
+std::vector<double> gram_of(const Storage &storage, Order order, const PreferencePoint &point,
+                            std::int64_t first, std::int64_t last, std::int64_t padded) {
+    constexpr std::int64_t block_rows = 64;
+    std::vector<double> product(std::size_t(padded * padded));
+    std::vector<double> a(std::size_t(block_rows * padded)), b(a.size());
+    LaplacianRows<Storage> laplacian(storage, order, point);
+    std::int64_t filled = 0;
+    const auto flush = [&] {
+        kernels().add_cross_product_f64(filled, padded, a.data(), b.data(), product.data());
+        std::fill(a.begin(), a.end(), 0.0);
+        std::fill(b.begin(), b.end(), 0.0);
+        filled = 0;
+    };
+    for (std::int64_t i = first; i < last; ++i) {
+        if (!laplacian.find(i)) continue;
+        laplacian.unpack(a.data() + filled * padded);
+        laplacian.add(b.data() + filled * padded);
+        if (++filled == block_rows) flush();
+    }
+    flush();
+    return product;
+}
+
+/// Calls visit(column, value) for the entries of row i that are stored.
+template <class Value, class Visit>
+void for_each_entry(const DenseRows<Value> &rows, std::int64_t i, const Visit &visit) {
+    for (std::int64_t c = 0; c < rows.n_columns; ++c)
+        visit(std::size_t(c), double(rows.values[i * rows.stride + c]));
+}
+template <class Value, class Index, class Visit>
+void for_each_entry(const CsrRows<Value, Index> &rows, std::int64_t i, const Visit &visit) {
+    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+        visit(std::size_t(rows.columns[k]), double(rows.values[k]));
+}
+
+/// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).
+template <class Storage>
+std::vector<double> diagonal_of(const Storage &storage, Order order, const PreferencePoint &point,
+                                std::int64_t first, std::int64_t last) {
+    std::vector<double> out(std::size_t(storage.n_columns)), b(out.size());
+    LaplacianRows<Storage> laplacian(storage, order, point);
+    for (std::int64_t i = first; i < last; ++i) {
+        if (!laplacian.find(i)) continue;
+        laplacian.add(b.data());
+        for_each_entry(storage, laplacian.rows()[0], [&](std::size_t c, double x) {
+            out[c] += x * b[c];
+        });
+        for (const std::int64_t row : laplacian.rows())  // not all of b: columns may be millions
+            for_each_entry(storage, row, [&](std::size_t c, double) { b[c] = 0.0; });
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
+                                   int n_threads) {
+    const std::int64_t n = n_columns(rows), padded = (n + 15) / 16 * 16;
+    const std::int64_t n_parts = std::clamp<std::int64_t>(
+        (std::int64_t(64) << 20) / (8 * std::max<std::int64_t>(1, padded * padded)), 2, 16);
+    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::visit([&]<class Storage>(const Storage &storage) {
+        for_row_parts(point.list(), n_parts, n_threads,
+                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+            parts[std::size_t(k)] = gram_of(storage, order, point, first, last, padded);
+        });
+    }, rows);
+    std::vector<double> sum(std::size_t(padded * padded)), out(std::size_t(n * n));
+    reduce(parts, sum, n_threads);
+    for (std::int64_t r = 0; r < n; ++r)
+        for (std::int64_t c = r; c < n; ++c)
+            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] = sum[std::size_t(r * padded + c)];
+    return out;
+}
+
+std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,
+                                     int n_threads) {
+    const std::int64_t n_parts = n_accumulators(rows);
+    std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
+    std::visit([&]<class Storage>(const Storage &storage) {
+        for_row_parts(point.list(), n_parts, n_threads,
+                      [&](std::int64_t k, std::int64_t first, std::int64_t last) {
+            parts[std::size_t(k)] = diagonal_of(storage, order, point, first, last);
+        });
+    }, rows);
+    std::vector<double> out(static_cast<std::size_t>(n_columns(rows)));
+    reduce(parts, out, n_threads);
+    for (double &d : out) d = std::max(d, 0.0);  // cancellation may leave less than nothing
+    return out;
+}
+
+}  // namespace linrank

@@ -1,0 +1,55 @@
+// The pair sums as the literature computes them, one way of counting a file, on one thread, in double.
+// For comparison and teaching: the production sweeps are in ../pair_sweep and ../level_sums.
+//
+// Lee & Lin (2014) need, for every row i of a query and for some vector v, the sums over its violators
+//
+//   above_i = Σ v_j over j with level_j > level_i and (1 - z_j) + z_i > 0,
+//   below_i = Σ v_j over j with level_j < level_i and (1 - z_i) + z_j > 0.
+//
+// Value, gradient and Hessian product of either hinge loss follow from two or one of them: see point.hpp.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace linrank::published {
+
+/// One query in ascending order of its scores; all arrays are by place in that order.
+struct SortedQuery {
+    std::span<const double> z;
+    std::span<const std::int32_t> level;
+    std::int32_t n_levels;
+
+    std::size_t n_rows() const { return z.size(); }
+    /// Whether the pair (preferred, other) violates its margin. Written in one way: rounding is
+    /// monotone, so each pointer that moves by this test finds what the definition finds.
+    bool violates(std::size_t preferred, std::size_t other) const {
+        return (1.0 - z[preferred]) + z[other] > 0.0;
+    }
+};
+
+/// Row i is violated from above by places [0, upto_i) and from below by places [from_i, n), as far as
+/// their levels are above or below its own.
+struct ViolationWindows {
+    std::vector<std::size_t> upto, from;
+};
+ViolationWindows violation_windows(const SortedQuery &query);
+
+/// A way of counting: writes the sums of v above and below every row.
+using Count = void (*)(const SortedQuery &query, std::span<const double> v, std::span<double> above,
+                       std::span<double> below);
+
+/// The way of that name. Throws std::invalid_argument for another name.
+Count counting(std::string_view name);
+
+void count_by_score_tree(const SortedQuery &, std::span<const double>, std::span<double>,
+                         std::span<double>);
+void count_by_prefix_table(const SortedQuery &, std::span<const double>, std::span<double>,
+                           std::span<double>);
+void count_by_wavelet(const SortedQuery &, std::span<const double>, std::span<double>,
+                      std::span<double>);
+void count_by_two_pointers(const SortedQuery &, std::span<const double>, std::span<double>,
+                           std::span<double>);
+
+}  // namespace linrank::published

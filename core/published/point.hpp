@@ -1,0 +1,48 @@
+// Either hinge loss at one vector of scores, from the sums of any way of counting. With
+// l± = above, below of u and γ±(v) = above, below of u v (Lee & Lin, 17-19), by row,
+//
+//   Σ ω ξ² : gradient 2[(l⁺ + l⁻) s - γ⁺(s) - γ⁻(s) - (l⁻ - l⁺)], curvature 2[(l⁺ + l⁻) v - γ⁺(v) - γ⁻(v)]
+//   Σ ω ξ  : sub-gradient l⁺ - l⁻
+//
+// each times c_q u_i.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../pair_sweep.hpp"
+#include "counting.hpp"
+
+namespace linrank::published {
+
+class PublishedPoint {
+public:
+    PublishedPoint(const PairProblem &problem, std::span<const double> z, Count count);
+
+    double value = 0;          // Σ ω max(0, ξ)²
+    double sum_of_slacks = 0;  // Σ ω max(0, ξ)
+    double n_violations = 0;   // Σ ω over violated pairs
+    std::vector<double> gradient;        // of value
+    std::vector<double> hinge_gradient;  // a sub-gradient of sum_of_slacks
+
+    /// out = ∇²L(z)·v of the squared hinge, reusing the order of the scores.
+    void multiply(std::span<const double> v, std::span<double> out) const;
+
+private:
+    struct Scratch {
+        std::vector<double> v, above, below;
+    };
+    void sort(std::int64_t q, std::span<const double> z);
+    void evaluate(std::int64_t q, Scratch &scratch);
+    /// Sums of u·v, where v(i) is by position, over the violators of each place of query q.
+    template <class Value>
+    void count(std::int64_t q, const Value &v, Scratch &scratch) const;
+
+    PairProblem problem_;
+    Count count_;
+    std::vector<std::int64_t> order_;   // position at each place; the rest is by place, too
+    std::vector<double> z_, degree_;    // centred score; c u (l⁺ + l⁻)
+    std::vector<std::int32_t> level_;
+};
+
+}  // namespace linrank::published

@@ -1,0 +1,243 @@
+"""``linrank tune``: the C that ranks unseen queries best, and the model trained with it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import (
+    add_choices,
+    add_reading,
+    add_reporting,
+    grid,
+    positive_float,
+    positive_int,
+)
+from linrank.cli.console import Console, seconds
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.measuring import check_metrics, metrics_for
+from linrank.cli.models import write_model
+from linrank.cli.reading import read_data
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    write_standard,
+)
+from linrank.cli.train import describe_data
+from linrank.cli.tune_report import figure, plot, print_json, say_result, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from linrank.data.dataset import Dataset
+    from linrank.path import PathResult
+    from linrank.tuning import Fold, Tuning
+
+__all__ = ["configure", "run"]
+
+# Options that go to the solver of every path as they are.
+TRAINING = (
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
+METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+
+DESCRIPTION = """\
+Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
+--valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
+output has the measure of every C. The model for -o is trained on all of DATA.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.add_argument("data", metavar="DATA", help="training data, or - for standard input")
+    parser.add_argument(
+        "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
+    )
+    choosing = parser.add_argument_group("choosing C")
+    choosing.add_argument(
+        "--Cs",
+        type=grid,
+        default="2^-15:2^10",
+        metavar="GRID",
+        help="LOW:HIGH, each value twice the one before; LOW:HIGH:FACTOR; or a list, as in "
+        "0.01,0.1,1 (default: 2^-15:2^10)",
+    )
+    parts = choosing.add_mutually_exclusive_group()
+    parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
+    parts.add_argument(
+        "--folds", type=positive_int, default=5, metavar="N", help="or on N folds (default: 5)"
+    )
+    choosing.add_argument(
+        "--scoring", metavar="METRIC", help="e.g. ndcg@10 (default), map, p@5, mrr, err@10"
+    )
+    choosing.add_argument(
+        "--convention", default="linrank", metavar="NAME", help="whose rules, as in evaluate"
+    )
+    choosing.add_argument(
+        "--selection",
+        choices=("best", "one_se"),
+        default="best",
+        help="the largest mean (default), or the smallest C within one standard error of it",
+    )
+    _add_training(parser)
+    parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
+    add_reading(parser)
+    add_reporting(parser)
+
+
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    solving = parser.add_argument_group("training")
+    solving.add_argument(
+        "-e",
+        "--tol",
+        type=positive_float,
+        metavar="TOL",
+        help="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
+        "and bundle: 1e-3)",
+    )
+    add_choices(solving)
+    solving.add_argument(
+        "--max-iter",
+        type=positive_int,
+        metavar="N",
+        help="steps at most for each C (default: 100; bundle: 2000)",
+    )
+    solving.add_argument(
+        "--scale",
+        choices=("none", "standard", "minmax", "query"),
+        default="none",
+        help="scale features by their deviation, their range, or their range in each query",
+    )
+    solving.add_argument(
+        "--query-normalization",
+        choices=("pairs",),
+        help="divide the loss of each query by its number of pairs",
+    )
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read, solve the paths, measure, choose, write."""
+    _check(args, parser)
+
+    # Loaded before the clock starts: the time of reading is not that of NumPy.
+    import linrank.data.svmlight
+    import linrank.tuning  # noqa: F401
+
+    start = time.perf_counter()
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    data = read_data(args.data, args, console)
+    args.scoring = metrics_for(
+        data, [args.scoring] if args.scoring else None, METRICS, args.convention, console
+    )[0]
+    folds = _folds(data, args, console)
+    read = time.perf_counter()
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+    tuning, path, model = _search(data, folds, args, console)
+    tuned = time.perf_counter()
+    say_result(tuning, path, args, tuned - read, console)
+    if args.output is not None:
+        write_model(model, args.output)
+        console.say("saved", "standard output" if args.output == STANDARD else args.output)
+    if args.plot is not None:
+        plot(tuning, path, args)
+        console.say("plotted", args.plot)
+    if args.json:
+        print_json(args, data, tuning, path, (start, read, tuned))
+    elif args.output != STANDARD:
+        write_standard(table(tuning, path, args.scoring))
+    return OK if path.converged[tuning.chosen] else NOT_CONVERGED
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail on what can be known to be wrong now rather than after the search."""
+    if args.json and args.output == STANDARD:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    if args.data == args.valid == STANDARD:
+        parser.error("DATA and --valid cannot both be standard input")
+    if args.valid is None and args.folds < 2:
+        parser.error(f"--folds must be ≥ 2, got {args.folds}")
+    if args.selection == "one_se" and args.valid is not None:
+        parser.error("--selection one_se needs the spread over folds; leave out --valid")
+    if args.plot == STANDARD:
+        parser.error("--plot needs the name of a file")
+    for output in (args.output, args.plot):
+        if output is not None:
+            check_writable(output)
+            check_apart(output, args.data, args.valid)
+    if args.plot is not None:
+        figure()
+    if args.valid not in (None, STANDARD):
+        check_readable(args.valid)
+    check_metrics([args.scoring] if args.scoring else None, args.convention)
+
+
+def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
+    from linrank.tuning import Fold, deal
+
+    if args.valid is None:
+        return deal(data, args.folds)
+    # Features are counted as in the training data, whatever this file happens to lack.
+    known = args.index_base == "auto" and data.index_base is not None
+    options = {"zero_based": data.index_base == 0} if known else {}
+    valid = read_data(args.valid, args, console, **options)
+    if (valid.qid is None) != (data.qid is None):
+        lacking = args.data if data.qid is None else args.valid
+        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
+    if valid.n_features > data.n_features:
+        console.warn(
+            f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
+            f"{data.n_features:,}; they count nothing"
+        )
+    return [Fold(None, valid)]
+
+
+def _search(
+    data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
+) -> tuple[Tuning, PathResult, Any]:
+    from linrank.path import as_Cs, solve_path
+    from linrank.tuning import tune
+
+    solving = {name: getattr(args, name) for name in TRAINING}
+    options = {**solving, "scale": args.scale, "n_jobs": args.jobs}
+    Cs = as_Cs(args.Cs)
+    tuning = tune(
+        data,
+        folds,
+        Cs,
+        scoring=args.scoring,
+        convention=args.convention,
+        selection=args.selection,
+        progress=_progress(console, len(folds)),
+        **options,
+    )
+    path, scaling = solve_path(data, Cs, **options)
+    known = {"scoring": args.scoring, "index_base": data.index_base}
+    return tuning, path, tuning.model(path, data, scaling, **solving, **known)
+
+
+def _progress(console: Console, n_folds: int) -> Callable[[dict[str, Any]], None] | None:
+    """A line per model: kept with -v, else the status line."""
+    if not (console.verbose or console.live):
+        return None
+
+    def show(state: dict[str, Any]) -> None:
+        text = (
+            f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of "
+            f"{n_folds}  C {state['C']:.6g}  objective {state['objective']:.8g}  "
+            f"gap {state['gap']:.2e}"
+        )
+        console.detail(text)
+        console.status(text)
+
+    return show

@@ -1,0 +1,135 @@
+"""What ``linrank tune`` has to say: a summary, a table, JSON, a picture."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.console import Console, count, seconds
+from linrank.cli.streams import replacing, write_standard
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.path import PathResult
+    from linrank.tuning import Tuning
+
+__all__ = ["figure", "plot", "print_json", "say_result", "table"]
+
+
+def say_result(
+    tuning: Tuning, path: PathResult, args: argparse.Namespace, took: float, console: Console
+) -> None:
+    """The summary on standard error."""
+    console.clear()
+    k, n_folds = tuning.chosen, len(tuning.scores)
+    n_models = len(tuning.Cs) * (n_folds + 1)
+    where = f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
+    console.say("trained", f"{count(n_models, 'model')} in {seconds(took)}")
+    console.say(
+        "chosen", f"C = {tuning.Cs[k]:g}: {args.scoring} {tuning.mean_scores[k]:.4f} {where}"
+    )
+    share = path.gaps[k] / path.objectives[k] if path.objectives[k] > 0 else 0.0
+    console.say(
+        "optimum",
+        f"objective {path.objectives[k]:.10g}, at most {path.gaps[k]:.2g} ({share:.1e} of it) "
+        "above the minimum: certified by the dual",
+    )
+    if tuning.edge is not None:
+        console.say("note", tuning.edge)
+    if not path.converged[k]:
+        console.warn(f"not converged: {path.messages[k]}")
+
+
+def table(tuning: Tuning, path: PathResult, scoring: str) -> str:
+    """A line per C; the chosen one has a star."""
+    folds = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
+    width, means = max(len(scoring), 9), tuning.mean_scores
+    lines = [f"  {'C':>12}  {scoring:>{width}}  {'deviation':>9}  {'norm':>9}  {'objective':>13}"]
+    for k, C in enumerate(tuning.Cs.tolist()):
+        spread = "" if folds is None else f"{folds[k]:.4f}"
+        lines.append(
+            f"{'*' if k == tuning.chosen else ' '} {C:>12.6g}  {means[k]:>{width}.4f}  "
+            f"{spread:>9}  {path.norms[k]:>9.4g}  {path.objectives[k]:>13.8g}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def figure() -> Any:
+    """A figure without a window; an error that names the extra where Matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
+    return Figure(figsize=(6.5, 9), layout="constrained")
+
+
+def plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
+    """Draw the path to the file of ``--plot``."""
+    from linrank import plots
+
+    canvas = figure()
+    plots.path(
+        path,
+        scores=tuning.scores,
+        chosen=float(tuning.Cs[tuning.chosen]),
+        metric=args.scoring,
+        axes=list(canvas.subplots(4, 1, sharex=True)),
+    )
+    with replacing(args.plot) as temporary:
+        canvas.savefig(temporary, dpi=150)
+
+
+def print_json(
+    args: argparse.Namespace,
+    data: Dataset,
+    tuning: Tuning,
+    path: PathResult,
+    times: tuple[float, float, float],
+) -> None:
+    """One object on standard output."""
+    import json
+
+    from linrank import __version__
+
+    start, read, tuned = times
+    k = tuning.chosen
+    report = {
+        "command": "tune",
+        "linrank": __version__,
+        "data": {
+            "source": args.data,
+            "rows": data.n_rows,
+            "queries": data.queries.n_queries,
+            "features": data.n_features,
+            "pairs": data.queries.n_pairs,
+        },
+        "valid": args.valid,
+        "folds": len(tuning.scores),
+        "scoring": args.scoring,
+        "convention": args.convention,
+        "selection": args.selection,
+        "scale": args.scale,
+        "query_normalization": args.query_normalization,
+        "C": float(tuning.Cs[k]),
+        "score": float(tuning.mean_scores[k]),
+        "at_edge": tuning.edge is not None,
+        "path": {
+            "C": tuning.Cs.tolist(),
+            "mean_scores": tuning.mean_scores.tolist(),
+            "scores": tuning.scores.tolist(),
+            "objectives": path.objectives.tolist(),
+            "duality_gaps": path.gaps.tolist(),
+            "norms": path.norms.tolist(),
+            "iterations": path.n_iter.tolist(),
+            "hessian_products": path.n_hvp.tolist(),
+            "converged": path.converged.tolist(),
+        },
+        "seconds": {
+            "read": read - start,
+            "tune": tuned - read,
+            "total": time.perf_counter() - start,
+        },
+        "model": args.output,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -1,0 +1,175 @@
+"""Impressions: which row was shown at which position of which list, and whether it was clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.frames import as_float, read_column
+from linrank.data.queries import Queries
+
+__all__ = ["Impressions"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Impressions:
+    """A log of results shown. Build one with `Impressions.of`, which checks everything.
+
+    Records of one list stand together, by ascending position.
+
+    Attributes
+    ----------
+    position : int64 array (n,)
+        Rank at which the record was shown, from 1.
+    clicked : bool array (n,)
+        Whether it was clicked.
+    count : float64 array (n,)
+        How often this happened: a record of count 3 equals three records.
+    row : int64 array (n,) or None
+        The row of the feature matrix that was shown: one item for one query.
+    offsets : int64 array (n_lists + 1,) or None
+        List ``s`` is the records ``offsets[s]:offsets[s+1]``; None if the lists are not known.
+    lists : array (n_lists,) or None
+        The id of each list.
+    """
+
+    position: Array
+    clicked: Array
+    count: Array
+    row: Array | None = None
+    offsets: Array | None = None
+    lists: Array | None = None
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.position)
+
+    @property
+    def n_positions(self) -> int:
+        """The lowest rank at which anything was shown."""
+        return int(self.position.max())
+
+    @classmethod
+    def of(
+        cls,
+        position: Any,
+        clicked: Any,
+        *,
+        row: Any = None,
+        session: Any = None,
+        count: Any = None,
+    ) -> Impressions:
+        """Build impressions from columns, one record an element, in any order.
+
+        Parameters
+        ----------
+        position : integers (n,)
+            Rank at which each record was shown, from 1 for the top.
+        clicked : array (n,) of 0 and 1
+            Whether it was clicked.
+        row : integers (n,), optional
+            Row of the feature matrix that was shown. All but `click_rates` need it.
+        session : array (n,) of any hashable type, optional
+            Id of the list that the record belongs to, a new one each time that results are shown.
+            Needed to make preferences; estimates of propensities do without, from totals as well.
+        count : array (n,), optional
+            How often the record occurred, > 0; constant within a list. Ones if None.
+
+        Examples
+        --------
+        >>> log = Impressions.of([1, 2, 3], [0, 0, 1], row=[4, 7, 5], session=["s", "s", "s"])
+        >>> len(log), log.n_positions
+        (3, 3)
+        """
+        ranks = _integers(position, "position", None, 1)
+        n = len(ranks)
+        if n == 0:
+            raise ValueError("there are no impressions")
+        is_click = _clicks(clicked, n)
+        times = np.ones(n) if count is None else _counts(count, n)
+        rows = None if row is None else _integers(row, "row", n, 0)
+        if session is None:
+            return cls(ranks, is_click, times, rows)
+        if len(session) != n:
+            raise ValueError(f"position has {n} elements but session has {len(session)}")
+        queries = Queries.of(np.zeros(n), session)
+        code = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+        order = np.lexsort((ranks, code))
+        _check_lists(ranks[order], times[order], code[order], queries.ids)
+        return cls(
+            ranks[order],
+            is_click[order],
+            times[order],
+            None if rows is None else rows[order],
+            queries.offsets,
+            queries.ids,
+        )
+
+    def rows_needed(self, what: str) -> Array:
+        """The rows; an error that names ``what`` needs them, if there are none."""
+        if self.row is None:
+            raise ValueError(f"{what} needs the row of each impression; pass row")
+        return self.row
+
+
+def _column(values: Any, name: str, n: int | None) -> Array:
+    a = np.asarray(read_column(values))
+    if a.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {a.shape}")
+    if n is not None and len(a) != n:
+        raise ValueError(f"position has {n} elements but {name} has {len(a)}")
+    return a
+
+
+def _integers(values: Any, name: str, n: int | None, least: int) -> Array:
+    a = _column(values, name, n)
+    if a.dtype.kind not in "iu" and a.size:
+        raise TypeError(f"{name} must hold integers, got dtype {a.dtype}")
+    a = a.astype(np.int64)
+    if (a < least).any():
+        i = int(np.argmax(a < least))
+        raise ValueError(f"{name} of impression {i} is {a[i]}; it counts from {least}")
+    return a
+
+
+def _clicks(values: Any, n: int) -> Array:
+    a = _column(values, "clicked", n)
+    if a.dtype.kind != "b":
+        a = as_float(a, "clicked")
+        is_bad = (a != 0) & (a != 1)
+        if is_bad.any():
+            i = int(np.argmax(is_bad))
+            raise ValueError(
+                f"clicked of impression {i} is {a[i]:g}; it must be 0 or 1; repetitions go to count"
+            )
+    return a.astype(bool)
+
+
+def _counts(values: Any, n: int) -> Array:
+    a = as_float(_column(values, "count", n), "count").astype(np.float64)
+    is_bad = ~(np.isfinite(a) & (a > 0))
+    if is_bad.any():
+        i = int(np.argmax(is_bad))
+        raise ValueError(f"count of impression {i} is {a[i]:g}; it must be finite and > 0")
+    return a
+
+
+def _check_lists(position: Array, count: Array, code: Array, ids: Array | None) -> None:
+    """Within a list positions differ and counts agree."""
+    same_list = code[1:] == code[:-1]
+    for is_bad, what in (
+        (same_list & (position[1:] == position[:-1]), "has position {} twice"),
+        (same_list & (count[1:] != count[:-1]), "has different counts, from position {} on"),
+    ):
+        if is_bad.any():
+            i = int(np.argmax(is_bad)) + 1
+            name = code[i] if ids is None else ids[code[i] : code[i] + 1].tolist()[0]
+            raise ValueError(
+                f"list {name!r} {what.format(position[i])}; a session is one list, shown once or "
+                "repeatedly with the same clicks"
+            )

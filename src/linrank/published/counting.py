@@ -1,0 +1,109 @@
+"""Pair losses by the published ways of counting violated pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.losses.base import Dual, PairLoss
+from linrank.memory import check_fits
+from linrank.options import COUNTINGS
+from linrank.pairs import Pairs
+
+__all__ = ["Counted", "HingePoint", "PublishedLoss", "TreeHinge"]
+
+Array = NDArray[Any]
+
+
+class PublishedLoss(PairLoss):
+    """``l(ξ) = max(0, ξ)²`` over all pairs as published: one thread, double, no gains."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        if pairs.gain is not None or pairs.adjacent:
+            what = "adjacent levels" if pairs.adjacent else "pairs weighted by gains"
+            raise ValueError(
+                f"the published methods count all pairs alike and do not know {what}; "
+                "use solver='newton'"
+            )
+        super().__init__(pairs)
+
+    def curvature(self, point: Any, v: Array) -> Array:
+        product: Array = point.multiply(v)
+        return product
+
+    def dual(self, point: Any) -> Dual:
+        """``α = 2Cωξ``."""
+        return Dual(2.0 * point.sum_of_slacks, point.value)
+
+
+class Counted(PublishedLoss):
+    """``l(ξ) = max(0, ξ)²`` over all pairs, by one of the ways of counting.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``; neither gains nor adjacent levels were published.
+    counting : str
+        One of `linrank.options.COUNTINGS`.
+    """
+
+    def __init__(self, pairs: Pairs, counting: str = "selection-tree") -> None:
+        super().__init__(pairs)
+        if counting not in COUNTINGS:
+            raise ValueError(f"counting must be one of {', '.join(COUNTINGS)}, got {counting!r}")
+        self.counting = counting
+        if counting == "prefix-table":
+            _check_table(pairs)
+
+    def at(self, z: Array, near: Any = None) -> Any:
+        return _core.published_point(self.problem, z, self.counting)
+
+
+@dataclass(frozen=True, eq=False)
+class HingePoint:
+    """The hinge at one vector of scores: ``Σ ω max(0, ξ)`` and a sub-gradient in the scores."""
+
+    value: float
+    sum_of_slacks: float
+    n_violations: float
+    gradient: Array
+
+
+class TreeHinge(Counted):
+    """``l(ξ) = max(0, ξ)`` over all pairs: the oracle of TreeRankSVM, by default on its tree.
+
+    The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
+    """
+
+    def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:
+        super().__init__(pairs, counting)
+
+    def at(self, z: Array, near: Any = None) -> HingePoint:
+        point = super().at(z)
+        slacks = point.sum_of_slacks
+        return HingePoint(slacks, slacks, point.n_violations, point.hinge_gradient)
+
+    def curvature(self, point: Any, v: Array) -> Array:
+        """``0``: the hinge is piecewise linear."""
+        return np.zeros_like(v)
+
+    def dual(self, point: Any) -> Dual:
+        """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
+        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+
+
+def _check_table(pairs: Pairs) -> None:
+    """A table has ``(l_q + 1)(k_q + 1)`` numbers for the query in hand."""
+    queries = pairs.queries
+    sizes = (np.diff(queries.offsets) + 1).astype(float) * (queries.n_levels + 1.0)
+    q = int(sizes.argmax())
+    rows, levels = int(np.diff(queries.offsets)[q]), int(queries.n_levels[q])
+    check_fits(
+        int(8 * sizes[q]),
+        f"counting='prefix-table': the table of a query with {rows} rows and {levels} levels",
+        "use counting='selection-tree'",
+    )

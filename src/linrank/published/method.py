@@ -1,0 +1,56 @@
+"""Whole methods: the loss of each as published, and the rows it works on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linrank.data.rows import CsrRows, Rows
+from linrank.losses.base import PairLoss
+from linrank.options import COUNTED, COUNTINGS
+from linrank.pairs import Pairs
+from linrank.published.counting import Counted, TreeHinge
+from linrank.published.prsvm import ExplicitPairs
+
+__all__ = ["check_counting", "published_loss", "sparse_doubles"]
+
+
+def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PairLoss:
+    """``Σ ω l(ξ)`` as the method counts it, by one thread.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, without gains.
+    loss : {"squared_hinge", "hinge"}
+        The hinge is for cutting planes only: ``"bundle"`` with a tree is TreeRankSVM.
+    method : {"tron", "bundle", "prsvm", "prsvm+"}
+        ``"prsvm"`` lists the pairs, ``"prsvm+"`` counts by two pointers for each level.
+    counting : str, optional
+        How the others count: one of `linrank.options.COUNTINGS`, the first if None.
+    """
+    if method == "prsvm":
+        return ExplicitPairs(pairs)
+    way = "two-pointers" if method == "prsvm+" else counting or COUNTINGS[0]
+    return (TreeHinge if loss == "hinge" else Counted)(pairs, way)
+
+
+def check_counting(solver: str, counting: str | None) -> None:
+    """Raise ValueError where ``counting`` is given to a solver that does not look at it."""
+    if counting is not None and solver not in COUNTED:
+        names = " or ".join(repr(name) for name in COUNTED)
+        raise ValueError(
+            f"counting={counting!r} needs solver={names}, got solver={solver!r}; "
+            "the other solvers have their own way of counting"
+        )
+
+
+def sparse_doubles(rows: Rows) -> CsrRows:
+    """The rows as published: sparse, in double."""
+    if isinstance(rows, CsrRows):
+        return CsrRows(
+            rows.values.astype(np.float64, copy=False), rows.columns, rows.offsets, rows.n_columns
+        )
+    is_entry = rows.values != 0
+    offsets = np.concatenate([[0], np.cumsum(is_entry.sum(axis=1))]).astype(np.int64)
+    columns = np.nonzero(is_entry)[1].astype(np.int32)
+    return CsrRows(rows.values[is_entry].astype(np.float64), columns, offsets, rows.shape[1])

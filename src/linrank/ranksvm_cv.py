@@ -1,0 +1,267 @@
+"""RankSVMCV: RankSVM that chooses its C by cross-validation over queries."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.estimators import RankSVM
+from linrank.metrics import parse
+from linrank.monitor import tell, validation_sets
+from linrank.path import as_Cs, solve_path, warn_unless_certified
+from linrank.tuning import Fold, deal, tune
+from linrank.weights import query_weights
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.path import PathResult
+    from linrank.scaling import Scaling
+    from linrank.tuning import Tuning
+
+__all__ = ["RankSVMCV"]
+
+# Parameters that go to the solver of every path as they are.
+_OPTIONS = (
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
+
+
+class RankSVMCV(RankSVM):
+    """Linear RankSVM whose C is the one that ranks unseen queries best.
+
+    For every fold a whole regularisation path is fitted on the other folds and all its models are
+    measured on the fold; the C with the largest mean is taken, and the model is fitted on all data.
+
+    Parameters
+    ----------
+    Cs : "auto" or array of float, default="auto"
+        The grid, values > 0; ``"auto"`` is 2^-15, 2^-14, ..., 2^10.
+    cv : None, int, splitter, list of pairs, or tuple, default=None
+        How validation rows are set apart. An integer k stands for ``QueryKFold(k)``, None for 5
+        folds; without `qid`, all rows are one query and are dealt out by label. A splitter gets
+        the query ids as groups; a list holds pairs (train, test) of row numbers. A tuple
+        ``(X_val, y_val, qid_val)`` is a validation set: one path on all the training data.
+    scoring : str, default="ndcg@10"
+        The measure, by a name that :func:`linrank.evaluate` knows; higher is better.
+    selection : {"best", "one_se"}, default="best"
+        ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
+        smallest C within one standard error of it.
+    loss, pairs, pair_weighting, solver : str
+        As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``.
+    tol : float or None, default=None
+        Certified duality gap of every model, relative to its objective: 1e-4 if None, or 1e-3 for
+        the hinge and for ``solver="bundle"``.
+    max_iter : int or None, default=None
+        Steps at most for each C; 100 if None, of the bundle 2000.
+    scale : {"none", "standard", "minmax", "query"}, default="none"
+        Feature scaling, fitted on the training part of each fold.
+    query_normalization : {None, "pairs"}, default=None
+        ``"pairs"`` makes every query count the same.
+    n_jobs : int or None, default=None
+        Threads in all, over folds and inside them. The result does not depend on it.
+    verbose : int, default=0
+        Report each model when positive: to the logger ``linrank`` if it is set up for INFO, else
+        to standard error.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    Cs_ : ndarray of shape (n_C,)
+        The grid, ascending.
+    scores_ : ndarray of shape (n_folds, n_C)
+        The measure on each fold.
+    mean_scores_ : ndarray of shape (n_C,)
+        Its mean over folds.
+    best_score_ : float
+        The mean of ``C_``.
+    path_ : PathResult
+        The path on all training data; ``coef_`` is its row of ``C_``.
+    coef_, objective_, duality_gap_, converged_, history_, model_ : as in RankSVM
+        Of the model for ``C_``.
+    n_iter_ : int
+        Newton steps on the path up to ``C_``.
+    n_pairs_, n_queries_, needs_qid_, n_features_in_, feature_names_in_ : as in RankSVM
+        Of the training data.
+
+    Examples
+    --------
+    >>> from linrank import RankSVMCV, make_ranking
+    >>> data = make_ranking(n_queries=60, n_features=4, noise=0.5, random_state=0)
+    >>> ranker = RankSVMCV(cv=3).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.scores_.shape, ranker.C_ in ranker.Cs_
+    ((3, 26), True)
+    """
+
+    def __init__(
+        self,
+        Cs: Any = "auto",
+        *,
+        cv: Any = None,
+        scoring: str = "ndcg@10",
+        selection: str = "best",
+        loss: str = "squared_hinge",
+        pairs: str = "all",
+        pair_weighting: str = "uniform",
+        solver: str = "newton",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        scale: str = "none",
+        query_normalization: str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.loss = loss
+        self.pairs = pairs
+        self.pair_weighting = pair_weighting
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.query_normalization = query_normalization
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+    ) -> RankSVMCV:
+        """Choose C and learn ``coef_`` with it.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, query_weight, group
+            The training data, as in :meth:`RankSVM.fit`. Weights count in training, not in the
+            measure.
+
+        Returns
+        -------
+        RankSVMCV
+            The fitted estimator.
+        """
+        grid = as_Cs(self.Cs)
+        parse(self.scoring)
+        data = self._training_data(X, y, qid, group, sample_weight)
+        options = {
+            **{name: getattr(self, name) for name in _OPTIONS},
+            "scale": self.scale,
+            "query_weight": query_weights(query_weight, data.queries),
+            "n_jobs": self.n_jobs,
+        }
+        tuning = tune(
+            data,
+            self._folds(data, X),
+            grid,
+            scoring=self.scoring,
+            selection=self.selection,
+            progress=_report if self.verbose > 0 else None,
+            **options,
+        )
+        path, scaling = solve_path(data, grid, **options)
+        return self._adopt_tuning(tuning, path, scaling, data)
+
+    def _folds(self, data: Dataset, X: Any) -> list[Fold]:
+        cv = 5 if self.cv is None else self.cv
+        if isinstance(cv, tuple):
+            if len(cv) not in (2, 3):
+                raise ValueError(
+                    f"cv is a tuple of {len(cv)}; validation data is (X_val, y_val, qid_val), and "
+                    "pairs of row numbers go into a list"
+                )
+            return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
+        if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+            return deal(data, int(cv))
+        if isinstance(cv, (str, bytes, bool)):
+            raise _wrong_cv(cv)
+        if hasattr(cv, "split"):
+            cv = cv.split(X, data.labels, data.qid)
+        elif not hasattr(cv, "__iter__"):
+            raise _wrong_cv(cv)
+        return [_fold(data, pair, k) for k, pair in enumerate(cv)]
+
+    def _adopt_tuning(
+        self, tuning: Tuning, path: PathResult, scaling: Scaling, data: Dataset
+    ) -> RankSVMCV:
+        chosen = tuning.chosen
+        if tuning.edge is not None:
+            warnings.warn(tuning.edge, UserWarning, stacklevel=3)
+        warn_unless_certified(path)
+        result = path.results[chosen]
+        self.C_ = float(tuning.Cs[chosen])
+        self.Cs_ = tuning.Cs
+        self.scores_, self.mean_scores_ = tuning.scores, tuning.mean_scores
+        self.best_score_ = float(tuning.mean_scores[chosen])
+        self.path_ = path
+        settings = {name: getattr(self, name) for name in _OPTIONS}
+        self.model_ = tuning.model(path, data, scaling, scoring=self.scoring, **settings)
+        self.coef_ = self.model_.coef
+        self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
+        self.converged_ = result.converged
+        self.objective_ = result.value
+        self.duality_gap_ = result.gap
+        self.history_ = result.history
+        self.n_pairs_ = data.queries.n_pairs
+        self.n_queries_ = data.queries.n_queries
+        self.needs_qid_ = data.qid is not None
+        return self
+
+
+def _wrong_cv(cv: Any) -> TypeError:
+    return TypeError(
+        "cv must be a number of folds, a splitter such as QueryKFold(5), a list of pairs "
+        f"(train, test), or a tuple (X_val, y_val, qid_val); got {cv!r}"
+    )
+
+
+def _report(state: dict[str, Any]) -> None:
+    """One line per model."""
+    tell(
+        f"linrank: fold {state['fold'] + 1}, C {state['C']:g}, "
+        f"objective {state['objective']:.6g}, gap {state['gap']:.6g}"
+    )
+
+
+def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
+    return (*cv, *(None,) * (6 - len(cv)))
+
+
+def _fold(data: Dataset, pair: Any, k: int) -> Fold:
+    """A split that keeps queries whole, or an error."""
+    try:
+        train, valid = (np.asarray(part) for part in pair)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"cv[{k}] must be a pair (train, test) of row numbers, got {pair!r}"
+        ) from None
+    if min(train.size, valid.size) == 0:
+        raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
+    if data.qid is not None:
+        queries = data.queries
+        of_row = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+        shared = np.intersect1d(of_row[train], of_row[valid])
+        if shared.size:
+            name = queries.ids.tolist()[shared[0]] if queries.ids is not None else shared[0]
+            raise ValueError(
+                f"fold {k + 1} of cv trains and tests on query {name!r} ({shared.size} such "
+                "queries); split by query, as QueryKFold does"
+            )
+    return Fold(train, valid)

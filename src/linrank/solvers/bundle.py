@@ -1,0 +1,181 @@
+"""Cutting planes for ``½‖w‖² + risk(w)``, with a line search between them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.objective import Term
+from linrank.solvers.result import Callback, Recorder, Result
+from linrank.solvers.simplex_qp import maximise_on_simplex
+
+__all__ = ["bundle"]
+
+Array = NDArray[Any]
+_PATIENCE = 30  # rounds that a plane may stay out of the model's minimum before it is dropped
+_SHARE = 1e-3  # of the gap, to which F is minimised along a line
+_LARGEST = 1e150  # of ‖a‖²
+_ROUNDING = 1e-15
+
+
+def bundle(
+    objective: Term,
+    w0: Array,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 2000,
+    callback: Callback | None = None,
+    started: float | None = None,
+) -> Result:
+    """Minimise ``F(w) = ½‖w‖² + risk(w)``; stop when the certified gap is at most ``tol·F``.
+
+    The risk need not be smooth. Every sub-gradient is a plane below it, and the minimum of ½‖w‖²
+    plus the highest plane is a lower bound of F that can only rise (Teo et al. 2010). F is then
+    minimised exactly between the best point so far and the minimiser of that model, and cut just
+    beyond (after Franc & Sonnenburg 2009). A round costs one product with X, one with Xᵀ, and
+    two to four sweeps of the scores. The history's "gradient_norm" is the distance of the two
+    points, the norm of a gap-sub-gradient of F; "objective" is the least so far.
+    """
+    recorder = Recorder(callback, started)
+    best, step, reached, n_idle = objective.at(w0), 0.0, 1.0, 0
+    model = _Model(len(w0))
+    model.cut(best)
+    while True:
+        before, bound = recorder.best_bound, model.bound()
+        d = model.w - best.w
+        norm = math.sqrt(_core.dot(d, d))
+        if recorder.add(best, bound, gradient_norm=norm, step=step, n_hvp=0):
+            return recorder.result(best, "callback", "stopped by the callback")
+        gap, goal = recorder.history["gap"][-1], tol * best.value
+        if gap <= goal:
+            return recorder.result(best, "tolerance", f"certified: F - F* <= {tol:g}·F")
+        is_idle = step == 0.0 and recorder.best_bound - before <= _ROUNDING * best.value
+        n_idle = n_idle + 1 if is_idle else 0
+        if n_idle > 5:
+            message = "neither F nor its lower bound moves: rounding forbids further progress"
+            return recorder.result(best, "precision", message)
+        if recorder.n_iter >= max_iter:
+            message = f"the gap, {gap:.3g}, is above tol·F = {goal:.3g} after max_iter={max_iter}"
+            return recorder.result(best, "max_iter", f"{message} iterations; raise max_iter or tol")
+        search = _Search(best, d, best.image(d))
+        beyond, reached = search.run(min(1.0, max(1e-3, reached)), _SHARE * gap)
+        best, step = search.lowest, search.step
+        model.cut(beyond)
+
+
+class _Model:
+    """``½‖w‖² + max_t (a_t·w + b_t)``, a lower bound of F, by its dual.
+
+    ``max_β b'β - ½‖Σ β_t a_t‖²`` over the simplex, attained at ``w = -Σ β_t a_t``. The first plane
+    is zero: a risk is not negative.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.w = np.zeros(n_features)
+        self._n = 1
+        self._a, self._b, self._gram = np.zeros((8, n_features)), np.zeros(8), np.zeros((8, 8))
+        self._beta, self._age = np.ones(1), np.zeros(1, dtype=np.int64)
+
+    def cut(self, point: Any) -> None:
+        """Add the plane that touches the risk at a point.
+
+        Where α is the slope of the loss at each pair, ``b = risk - a·w = e'α - ‖α‖²/4C``: a sum of
+        positive terms, free of the cancellation in the difference.
+        """
+        a = sum((part.gradient for part in point.parts[1:]), np.zeros_like(point.w))
+        square = _core.dot(a, a)
+        if not square < _LARGEST:
+            raise ValueError(
+                f"the gradient of the risk has the squared norm {square:g}: the features are too "
+                "large for double precision; divide them by a common factor"
+            )
+        self._drop_idle()
+        if self._n == len(self._b):
+            self._grow()
+        n = self._n
+        dual = point.dual
+        self._a[n], self._b[n] = a, dual.linear - dual.quadratic + dual.slack
+        products = _core.scores(_core.dense_rows(self._a[: n + 1]), a, None, 1)
+        self._gram[n, : n + 1] = self._gram[: n + 1, n] = products
+        self._n = n + 1
+        self._beta, self._age = np.append(self._beta, 0.0), np.append(self._age, 0)
+
+    def bound(self) -> float:
+        """The minimum of the model, attained at ``self.w``."""
+        n = self._n
+        gram, b = np.ascontiguousarray(self._gram[:n, :n]), self._b[:n]
+        self._beta = maximise_on_simplex(gram, b, self._beta)
+        self._age = np.where(self._beta > 0.0, 0, self._age + 1)
+        self.w = -_core.gradient(_core.dense_rows(self._a[:n]), self._beta, None, 1)
+        return _core.dot(b, self._beta) - 0.5 * _core.dot(self.w, self.w)
+
+    def _drop_idle(self) -> None:
+        """Forget planes long out of use: without them the minimum is the same."""
+        is_kept = self._age <= _PATIENCE
+        is_kept[0] = True
+        if is_kept.all():
+            return
+        kept = np.flatnonzero(is_kept)
+        n = len(kept)
+        self._a[:n], self._b[:n] = self._a[kept], self._b[kept]
+        self._gram[:n, :n] = self._gram[np.ix_(kept, kept)]
+        self._beta, self._age, self._n = self._beta[kept], self._age[kept], n
+
+    def _grow(self) -> None:
+        n = self._n
+        a, b, gram = self._a, self._b, self._gram
+        self._a, self._b = np.zeros((2 * n, a.shape[1])), np.zeros(2 * n)
+        self._gram = np.zeros((2 * n, 2 * n))
+        self._a[:n], self._b[:n], self._gram[:n, :n] = a, b, gram
+
+
+class _Search:
+    """The minimum of ``φ(t) = F(w + t d)``, between points whose slopes differ in sign."""
+
+    def __init__(self, point: Any, d: Array, image: Any) -> None:
+        self.lowest, self.step = point, 0.0
+        self._start, self._d, self._image = point, d, image
+
+    def run(self, first: float, precision: float) -> tuple[Any, float]:
+        """Narrow the bracket from a first guess on; its upper end, and the step there.
+
+        The tangents at both ends meet below the minimum, so the search may stop when the better end
+        is within ``precision`` of that. At the upper end φ does not fall: the plane there lifts the
+        model at its minimiser, which is farther along d, to F(w) or more, by all of the gap.
+        """
+        low, below = 0.0, self._start
+        low_slope = below.slope(self._d, self._image)
+        if not low_slope < 0.0:
+            return below, 0.0
+        t, high = first, math.inf
+        beyond, high_slope = below, 0.0
+        for n_trials in range(60):
+            point = self._visit(t)
+            slope = point.slope(self._d, self._image)
+            if slope < 0.0:
+                low, below, low_slope = t, point, slope
+            else:
+                high, beyond, high_slope = t, point, slope
+            if high == math.inf:
+                t *= 2.0
+                continue
+            width = high - low
+            fall = high_slope - low_slope
+            meet = (below.value - beyond.value + high_slope * width) / fall
+            if self.lowest.value - (below.value + low_slope * meet) <= precision:
+                break
+            # Far from a kink the slope is nearly linear, at a kink the tangents meet.
+            t = low + (meet if n_trials % 3 == 2 else -low_slope * width / fall)
+            if not low < t < high:
+                break
+        return (beyond, high) if high < math.inf else (below, low)
+
+    def _visit(self, t: float) -> Any:
+        point = self._start.moved(t, self._d, self._image)
+        if point.value < self.lowest.value:
+            self.lowest, self.step = point, t
+        return point

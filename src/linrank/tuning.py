@@ -1,0 +1,308 @@
+"""The choice of C: a path per fold, all its models measured on the rows that it has not seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.rows import Rows
+from linrank.errors import NoPairsError
+from linrank.folds import query_folds, row_folds
+from linrank.metrics import convention as named_convention
+from linrank.metrics import parse
+from linrank.metrics.evaluate import evaluate_queries
+from linrank.model import LinearModel
+from linrank.path import PathResult, solve_path
+from linrank.scaling import Scaling
+from linrank.threads import resolve
+
+__all__ = ["SELECTIONS", "Fold", "Progress", "Tuning", "deal", "path_scores", "tune"]
+
+Array = NDArray[Any]
+Progress = Callable[[dict[str, Any]], None]
+
+SELECTIONS = ("best", "one_se")
+_BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
+_COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What one path is trained on, and what its models are measured on."""
+
+    train: Array | None  # numbers of rows; None for all
+    valid: Array | Dataset  # numbers of rows, or other data
+
+
+def deal(data: Dataset, n_folds: int) -> list[Fold]:
+    """Folds of whole queries; without query ids, of the rows of the one query there is."""
+    if n_folds < 2:
+        raise ValueError(f"there must be at least 2 folds, got {n_folds}")
+    if data.qid is None:
+        fold = row_folds(data.labels, n_folds)
+    else:
+        fold = query_folds(data.queries, n_folds)
+    return [Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """The measure of every C on every fold, and the C that they speak for.
+
+    Attributes
+    ----------
+    Cs : float64 array (n_C,)
+        Ascending.
+    scores : float64 array (n_folds, n_C)
+        The measure on the validation part of each fold.
+    selection : {"best", "one_se"}
+        The rule of choice.
+    paths : tuple of PathResult
+        The path of each fold.
+    """
+
+    Cs: Array
+    scores: Array
+    selection: str
+    paths: tuple[PathResult, ...] = field(repr=False)
+
+    @property
+    def mean_scores(self) -> Array:
+        """Mean over folds, for each C."""
+        mean: Array = self.scores.mean(axis=0)
+        return mean
+
+    @property
+    def best(self) -> int:
+        """Index of the largest mean; the smallest C among those that differ by rounding only."""
+        mean = self.mean_scores
+        return int(np.argmax(mean >= mean.max() - 1e-12 * abs(mean.max())))
+
+    @property
+    def chosen(self) -> int:
+        """Index of the C to use.
+
+        ``one_se`` takes the smallest C whose mean is within one standard error, that of the best
+        one, of the largest: the most regularised model that the folds cannot tell from it.
+        """
+        if self.selection == "best":
+            return self.best
+        error = self.scores[:, self.best].std(ddof=1) / np.sqrt(len(self.scores))
+        return int(np.argmax(self.mean_scores >= self.mean_scores[self.best] - error))
+
+    @property
+    def edge(self) -> str | None:
+        """What to say when the largest mean is at an end of the grid; None elsewhere."""
+        if len(self.Cs) == 1 or self.best not in (0, len(self.Cs) - 1):
+            return None
+        end, beyond = ("smallest", "smaller") if self.best == 0 else ("largest", "larger")
+        return (
+            f"the best C, {self.Cs[self.best]:g}, is the {end} of the grid; try {beyond} values too"
+        )
+
+    def model(
+        self, path: PathResult, data: Dataset, scaling: Scaling, **settings: Any
+    ) -> LinearModel:
+        """The model of the chosen C on the ``path`` of all data, and what is known of it."""
+        k = self.chosen
+        known = {"C": float(self.Cs[k]), "score": float(self.mean_scores[k])}
+        return LinearModel.of(path.results[k], data, scaling, **settings, **known)
+
+
+def tune(
+    data: Dataset,
+    folds: Sequence[Fold],
+    Cs: Array,
+    *,
+    scoring: str = "ndcg@10",
+    convention: str = "linrank",
+    selection: str = "best",
+    query_weight: Array | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Tuning:
+    """Measure the models of every fold's path.
+
+    Parameters
+    ----------
+    data : Dataset
+        What the row numbers of the folds refer to.
+    folds : sequence of Fold
+        Training and validation parts.
+    Cs : array
+        The grid, as `linrank.path.as_Cs` returns it.
+    scoring, convention : str
+        The measure, higher is better.
+    selection : {"best", "one_se"}
+        How `Tuning.chosen` decides.
+    query_weight : array (n_queries,), optional
+        The factors c_q, in the order of ``data.queries``.
+    n_jobs : int or None
+        Threads in all: folds run side by side, each with its share. Results do not depend on it.
+    progress : callable, optional
+        Called with ``fold``, ``C``, ``gap``, ``n_done`` and ``n_total`` after each model.
+    **options
+        Of `solve_path`, for every fold.
+    """
+    parse(scoring)
+    _check_selection(selection, len(folds))
+    n_threads = resolve(n_jobs)
+    n_workers = _n_workers(data, folds, n_threads)
+    work = _Work(data, folds, Cs, scoring, convention, query_weight, progress, options)
+    shares = [n_threads // n_workers] * len(folds)
+    if n_workers == 1:
+        outcomes = [work.run(k, shares[k]) for k in range(len(folds))]
+    else:
+        outcomes = work.run_side_by_side(n_workers, shares)
+    scores = np.array([score for score, _ in outcomes])
+    return Tuning(Cs, scores, selection, tuple(path for _, path in outcomes))
+
+
+def _check_selection(selection: str, n_folds: int) -> None:
+    if selection not in SELECTIONS:
+        raise ValueError(f"selection must be 'best' or 'one_se', got {selection!r}")
+    if selection == "one_se" and n_folds < 2:
+        raise ValueError(
+            "selection='one_se' needs the spread over at least two folds, and there is one "
+            "validation set; use selection='best' or folds"
+        )
+
+
+def _n_workers(data: Dataset, folds: Sequence[Fold], n_threads: int) -> int:
+    """Folds at a time: each copies its training rows, and the copies must not fill the memory."""
+    affordable = max(1, _COPY_BYTES // max(1, data.rows.nbytes))
+    return min(len(folds), n_threads, affordable)
+
+
+class _Work:
+    """The work of all folds, in any order and from any thread."""
+
+    def __init__(
+        self,
+        data: Dataset,
+        folds: Sequence[Fold],
+        Cs: Array,
+        scoring: str,
+        convention: str,
+        query_weight: Array | None,
+        progress: Progress | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.data, self.folds, self.Cs = data, folds, Cs
+        self.scoring, self.convention = scoring, convention
+        self.query_weight, self.options = query_weight, options
+        self._progress, self._n_done = progress, 0
+        self._lock, self._cancelled = threading.Lock(), threading.Event()
+
+    def run_side_by_side(self, n_workers: int, shares: Sequence[int]) -> list[Any]:
+        """All folds in threads: the core releases the interpreter's lock."""
+        with ThreadPoolExecutor(n_workers) as pool:
+            futures = [pool.submit(self.run, k, share) for k, share in enumerate(shares)]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:  # KeyboardInterrupt too: the folds end at their next iterate
+                self._cancelled.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def run(self, k: int, n_threads: int) -> tuple[Array, PathResult]:
+        """Scores and path of fold k."""
+        fold = self.folds[k]
+        part = self.data if fold.train is None else self.data.select(fold.train)
+        Cs = iter(self.Cs.tolist())
+        try:
+            path, scaling = solve_path(
+                part,
+                self.Cs,
+                query_weight=self._weight_of(part, fold.train),
+                n_jobs=n_threads,
+                callback=lambda _: self._cancelled.is_set(),
+                progress=lambda result: self._report(k, next(Cs), result),
+                **self.options,
+            )
+        except NoPairsError as error:
+            raise NoPairsError(f"fold {k + 1} of {len(self.folds)}: {error}") from None
+        valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
+        scores = path_scores(
+            path, valid, scaling, self.scoring, convention=self.convention, n_jobs=n_threads
+        )
+        if np.isnan(scores).any():
+            raise ValueError(
+                f"{self.scoring} is undefined on the validation part of fold {k + 1}: none of its "
+                f"{valid.queries.n_queries} queries can be judged; use fewer folds or another "
+                "measure"
+            )
+        return scores, path
+
+    def _weight_of(self, part: Dataset, rows: Array | None) -> Array | None:
+        """The factors c_q in the order of the queries of a part of the data."""
+        if self.query_weight is None or rows is None:
+            return self.query_weight
+        whole, queries = self.data.queries, part.queries
+        by_row = whole.scatter(np.repeat(self.query_weight, np.diff(whole.offsets)))
+        return queries.gather(by_row[rows])[queries.offsets[:-1]]
+
+    def _report(self, k: int, C: float, result: Any) -> None:
+        if self._progress is None:
+            return
+        with self._lock:
+            self._n_done += 1
+            state = {"fold": k, "C": C, "gap": result.gap, "objective": result.value}
+            total = len(self.folds) * len(self.Cs)
+            self._progress({**state, "n_done": self._n_done, "n_total": total})
+
+
+def path_scores(
+    path: PathResult,
+    data: Dataset,
+    scaling: Scaling,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of every model of a path on the rows of ``data``."""
+    rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
+    coefs = _resized(path.coefs, rows.shape[1])
+    scores = _score_matrix(rows, coefs, resolve(n_jobs))
+    values = []
+    for coef, by_row in zip(coefs, scores, strict=True):
+        # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
+        rules = named_convention(convention)
+        rules = rules if coef.any() else replace(rules, ties="average")
+        result = evaluate_queries(
+            data.queries, data.labels, by_row, metrics=scoring, convention=rules, n_jobs=n_jobs
+        )
+        values.append(next(iter(result.values())))
+    return np.array(values)
+
+
+def _resized(coefs: Array, n_features: int) -> Array:
+    """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
+    if coefs.shape[1] == n_features:
+        return coefs
+    resized = np.zeros((len(coefs), n_features))
+    n_known = min(n_features, coefs.shape[1])
+    resized[:, :n_known] = coefs[:, :n_known]
+    return resized
+
+
+def _score_matrix(rows: Rows, coefs: Array, n_threads: int) -> Array:
+    """``(n_models, n_rows)`` scores; a block of rows is read once and scored by all models."""
+    n_rows = rows.shape[0]
+    scores = np.empty((len(coefs), n_rows))
+    step = max(1, _BLOCK_BYTES * n_threads * n_rows // max(1, rows.nbytes))
+    for begin in range(0, n_rows, step):
+        block = rows.take(slice(begin, begin + step)).core
+        for k, coef in enumerate(coefs):
+            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
+    return scores

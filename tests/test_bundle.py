@@ -1,0 +1,217 @@
+"""Cutting planes: the optimum of the list of pairs, and bounds that hold on the way to it."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from explicit_pairs import ExplicitPairs
+from linrank.cli.main import main
+from linrank.data.dataset import Dataset
+from linrank.data.svmlight import load as read_svmlight
+from linrank.datasets import make_ranking
+from linrank.estimators import RankSVM
+from linrank.losses.hinge import Hinge
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
+from linrank.pairs import Pairs
+from linrank.ranksvm import train
+from linrank.solvers.bundle import _Model, bundle
+from real_data import real_file
+from strategies import datasets
+
+LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge}
+
+
+def small(seed=0, **options) -> Dataset:
+    return make_ranking(12, (3, 12), 5, random_state=seed, dtype="float64", **options)
+
+
+def weighted(data: Dataset, seed=0) -> Dataset:
+    return replace(data, weight=np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2)
+
+
+def objective(data: Dataset, loss: str, C: float, scale=None) -> Sum:
+    weight = None if data.weight is None else data.queries.gather(data.weight)
+    return Sum(Ridge(), Risk(data.rows, LOSSES[loss](Pairs(data.queries, weight)), C, scale))
+
+
+def fit(data: Dataset, loss: str = "hinge", C: float = 1.0, w0=None, **options):
+    start = np.zeros(data.n_features) if w0 is None else w0
+    return bundle(objective(data, loss, C), start, **options)
+
+
+def lower_bounds(history) -> np.ndarray:
+    return np.array(history["objective"]) - np.array(history["gap"])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
+def test_the_optimum_is_that_of_the_list_of_pairs(data, C, loss):
+    truth, w = ExplicitPairs.of(data).optimum(C, loss)
+    result = fit(data, loss, C, tol=1e-9)
+    assert result.converged
+    assert_allclose(result.value, truth, rtol=2e-9)
+    # ½‖w - w*‖² <= F(w) - F*
+    assert np.linalg.norm(result.w - w) <= np.sqrt(2 * 4e-8 * truth)
+
+
+@settings(max_examples=50, deadline=None)
+@given(datasets(weights=True), st.sampled_from(sorted(LOSSES)), st.floats(1e-3, 100.0))
+def test_every_small_problem_is_certified(data, loss, C):
+    """Ties, equal rows, margins of exactly 1, and queries without pairs."""
+    result = fit(data, loss, C, tol=1e-7)
+    pairs = ExplicitPairs.of(data)
+    assert_allclose(result.value, pairs.objective(result.w, C, loss), rtol=1e-9)
+    assert result.gap <= 1e-7 * result.value
+    if len(pairs.weight):
+        truth = pairs.optimum(C, loss)[0]
+        assert lower_bounds(result.history).max() <= truth * (1 + 1e-8)
+        assert result.value >= truth * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_bounds_close_in_on_the_optimum_from_both_sides(loss):
+    data = make_ranking(40, (3, 20), 12, random_state=3, dtype="float64")
+    truth = ExplicitPairs.of(data).optimum(5.0, loss)[0]
+    history = fit(data, loss, 5.0, tol=1e-10).history
+    objectives, lower = np.array(history["objective"]), lower_bounds(history)
+    assert len(objectives) > 20
+    assert (np.diff(objectives) <= 0).all()
+    assert (np.diff(lower) >= -1e-13 * truth).all()
+    assert (lower <= truth * (1 + 1e-8)).all()
+    assert (objectives >= truth * (1 - 1e-8)).all()
+    # The distance of best point and model's minimiser is a sub-gradient up to the gap.
+    distance, gap = np.array(history["gradient_norm"]), np.array(history["gap"])
+    assert (0.5 * distance**2 <= gap * (1 + 1e-6) + 1e-9 * truth).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_plane_touches_the_risk_where_it_was_cut_and_is_below_it_elsewhere(loss):
+    data, rng = weighted(small(5)), np.random.default_rng(0)
+    f = objective(data, loss, 0.7)
+    for _ in range(5):
+        point = f.at(0.3 * rng.normal(size=5))
+        model = _Model(5)
+        model.cut(point)
+        a, b = model._a[1], model._b[1]
+        assert_allclose(a @ point.w + b, point.parts[1].value, rtol=1e-12)
+        for w in rng.normal(size=(20, 5)):
+            assert a @ w + b <= f.at(w).parts[1].value * (1 + 1e-12)
+
+
+def test_planes_out_of_use_are_dropped_without_loss(monkeypatch):
+    data = make_ranking(40, (3, 20), 8, random_state=6, dtype="float64")
+    kept, patient = fit(data, C=5.0, tol=1e-8), []
+    monkeypatch.setattr("linrank.solvers.bundle._PATIENCE", 1)
+    original = _Model.bound
+    monkeypatch.setattr(_Model, "bound", lambda m: patient.append(m._n) or original(m))
+    dropped = fit(data, C=5.0, tol=1e-8)
+    assert dropped.converged
+    assert max(patient) < dropped.n_iter
+    assert_allclose(dropped.value, kept.value, rtol=2e-8)
+    assert (np.diff(lower_bounds(dropped.history)) >= -1e-13 * kept.value).all()
+
+
+def test_a_start_near_the_optimum_saves_rounds():
+    data = make_ranking(60, (5, 30), 10, random_state=7)
+    cold = fit(data, tol=1e-5)
+    warm = fit(data, tol=1e-3, w0=cold.w)
+    assert warm.value <= cold.value
+    assert warm.n_iter < fit(data, tol=1e-3).n_iter
+
+
+def test_columns_are_scaled_on_the_fly():
+    data, scale = small(8), np.array([0.1, 1.0, 3.0, 0.5, 2.0])
+    result = bundle(objective(data, "hinge", 1.0, scale), np.zeros(5), tol=1e-8)
+    assert_allclose(
+        result.value, ExplicitPairs.of(data, scale=scale).optimum(1.0, "hinge")[0], rtol=2e-8
+    )
+
+
+def test_why_it_stopped_is_told():
+    data = make_ranking(60, (5, 30), 10, random_state=9)
+    short = fit(data, C=10.0, max_iter=3)
+    assert (short.stopped, short.n_iter, short.converged) == ("max_iter", 3, False)
+    assert "max_iter=3" in short.message
+    assert "raise max_iter" in short.message
+    seen = []
+    halted = fit(data, C=10.0, callback=lambda state: seen.append(state["gap"]) or len(seen) == 4)
+    assert (halted.stopped, halted.n_iter) == ("callback", 3)
+    assert seen == halted.history["gap"]
+    exact = fit(data, C=10.0, tol=1e-300)
+    assert exact.stopped == "precision"
+    assert exact.gap <= 1e-12 * exact.value
+
+
+def test_an_interruption_passes_through():
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(small(), callback=interrupt)
+
+
+def test_features_beyond_double_precision_are_told():
+    data = make_ranking(5, (3, 5), 2, random_state=0, dtype="float64")
+    huge = Dataset.of(1e80 * np.asarray(data.X), data.labels, qid=data.qid)
+    with pytest.raises(ValueError, match="divide them by a common factor"):
+        fit(huge)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("pairs", ["all", "adjacent"])
+@pytest.mark.parametrize("pair_weighting", ["uniform", "grade_diff", "gain_diff"])
+def test_training_by_cutting_planes(loss, pairs, pair_weighting):
+    data = weighted(small(10))
+    gain = {"uniform": None, "grade_diff": data.labels, "gain_diff": 2.0**data.labels}
+    listed = ExplicitPairs.of(data, gain=gain[pair_weighting], adjacent=pairs == "adjacent")
+    truth = listed.optimum(2.0, loss)[0]
+    options = {"loss": loss, "pairs": pairs, "pair_weighting": pair_weighting}
+    result = train(data, C=2.0, solver="bundle", tol=1e-8, **options)
+    assert result.converged
+    assert_allclose(result.value, truth, rtol=2e-8)
+
+
+def test_the_default_lets_the_bundle_go_on_for_longer():
+    data = make_ranking(60, (5, 30), 25, random_state=11)
+    options = {"loss": "hinge", "C": 100.0, "solver": "bundle", "tol": 1e-8}
+    assert train(data, **options).n_iter > 100
+    assert train(data, max_iter=100, **options).stopped == "max_iter"
+
+
+def test_the_estimator_offers_it():
+    data = make_ranking(20, (5, 15), 6, random_state=12)
+    ranker = RankSVM(loss="hinge", solver="bundle").fit(data.X, data.y, qid=data.qid)
+    assert ranker.converged_
+    assert 0 < ranker.duality_gap_ <= 1e-3 * ranker.objective_
+    assert ranker.n_iter_ == len(ranker.history_["gap"]) - 1
+
+
+def test_the_command_offers_it(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--loss", "hinge", "--solver", "bundle", "-v"]
+    assert main(["train", files["train"], model, *options]) == 0
+    told = capsys.readouterr().err
+    assert "bundle, hinge, C = 1" in told
+    assert "certified: F - F* <= 0.001·F" in told
+    assert "Hessian product" not in told
+
+
+def test_mq2008_at_the_precision_of_svm_rank():
+    """SVM-rank stops at 24934.0 with its default precision of 0.001."""
+    text = b"".join(
+        lzma.decompress(real_file(f"mq2008/S{part}.txt.xz").read_bytes()) for part in (1, 2, 3)
+    )
+    result = fit(read_svmlight(io.BytesIO(text)), tol=1e-3)
+    assert result.value <= 24934.0
+    assert result.value - result.gap <= 24916.6537 <= result.value
+    assert result.n_iter <= 60

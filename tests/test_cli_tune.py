@@ -1,0 +1,264 @@
+"""``linrank tune``: what it chooses, prints and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from cli_files import write_svmlight
+from linrank import RankSVMCV
+from linrank.cli.main import main
+from linrank.data.svmlight import load
+from linrank.datasets import make_ranking
+from linrank.metrics import evaluate
+from linrank.model import load_model
+
+GRID = ["--Cs", "1e-4:1:10"]
+
+
+def report(capsys, *arguments):
+    assert main(["tune", *arguments, "--json", "-q"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_it_does_what_the_estimator_does(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    told = report(capsys, files["train"], *GRID, "--folds", "3", "-o", model)
+    data = load(files["train"])
+    truth = RankSVMCV([1e-4, 1e-3, 1e-2, 1e-1, 1], cv=3).fit(data.X, data.y, qid=data.qid)
+    assert_allclose(told["path"]["C"], truth.Cs_)
+    assert_allclose(told["path"]["scores"], truth.scores_)
+    assert told["C"] == pytest.approx(truth.C_)
+    assert told["score"] == pytest.approx(truth.best_score_)
+    assert told["folds"] == 3
+    assert all(told["path"]["converged"])
+    written = load_model(model)
+    assert_allclose(written.coef, truth.coef_, rtol=1e-9)
+    assert written.training["C"] == told["C"]
+    assert written.training["scoring"] == "ndcg@10"
+    assert main(["evaluate", files["valid"], "--model", model]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_options_go_through(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--loss", "hinge", "--pairs", "adjacent", "--pair-weighting", "grade-diff"]
+    told = report(capsys, files["train"], *GRID, "--folds", "2", *options, "-o", model)
+    data = load(files["train"])
+    truth = RankSVMCV(
+        [1e-4, 1e-3, 1e-2, 1e-1, 1], cv=2, loss="hinge", pairs="adjacent",
+        pair_weighting="grade_diff",
+    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert_allclose(told["path"]["scores"], truth.scores_)
+    training = load_model(model).training
+    assert (training["loss"], training["pairs"]) == ("hinge", "adjacent")
+
+
+def test_a_validation_file(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--valid", files["valid"], "--scoring", "map", "--scale", "standard", "-o", model]
+    told = report(capsys, files["train"], *GRID, *options)
+    best = int(np.argmax(told["path"]["mean_scores"]))
+    assert told["C"] == told["path"]["C"][best]
+    valid = files["valid_data"]
+    scores = load_model(model).predict(valid.X)
+    value = evaluate(valid.y, scores, qid=valid.qid, metrics="map")["map"]
+    assert told["score"] == pytest.approx(value)
+    assert told["folds"] == 1
+
+
+def test_a_validation_file_with_other_features(files, tmp_path, capsys):
+    valid = files["valid_data"]
+    lines = Path(files["valid"]).read_text().splitlines()
+    few = [line.rsplit(" 6:", 1)[0] for line in lines]
+    (tmp_path / "few.txt").write_text("\n".join(few) + "\n")
+    many = [line.replace(" #", " 9:1 #") for line in lines]
+    (tmp_path / "many.txt").write_text("\n".join(many) + "\n")
+    for name, X in (("few", valid.X * [1, 1, 1, 1, 1, 0]), ("many", valid.X)):
+        arguments = [
+            "tune",
+            files["train"],
+            "--Cs",
+            "0.1",
+            "--valid",
+            str(tmp_path / f"{name}.txt"),
+        ]
+        assert main([*arguments, "--json", "-o", str(tmp_path / "m.json")]) == 0
+        captured = capsys.readouterr()
+        told = json.loads(captured.out)
+        coef = load_model(tmp_path / "m.json").coef
+        value = evaluate(valid.y, X @ coef, qid=valid.qid, metrics="ndcg@10")["ndcg@10"]
+        assert told["score"] == pytest.approx(value)
+        assert ("they count nothing" in captured.err) == (name == "many")
+
+
+def test_table_and_summary(files, capsys):
+    assert main(["tune", files["train"], *GRID]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0].split() == ["C", "ndcg@10", "deviation", "norm", "objective"]
+    assert [float(line.lstrip("* ").split()[0]) for line in lines[1:]] == [1e-4, 1e-3, 1e-2, 0.1, 1]
+    assert sum(line.startswith("*") for line in lines) == 1
+    for word in ("read", "30 models", "chosen", "over 5 folds", "certified by the dual"):
+        assert word in captured.err
+
+
+def test_the_edge_is_a_note(files, capsys):
+    assert main(["tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2"]) == 0
+    assert "of the grid; try" in capsys.readouterr().err
+
+
+def test_the_model_goes_to_standard_output(files, capsys):
+    assert main(["tune", files["train"], "--Cs", "0.1,1", "-q", "-o", "-"]) == 0
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["coef"]) == 6
+    assert captured.err == ""
+
+
+def test_verbose_lists_the_models(files, capsys):
+    assert main(["tune", files["train"], *GRID, "--folds", "2", "-v"]) == 0
+    err = capsys.readouterr().err
+    assert "1 of 10 models  fold " in err
+    assert "10 of 10 models" in err
+
+
+def test_the_number_of_threads_changes_nothing(files, capsys):
+    one, two = (report(capsys, files["train"], *GRID, "-j", n) for n in ("1", "2"))
+    assert one["path"] == two["path"]
+
+
+def test_labels_below_zero_are_measured_by_pairs(tmp_path, capsys):
+    data = make_ranking(n_queries=20, n_features=3, random_state=1)
+    path = write_svmlight(tmp_path / "signed.txt", data)
+    lines = [line.split(" ", 1) for line in Path(path).read_text().splitlines()]
+    text = "".join(f"{float(label) - 1:g} {rest}\n" for label, rest in lines)
+    Path(path).write_text(text)
+    assert main(["tune", path, "--Cs", "0.1,1", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["scoring"] == "pairwise_accuracy"
+    assert "ndcg is left out" in captured.err
+
+
+def test_plot(files, tmp_path, capsys):
+    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<?xml")):
+        path = tmp_path / name
+        assert main(["tune", files["train"], *GRID, "--plot", str(path), "-q"]) == 0
+        assert path.read_bytes().startswith(start)
+    assert sorted(os.listdir(tmp_path)) == ["p.png", "p.svg"]
+
+
+def test_plot_without_matplotlib_fails_before_the_work(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["tune", files["train"], "--plot", str(tmp_path / "p.png")]) == 1
+    err = capsys.readouterr().err
+    assert "pip install linrank[plot]" in err
+    assert "read" not in err
+
+
+def test_too_few_iterations_end_with_3(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--Cs", "100", "--max-iter", "1", "-e", "1e-12", "-o", model]
+    assert main(["tune", files["train"], *options]) == 3
+    assert "not converged" in capsys.readouterr().err
+    assert load_model(model).training["converged"] is False
+
+
+@pytest.mark.parametrize(
+    ("grid", "values"),
+    [
+        ("2^-2:2^1", [0.25, 0.5, 1, 2]),
+        ("0.01:1:10", [0.01, 0.1, 1]),
+        ("1:10:3", [1, 3, 9]),
+        ("1,0.5,1", [0.5, 1]),
+        ("10^-2", [0.01]),
+        ("3:3", [3]),
+    ],
+)
+def test_grids(files, capsys, grid, values):
+    told = report(capsys, files["train"], "--Cs", grid, "--folds", "2")
+    assert_allclose(told["path"]["C"], values)
+
+
+def test_the_usual_grid(files, capsys):
+    told = report(capsys, files["train"], "--folds", "2")
+    assert_array_equal(told["path"]["C"], 2.0 ** np.arange(-15, 11))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: DATA"),
+        (["d", "--Cs", "0"], "must be finite and > 0, got 0"),
+        (["d", "--Cs", "1,nan"], "must be finite and > 0, got nan"),
+        (["d", "--Cs", ""], "must be a number > 0, got ''"),
+        (["d", "--Cs", "x"], "must be a number > 0, got 'x'"),
+        (["d", "--Cs", "0^-1"], "must be a number > 0, got '0^-1'"),
+        (["d", "--Cs", "2:1"], "needs LOW ≤ HIGH and FACTOR > 1, got '2:1'"),
+        (["d", "--Cs", "1:2:1"], "needs LOW ≤ HIGH and FACTOR > 1"),
+        (["d", "--Cs", "1:2:3:4"], "must be LOW:HIGH[:FACTOR] or a list"),
+        (["d", "--Cs", "1:2:1.00001"], "values, at most 1,000 are tried"),
+        (["d", "--folds", "1"], "--folds must be ≥ 2, got 1"),
+        (["d", "--folds", "3", "--valid", "v"], "not allowed with"),
+        (["-", "--valid", "-"], "cannot both be standard input"),
+        (["d", "-o", "-", "--json"], "exclude each other"),
+        (["d", "--selection", "one_se", "--valid", "v"], "needs the spread over folds"),
+        (["d", "--plot", "-"], "--plot needs the name of a file"),
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments, message, capsys):
+    assert main(["tune", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+def test_bad_values_end_with_1(files, tmp_path, capsys):
+    nowhere = str(tmp_path / "nowhere" / "m.json")
+    for arguments, message in [
+        ([str(tmp_path / "none.txt")], "No such file"),
+        ([files["train"], "--valid", str(tmp_path / "none.txt")], "No such file"),
+        ([files["train"], "-o", nowhere], "there is no folder"),
+        ([files["train"], "-o", files["train"]], "would be overwritten"),
+        ([files["train"], "--scoring", "accurracy"], "accurracy"),
+        ([files["train"], "--convention", "mine"], "mine"),
+        ([files["train"], "--folds", "41"], "40 queries cannot fill 41 folds"),
+    ]:
+        assert main(["tune", *arguments]) == 1
+        captured = capsys.readouterr()
+        assert captured.err.count("\n") == 1
+        assert message in captured.err
+
+
+def test_ctrl_c_leaves_no_file(tmp_path):
+    data = make_ranking(n_queries=400, rows_per_query=40, n_features=20, random_state=1)
+    path = write_svmlight(tmp_path / "d.txt", data)
+    command = [sys.executable, "-m", "linrank", "tune", path, "-o", str(tmp_path / "m.json"), "-v"]
+    process = subprocess.Popen(
+        [*command, "-e", "1e-9", "--Cs", "1e-9:1e9:1.05"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stderr:
+        if "models  fold" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    sent = time.perf_counter()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert out == ""
+    assert time.perf_counter() - sent < 30
+    assert os.listdir(tmp_path) == ["d.txt"]

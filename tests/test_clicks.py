@@ -1,0 +1,343 @@
+"""Clicks: preferences by every strategy, weights, and propensities that recover a known truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import NoPairsError, RankSVM, evaluate
+from linrank.clicks import (
+    STRATEGIES,
+    Impressions,
+    click_preferences,
+    click_rates,
+    fit_position_model,
+    harvest,
+    ips_relevance,
+    ips_weights,
+    power_law,
+    simulate_clicks,
+)
+
+# ---- preferences --------------------------------------------------------------------------------
+
+
+def pairs_of_list(rows, clicked, strategy):
+    """The definition: (place of the click, place passed by) for one list, top first."""
+    places = range(len(rows))
+    clicks = [k for k in places if clicked[k]]
+    if strategy.startswith("last"):
+        clicks = clicks[-1:]
+    allowed = {
+        "clicked_over_skipped": lambda k, m: not clicked[m],
+        "clicked_over_others": lambda k, m: m != k,
+        "clicked_over_next_skipped": lambda k, m: m == k + 1 and not clicked[m],
+        "clicked_over_skipped_above": lambda k, m: m < k and not clicked[m],
+        "last_clicked_over_skipped_above": lambda k, m: m < k and not clicked[m],
+    }[strategy]
+    return [(k, m) for k in clicks for m in places if allowed(k, m)]
+
+
+@st.composite
+def logs(draw):
+    """Lists of distinct rows with positions that may have gaps, and how often each was shown."""
+    lists = []
+    for _ in range(draw(st.integers(1, 6))):
+        rows = draw(st.permutations(range(6)))[: draw(st.integers(1, 6))]
+        positions = sorted(draw(st.permutations(range(1, 9)))[: len(rows)])
+        clicked = draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+        lists.append((rows, positions, clicked, draw(st.sampled_from([1, 1, 2, 5]))))
+    return lists
+
+
+def impressions_of(lists, shuffle=None):
+    """The columns of a log, its records in any order."""
+    records = [
+        (position, click, row, f"list {k}", count)
+        for k, (rows, positions, clicks, count) in enumerate(lists)
+        for row, position, click in zip(rows, positions, clicks, strict=True)
+    ]
+    if shuffle is not None:
+        shuffle.shuffle(records)
+    position, clicked, row, session, count = map(list, zip(*records, strict=True))
+    return Impressions.of(position, clicked, row=row, session=session, count=count)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(lists=logs(), random=st.randoms(use_true_random=False), weighted=st.booleans())
+def test_preferences_equal_the_definition(strategy, lists, random, weighted):
+    propensity = 0.9 ** np.arange(8)
+    truth: Counter[tuple[int, int]] = Counter()
+    for rows, positions, clicked, count in lists:
+        for k, m in pairs_of_list(rows, clicked, strategy):
+            inverse = min(1 / propensity[positions[k] - 1], 1.5) if weighted else 1.0
+            truth[rows[k], rows[m]] += count * inverse
+    log = impressions_of(lists, random)
+    options = {"propensity": propensity, "max_weight": 1.5} if weighted else {}
+    if not truth:
+        with pytest.raises(NoPairsError, match="express no preference"):
+            click_preferences(log, strategy, **options)
+        return
+    found = click_preferences(log, strategy, **options)
+    assert [tuple(pair) for pair in found.pairs.tolist()] == sorted(truth)
+    assert_allclose(found.weight, [truth[pair] for pair in sorted(truth)], rtol=1e-12)
+
+
+@given(lists=logs())
+@settings(max_examples=30)
+def test_a_count_is_a_repetition(lists):
+    repeated = [(*rest, 1) for *rest, count in lists for _ in range(count)]
+    if not any(any(c) and not all(c) for _, _, c, _ in lists):
+        return
+    once, again = (click_preferences(impressions_of(log)) for log in (lists, repeated))
+    assert_array_equal(once.pairs, again.pairs)
+    assert_array_equal(once.weight, again.weight)
+
+
+def test_a_row_twice_in_a_list_is_told():
+    log = Impressions.of([1, 2, 3], [0, 1, 0], row=[4, 5, 5], session=[0, 0, 0])
+    with pytest.raises(ValueError, match="row 5 was shown at positions 2 and 3 of one list"):
+        click_preferences(log)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"row": [0, 1]}, {}, "pass session"),
+        ({"session": [0, 0]}, {}, "click_preferences needs the row of each impression"),
+        ({"row": [0, 1], "session": [0, 0]}, {"strategy": "best"}, "got 'best'"),
+        ({"row": [0, 1], "session": [0, 0]}, {"max_weight": 2.0}, "pass propensity"),
+        ({"row": [0, 1], "session": [0, 0]}, {"propensity": [1.0]}, "position 2 occurs, but"),
+    ],
+)
+def test_what_preferences_need(columns, options, message):
+    log = Impressions.of([1, 2], [0, 1], **columns)
+    with pytest.raises(ValueError, match=message):
+        click_preferences(log, **options)
+
+
+# ---- impressions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"position": [1, 0]}, "position of impression 1 is 0; it counts from 1"),
+        ({"position": [1.0, 2.0]}, "position must hold integers, got dtype float64"),
+        ({"position": [[1, 2]]}, r"position must be one-dimensional, got shape \(1, 2\)"),
+        ({"position": [], "clicked": []}, "there are no impressions"),
+        ({"clicked": [0, 2]}, "clicked of impression 1 is 2; it must be 0 or 1"),
+        ({"clicked": [0, np.nan]}, "clicked of impression 1 is nan"),
+        ({"clicked": [1]}, "position has 2 elements but clicked has 1"),
+        ({"row": [0, -1]}, "row of impression 1 is -1; it counts from 0"),
+        ({"row": [0]}, "position has 2 elements but row has 1"),
+        ({"session": ["a"]}, "position has 2 elements but session has 1"),
+        ({"count": [1, 0]}, "count of impression 1 is 0; it must be finite and > 0"),
+        ({"count": [np.inf, 1]}, "count of impression 0 is inf"),
+        ({"position": [2, 2], "session": ["a", "a"]}, "list 'a' has position 2 twice"),
+        (
+            {"session": ["a", "a"], "count": [1, 2]},
+            "list 'a' has different counts, from position 2",
+        ),
+    ],
+)
+def test_bad_impressions_are_named(columns, message):
+    good = {"position": [1, 2], "clicked": [0, 1]}
+    with pytest.raises((TypeError, ValueError), match=message):
+        Impressions.of(**{**good, **columns})
+
+
+def test_records_of_a_list_may_come_apart():
+    log = Impressions.of([2, 1, 1], [1, 0, 1], row=[8, 7, 9], session=["a", "b", "a"])
+    assert log.row.tolist() == [9, 8, 7]
+    assert log.offsets.tolist() == [0, 2, 3]
+    assert log.lists.tolist() == ["a", "b"]
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("propensity", "message"),
+    [
+        ([1.0, 0.0], r"propensity of position 2 is 0; it must lie in \(0, 1\]"),
+        ([1.5], "propensity of position 1 is 1.5"),
+        ([np.nan], "propensity of position 1 is nan"),
+        ([-0.5], "is -0.5"),
+        ([], r"got shape \(0,\)"),
+        (0.5, r"got shape \(\)"),
+    ],
+)
+def test_bad_propensities_are_named(propensity, message):
+    with pytest.raises(ValueError, match=message):
+        ips_weights([1], propensity)
+
+
+def test_weights_are_inverse_and_bounded():
+    assert_allclose(ips_weights([1, 2, 4], power_law(4, 2.0)), [1, 4, 16])
+    assert ips_weights([1, 2, 4], power_law(4, 2.0), max_weight=5).tolist() == [1, 4, 5]
+    with pytest.raises(ValueError, match=r"max_weight must be >= 1, .* got 0\.5"):
+        ips_weights([1], [1.0], max_weight=0.5)
+    with pytest.raises(ValueError, match="integers >= 1"):
+        ips_weights([0], [1.0])
+    assert power_law(3, 0).tolist() == [1.0, 1.0, 1.0]
+    for bad in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="eta must be finite and >= 0"):
+            power_law(3, bad)
+    with pytest.raises(ValueError, match="n_positions must be >= 1, got 0"):
+        power_law(0)
+
+
+def test_relevance_is_the_weighted_mean():
+    log = Impressions.of([1, 2, 2, 2], [1, 1, 0, 0], row=[0, 0, 0, 2], count=[1, 2, 1, 4])
+    relevance, shown = ips_relevance(log, [1.0, 0.5], n_rows=4)
+    assert relevance.tolist() == [(1 + 2 * 2) / 4, 0, 0, 0]
+    assert shown.tolist() == [4, 0, 4, 0]
+    with pytest.raises(ValueError, match="row 2 was shown, but n_rows is 2"):
+        ips_relevance(log, [1.0, 0.5], n_rows=2)
+
+
+# ---- propensities from a log --------------------------------------------------------------------
+
+TRUTH = power_law(6, 1.0)
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Rows whose relevance is linear in all features but the first, and queries of ten rows."""
+
+    def make(seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(2000, 6))
+        s = X @ [0.0, 1.0, 1.0, -1.0, 0.5, 0.5] + 0.5 * rng.normal(size=2000)
+        return X, (s > 1.0).astype(int) + (s > 2.5), np.repeat(np.arange(200), 10)
+
+    return make(0), make(1)
+
+
+def test_click_rates_of_a_random_order_are_the_propensities():
+    rng = np.random.default_rng(0)
+    attractiveness, qid = rng.uniform(0, 1, 60), np.repeat(np.arange(10), 6)
+    log = simulate_clicks(
+        attractiveness, qid, np.zeros(60), TRUTH, n_lists=60_000, noise=np.inf, random_state=1
+    )
+    assert_allclose(click_rates(log), TRUTH, rtol=0.06)  # 5000 clicks at the last: 1.4 % each
+
+
+@pytest.mark.parametrize("estimate", [harvest, lambda log: fit_position_model(log).propensity])
+def test_estimates_separate_position_from_relevance(estimate):
+    """The better half is mostly on top: click rates mislead, rows that moved do not."""
+    rng = np.random.default_rng(0)
+    attractiveness, qid = rng.uniform(0.05, 0.95, 60), np.repeat(np.arange(10), 6)
+    log = simulate_clicks(
+        attractiveness, qid, attractiveness, TRUTH, n_lists=60_000, noise=0.3, random_state=1
+    )
+    assert abs(click_rates(log) / TRUTH - 1).max() > 0.3
+    assert_allclose(estimate(log), TRUTH, rtol=0.1)
+
+
+def test_the_position_model_finds_the_maximum_of_the_likelihood():
+    """Exact frequencies of a model are its own maximum, attractiveness included."""
+    p, a = np.array([0.8, 0.4, 0.2]), np.array([0.9, 0.5, 0.25, 0.1])
+    row, k = map(np.ravel, np.meshgrid(np.arange(4), np.arange(3), indexing="ij"))
+    chance, n = p[k] * a[row], np.random.default_rng(0).integers(100, 5000, 12)
+    log = Impressions.of(
+        np.tile(k + 1, 2),
+        np.repeat([1, 0], 12),
+        row=np.tile(10 * row, 2),
+        count=np.concatenate([n * chance, n * (1 - chance)]),
+    )
+    model = fit_position_model(log, tol=1e-10, max_iter=20_000)
+    assert model.converged
+    assert_allclose(model.propensity, p / 0.8, rtol=1e-5)
+    assert_allclose(model.attractiveness, 0.8 * a, rtol=1e-5)
+    assert model.rows.tolist() == [0, 10, 20, 30]
+    most = n @ (chance * np.log(chance) + (1 - chance) * np.log(1 - chance))
+    assert_allclose(model.log_likelihood, most, rtol=1e-9)
+    assert not fit_position_model(log, max_iter=2).converged
+    assert_allclose(harvest(log), p / 0.8, rtol=1e-12)
+
+
+def test_what_a_log_cannot_tell():
+    stuck = Impressions.of([1, 2, 3, 1, 2], [1, 1, 1, 0, 0], row=[0, 1, 2, 1, 0])
+    with pytest.raises(ValueError, match="no row links position 3 with position 1"):
+        fit_position_model(stuck)
+    with pytest.raises(ValueError, match="0 rows were shown at both positions 2 and 3"):
+        harvest(stuck)
+    with pytest.raises(ValueError, match="nothing was shown at position 2, but at 3"):
+        click_rates(Impressions.of([1, 3], [1, 1]))
+    with pytest.raises(ValueError, match="nothing was shown at position 2, but at 1000000000000"):
+        click_rates(Impressions.of([1, 10**12], [1, 1]))
+    with pytest.raises(ValueError, match="position 2 was not clicked in 7 showings"):
+        click_rates(Impressions.of([1, 2], [1, 0], count=[1, 7]))
+    with pytest.raises(ValueError, match="there is no click"):
+        fit_position_model(Impressions.of([1], [0], row=[0]))
+    with pytest.raises(ValueError, match="harvest needs the row"):
+        harvest(Impressions.of([1], [0]))
+
+
+def test_a_single_position_has_nothing_to_compare():
+    log = Impressions.of([1, 1], [1, 0], row=[0, 1])
+    assert harvest(log).tolist() == click_rates(log).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("strategy", ["clicked_over_skipped", "clicked_over_others"])
+def test_inverse_propensities_undo_the_bias_of_the_log(world, strategy):
+    """The log ranks by a feature without meaning: who trusts the clicks learns that feature."""
+    (X, y, qid), (X_test, y_test, qid_test) = world
+    truth = power_law(10, 1.0)
+    log = simulate_clicks(
+        np.array([0.05, 0.5, 0.95])[y], qid, X[:, 0], truth, n_lists=20_000, noise=0.3,
+        random_state=2,
+    )  # fmt: skip
+
+    def accuracy(propensity):
+        found = click_preferences(log, strategy, propensity=propensity)
+        ranker = RankSVM(C=1e-3).fit_pairs(X, found, qid=qid)
+        scores = ranker.predict(X_test)
+        bias = abs(ranker.coef_[0]) / np.linalg.norm(ranker.coef_)
+        metric = "pairwise_accuracy"
+        return evaluate(y_test, scores, qid=qid_test, metrics=[metric])[metric], bias
+
+    naive, naive_bias = accuracy(None)
+    for propensity in (truth, harvest(log)):
+        corrected, bias = accuracy(propensity)
+        assert corrected > naive + 0.05  # 0.975 against 0.88
+        assert corrected > 0.96
+        assert bias < 0.1 < 0.3 < naive_bias
+
+
+def test_what_was_skipped_above_contradicts_the_ranking_shown(world):
+    """Why that strategy is not the default: alone, it turns a good ranking upside down."""
+    (X, y, qid), _ = world
+    good = X @ [0.0, 1.0, 1.0, -1.0, 0.0, 0.0]
+    log = simulate_clicks(
+        np.array([0.05, 0.5, 0.95])[y], qid, good, power_law(10), n_lists=5000, random_state=2
+    )
+    found = click_preferences(log, "clicked_over_skipped_above")
+    assert (good[found.winners] < good[found.losers]).all()
+
+
+# ---- simulation ---------------------------------------------------------------------------------
+
+
+def test_simulated_clicks_follow_the_model():
+    attractiveness = np.array([0.2, 0.9, 0.5, 0.7, 0.1])
+    qid, scores = ["a", "b", "a", "b", "a"], [3.0, 1.0, 1.0, 2.0, 2.0]
+    log = simulate_clicks(attractiveness, qid, scores, [1.0, 0.5], n_lists=40_000, random_state=0)
+    assert len(log.offsets) == 40_001
+    shown = {(int(r), int(k)) for r, k in zip(log.row, log.position, strict=True)}
+    assert shown == {(0, 1), (4, 2), (3, 1), (1, 2)}
+    for row, rate in ((0, 0.2), (4, 0.05), (3, 0.7), (1, 0.45)):
+        assert abs(log.clicked[log.row == row].mean() - rate) < 0.015
+    again = simulate_clicks(attractiveness, qid, scores, [1.0, 0.5], n_lists=40_000, random_state=0)
+    assert_array_equal(log.clicked, again.clicked)
+    with pytest.raises(ValueError, match=r"attractiveness must lie in \[0, 1\]"):
+        simulate_clicks([2.0], ["a"], [0.0], [1.0], n_lists=1)
+    with pytest.raises(ValueError, match="n_lists must be >= 1, got 0"):
+        simulate_clicks([0.5], ["a"], [0.0], [1.0], n_lists=0)

@@ -1,0 +1,153 @@
+"""The hinge by Newton's method on a narrowing band, against generic solvers and the bundle."""
+
+from __future__ import annotations
+
+import io
+import lzma
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from explicit_pairs import ExplicitPairs
+from linrank import RankSVM, make_ranking
+from linrank.data.dataset import Dataset
+from linrank.data.svmlight import load as read_svmlight
+from linrank.ranksvm import train
+from real_data import real_file
+
+GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
+
+
+def small(seed: int, n_features: int = 5, weighted: bool = False, **options) -> Dataset:
+    data = make_ranking(8, (2, 12), n_features, 4, random_state=seed, **options)
+    if not weighted:
+        return data
+    weight = np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2.0
+    return Dataset.of(data.X, data.y, qid=data.qid, sample_weight=weight)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_both_solvers_reach_the_optimum_of_a_generic_one(seed, C):
+    data = small(seed, weighted=seed % 2 == 1)
+    best, _ = ExplicitPairs.of(data).optimum(C, "hinge")
+    for solver in ("newton", "bundle"):
+        result = train(data, C=C, loss="hinge", solver=solver, tol=1e-6)
+        assert result.converged, result.message
+        assert -1e-8 * best <= result.value - best <= 1e-6 * best
+        assert result.value - best - 1e-14 * best <= result.gap <= 1e-6 * result.value
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("weighting", GAINS)
+@pytest.mark.parametrize("pairs", ["all", "adjacent"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weighted_and_chosen_pairs_have_the_optimum_of_the_list(loss, weighting, pairs, weighted):
+    data = small(3, weighted=weighted)
+    gain = GAINS[weighting]
+    listed = ExplicitPairs.of(
+        data, gain=None if gain is None else gain(data.y), adjacent=pairs == "adjacent"
+    )
+    best, _ = listed.optimum(0.5, loss)
+    options = {"C": 0.5, "loss": loss, "pairs": pairs, "pair_weighting": weighting, "tol": 1e-6}
+    for solver in ("newton", "bundle"):
+        result = train(data, solver=solver, **options)
+        assert result.converged, result.message
+        assert -1e-8 * best <= result.value - best <= 1e-6 * best
+        assert_allclose(listed.objective(result.w, 0.5, loss), result.value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_normalised_queries_count_the_same_under_gains(loss):
+    """``query_normalization="pairs"`` divides by the sum of the weights, whatever they are."""
+    data = small(5)
+    options = {"loss": loss, "pair_weighting": "gain_diff", "tol": 1e-7}
+    result = train(data, query_normalization="pairs", **options)
+    listed = ExplicitPairs.of(data, gain=np.exp2(data.y))
+    qid = np.asarray(data.qid)[listed.winner]
+    total = {q: listed.weight[qid == q].sum() for q in np.unique(data.qid)}
+    c = {q: 1.0 / t if t > 0 else 0.0 for q, t in total.items()}
+    best, _ = ExplicitPairs.of(data, gain=np.exp2(data.y), query_weight=c).optimum(1.0, loss)
+    assert_allclose(result.value, best, rtol=1e-6)
+
+
+@pytest.mark.parametrize("regime", ["explicit", "sampled", "diagonal", "plain"])
+def test_every_regime_closes_the_gap(regime):
+    options = {
+        "explicit": {"n_queries": 40, "rows_per_query": (3, 30), "n_features": 20},
+        "sampled": {"n_queries": 400, "rows_per_query": (5, 40), "n_features": 8},
+        "diagonal": {"n_queries": 160, "rows_per_query": (5, 40), "n_features": 4500},
+        "plain": {"n_queries": 20, "rows_per_query": (5, 20), "n_features": 4500},
+    }[regime]
+    density = 0.005 if options["n_features"] > 1000 else 1.0
+    data = make_ranking(random_state=9, density=density, **options)
+    result = train(data, C=1e-2, loss="hinge", scale=None)
+    assert result.converged, result.message
+    assert result.gap <= 1e-3 * result.value
+    assert result.gap == result.history["gap"][-1]
+    tighter = train(data, C=1e-2, loss="hinge", tol=1e-5)
+    assert tighter.value >= result.value - result.gap
+    assert tighter.value <= result.value * (1 + 1e-9)
+
+
+def test_the_bits_do_not_depend_on_the_threads():
+    data = make_ranking(3000, (5, 40), 30, random_state=1)  # 8 MB: threads are used
+    one, two = (train(data, loss="hinge", n_jobs=n) for n in (1, 2))
+    assert (one.w == two.w).all()
+    assert one.value == two.value
+
+
+def test_a_callback_stops_and_a_start_is_taken():
+    data = small(1, n_features=8)
+    stopped = train(data, loss="hinge", callback=lambda state: state["n_iter"] == 2)
+    assert (stopped.stopped, stopped.n_iter) == ("callback", 2)
+    first = train(data, loss="hinge", tol=1e-4)
+    again = train(data, loss="hinge", tol=1e-4, w0=first.w)
+    assert again.converged
+    assert again.n_iter < first.n_iter
+
+
+def test_the_estimator_has_the_options():
+    data = small(2)
+    ranker = RankSVM(loss="hinge", pairs="adjacent", pair_weighting="grade_diff", C=0.1)
+    ranker.fit(data.X, data.y, qid=data.qid)
+    listed = ExplicitPairs.of(data, gain=data.y, adjacent=True)
+    best, _ = listed.optimum(0.1, "hinge")
+    assert best <= ranker.objective_ * (1 + 1e-9)
+    assert ranker.objective_ - best <= ranker.duality_gap_ <= 1e-3 * ranker.objective_
+    assert ranker.n_pairs_ == len(listed.winner)
+    assert ranker.model_.training["loss"] == "hinge"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "logistic"}, "loss must be 'squared_hinge' or 'hinge', got 'logistic'"),
+        ({"pairs": "some"}, "pairs must be 'all' or 'adjacent', got 'some'"),
+        ({"pair_weighting": "ndcg"}, "pair_weighting must be 'uniform', 'grade_diff' or"),
+        ({"solver": "tron", "loss": "hinge"}, "solver='tron' is a published method"),
+        ({"solver": "tron", "pairs": "adjacent"}, "Use solver='newton'"),
+        ({"C": 0.0}, "C must be a finite number > 0, got 0.0"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        train(small(0), **options)
+
+
+def test_gains_that_overflow_are_refused():
+    data = Dataset.of(np.eye(3), [0.0, 1.0, 2000.0])
+    with pytest.raises(ValueError, match=r"the label 2000 is too large.*grade_diff"):
+        train(data, pair_weighting="gain_diff")
+    assert train(data, pair_weighting="grade_diff").converged
+
+
+def test_mq2008_is_below_the_objective_of_svm_rank():
+    """SVM-rank stops at 24934.0 at its ε = .001."""
+    text = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3)]
+    data = read_svmlight(io.BytesIO(b"".join(text)))
+    result = train(data, C=1.0, loss="hinge")
+    assert result.converged
+    assert result.value <= 24934.0
+    assert result.value - result.gap <= 24916.66

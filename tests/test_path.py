@@ -1,0 +1,366 @@
+"""Regularisation paths: every model is the optimum of its C, to a gap that is true."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import (
+    ConvergenceWarning,
+    NoPairsError,
+    RankSVM,
+    _core,
+    pathwise,
+    ranksvm,
+    ranksvm_path,
+)
+from linrank.data.dataset import Dataset
+from linrank.data.svmlight import load
+from linrank.datasets import make_ranking
+from linrank.objective import Ridge, Risk, Sum
+from linrank.path import AUTO_CS
+from linrank.pathwise import train_path
+from linrank.solvers.conjugate import Memory
+from linrank.solvers.result import duality_gap
+from real_data import real_file
+from strategies import datasets
+from test_ranksvm import explicit_optimum, small, weighted
+
+GRID = [1e-4, 1e-2, 0.1, 1.0, 30.0]
+
+
+def results(data: Dataset, Cs=GRID, **options):
+    return list(train_path(data, Cs, **options))
+
+
+# ---- the models and their certificates ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
+def test_every_model_is_the_optimum_to_its_gap(data, solver):
+    found = results(data, solver=solver)
+    for C, result in zip(GRID, found, strict=True):
+        truth, _ = explicit_optimum(data, C)
+        assert result.converged
+        assert result.stopped == "tolerance"
+        assert result.gap <= 1e-4 * result.value
+        assert -1e-9 * truth <= result.value - truth <= result.gap + 1e-9 * truth
+
+
+@given(datasets(max_rows=16, weights=True), st.sampled_from([1e-2, 1e-4, 1e-7]))
+def test_gaps_are_true_on_random_problems(data, tol):
+    if data.queries.n_pairs == 0:
+        return
+    Cs = [0.01, 0.03, 1.0, 1.1, 50.0]
+    for C, result in zip(Cs, results(data, Cs, tol=tol), strict=True):
+        truth = ranksvm.train(data, C=C, tol=1e-12).value
+        assert result.converged
+        assert result.gap <= tol * result.value
+        assert result.value - truth <= result.gap + 1e-9 * truth
+
+
+REGIMES = {
+    "explicit": {"n_queries": 60, "rows_per_query": (3, 30), "n_features": 20},
+    "sampled": {"n_queries": 900, "rows_per_query": (5, 20), "n_features": 8},
+    "diagonal": {"n_queries": 150, "n_features": 4100, "density": 0.003},
+    "plain": {"n_queries": 10, "rows_per_query": 12, "n_features": 700, "density": 0.05},
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_all_regimes_equal_cold_fits(regime, monkeypatch):
+    if regime == "sampled":
+        monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
+    data = make_ranking(random_state=3, **REGIMES[regime])
+    Cs = [2.0**k for k in range(-12, 1, 3)]
+    for C, result in zip(Cs, results(data, Cs, tol=1e-6), strict=True):
+        cold = ranksvm.train(data, C=C, tol=1e-11)
+        assert result.gap <= 1e-6 * result.value
+        assert_allclose(result.value, cold.value, rtol=1e-6)
+        assert result.value >= cold.value * (1 - 1e-9)
+
+
+def test_the_sample_grows_where_it_disappoints(monkeypatch):
+    data = make_ranking(900, (5, 20), 8, random_state=3)
+    sizes = []
+    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
+    original = ranksvm._Problem.sample
+    monkeypatch.setattr(
+        ranksvm._Problem, "sample", lambda self, n: sizes.append(n) or original(self, n)
+    )
+    preconditioner = pathwise._carried(ranksvm.problem_of(data, 0.5))
+    point = ranksvm.problem_of(data, 0.5).objective().at(np.zeros(8))
+    for n_last in (0, 5, 50, 9):
+        preconditioner.at(point, n_last)
+    assert sizes == [sizes[0], 4 * sizes[0], 16 * sizes[0]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scale": "standard"},
+        {"query_normalization": "pairs"},
+        {"pairs": "adjacent"},
+        {"pair_weighting": "gain_diff"},
+    ],
+)
+def test_path_equals_the_estimator(options):
+    data = weighted(small(4))
+    weight = dict(zip(data.queries.ids.tolist(), np.linspace(0.5, 2, 12).tolist(), strict=True))
+    arguments = {"qid": data.qid, "sample_weight": data.weight, "query_weight": weight}
+    found = ranksvm_path(data.X, data.y, Cs=GRID, tol=1e-9, **arguments, **options)
+    for k, C in enumerate(GRID):
+        cold = RankSVM(C=C, tol=1e-11, **options).fit(data.X, data.y, **arguments)
+        assert_allclose(found.objectives[k], cold.objective_, rtol=1e-9)
+        assert_allclose(found.coefs[k], cold.coef_, atol=1e-3 * np.abs(cold.coef_).max())
+
+
+@pytest.mark.parametrize("options", [{"loss": "hinge"}, {"solver": "bundle"}])
+def test_other_losses_and_solvers_are_certified_too(options):
+    data = small(4)
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1.0], **options)
+    assert found.converged.all()
+    assert (found.gaps <= 1e-3 * found.objectives).all()
+    for k, C in enumerate([0.01, 0.1, 1.0]):
+        best = ranksvm.train(data, C=C, tol=1e-7, loss=options.get("loss", "squared_hinge")).value
+        assert -1e-6 * best <= found.objectives[k] - best <= found.gaps[k] + 1e-6 * best
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_preferences_beside_labels_or_alone(labelled):
+    data = small(4)
+    if not labelled:
+        data = replace(data, labels=np.zeros(data.n_rows))
+    listed = np.random.default_rng(0).permutation(data.n_rows)[:20].reshape(-1, 2)
+    for C, result in zip(GRID, results(data, preferences=listed), strict=True):
+        best = ranksvm.train(data, C=C, preferences=listed, tol=1e-10).value
+        assert result.gap <= 1e-4 * result.value
+        assert -1e-9 * best <= result.value - best <= result.gap
+
+
+def test_scaling_by_query_and_group_sizes():
+    data = small(5)
+    sizes = np.diff(data.queries.offsets)
+    a = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1, 1], scale="query")
+    b = ranksvm_path(data.X, data.y, group=sizes, Cs=[0.1, 1], scale="query")
+    assert_array_equal(a.coefs, b.coefs)
+    cold = RankSVM(C=1, tol=1e-10, scale="query").fit(data.X, data.y, qid=data.qid)
+    assert_allclose(a.objectives[1], cold.objective_, rtol=1e-4)
+
+
+def test_the_threads_change_nothing():
+    data = make_ranking(300, (20, 60), 100, random_state=1)
+    assert data.rows.nbytes > 4_000_000
+    one, two = (ranksvm_path(data.X, data.y, data.qid, n_jobs=n) for n in (1, 2))
+    assert_array_equal(one.coefs, two.coefs)
+    assert_array_equal(one.gaps, two.gaps)
+    assert_array_equal(one.n_hvp, two.n_hvp)
+
+
+def test_sparse_equals_dense():
+    data = make_ranking(50, 12, 30, density=0.2, random_state=2)
+    a = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-10)
+    b = ranksvm_path(data.X.toarray(), data.y, data.qid, Cs=GRID, tol=1e-10)
+    assert sparse.issparse(data.X)
+    assert_allclose(a.objectives, b.objectives, rtol=1e-9)
+
+
+# ---- the pieces ---------------------------------------------------------------------------------
+
+
+def test_a_point_of_another_C_is_the_point_computed_anew():
+    data = small(6)
+    problem = ranksvm.problem_of(data, 0.3)
+    w = np.random.default_rng(0).normal(size=5)
+    moved = problem.objective().at(w).reweighted(7.0)
+    fresh = ranksvm.problem_of(data, 2.1).objective().at(w)
+    assert_allclose(moved.value, fresh.value, rtol=1e-14)
+    assert_allclose(moved.gradient, fresh.gradient, rtol=1e-12)
+    assert_allclose(moved.hvp(w)[0], fresh.hvp(w)[0], rtol=1e-12)
+    assert_allclose(duality_gap(moved), duality_gap(fresh), rtol=1e-9)
+
+
+def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
+    problem = ranksvm.problem_of(small(6), 0.3)
+    point = problem.objective().at(np.ones(5))
+    assert point.value > 0
+    assert point.gradient.any()
+    monkeypatch.setattr(_core, "pair_point", None)
+    monkeypatch.setattr(_core, "gradient", None)
+    assert duality_gap(point.reweighted(2.0)) >= 0
+
+
+def test_the_memory_follows_C():
+    """Products remembered at one C are those of the Hessian at another, for a fixed active set."""
+    problem, n = ranksvm.problem_of(small(7), 0.3), 5
+    w, p = np.full(n, 1e-3), np.random.default_rng(1).normal(size=n)
+    memory = Memory(4, n)
+    hp = problem.objective().at(w).hvp(p)[0]
+    memory.add(p, hp, float(p @ hp))
+    memory.reweight(10.0)
+    _, carried, php = memory.pairs[0]
+    truth = Sum(Ridge(), Risk(problem.rows, problem.objective().terms[1].loss, 3.0)).at(w).hvp(p)[0]
+    assert_allclose(carried, truth, rtol=1e-12)
+    assert_allclose(php, p @ truth, rtol=1e-12)
+
+
+def test_neighbours_cost_little():
+    """The point of the start counts for nothing anew: about one step and two products a value."""
+    data = make_ranking(300, (5, 40), 10, random_state=0)
+    found = ranksvm_path(data.X, data.y, data.qid)
+    assert found.n_iter.sum() <= 45
+    assert found.n_hvp.sum() <= 90
+    again = ranksvm_path(data.X, data.y, data.qid, Cs=[1.0, 1.0 + 1e-9])
+    assert again.n_iter[1] == again.n_hvp[1] == 0
+    assert_array_equal(again.coefs[0], again.coefs[1])
+
+
+# ---- the result and the arguments ---------------------------------------------------------------
+
+
+def test_result():
+    data = small(8)
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=[1.0, 0.01, 0.1, 0.1], scale="standard")
+    assert_array_equal(found.Cs, [0.01, 0.1, 1.0])
+    assert len(found) == 3
+    assert found.coefs.shape == (3, 5)
+    assert found.converged.all()
+    assert (np.diff(found.norms) > 0).all()
+    assert_allclose(found.norms[2], np.linalg.norm(found.results[2].w))
+    assert_array_equal(found.n_nonzero, [5, 5, 5])
+    assert [history["objective"][-1] for history in found.history] == found.objectives.tolist()
+    assert (found.seconds >= 0).all()
+    with pytest.raises(AttributeError):
+        found.Cs = None
+
+
+def test_auto_is_26_powers_of_two():
+    data = small(9)
+    found = ranksvm_path(data.X, data.y, data.qid)
+    assert_array_equal(found.Cs, 2.0 ** np.arange(-15, 11))
+    assert tuple(found.Cs) == AUTO_CS
+
+
+@pytest.mark.parametrize(
+    ("Cs", "message"),
+    [
+        ([], r"non-empty list of numbers > 0, got shape \(0,\)"),
+        (1.0, r"non-empty list"),
+        ([1.0, 0.0], r"Cs\[1\] is 0; every C must be finite and > 0"),
+        ([-2.0], r"Cs\[0\] is -2"),
+        ([1.0, 2.0, np.nan], r"Cs\[2\] is nan"),
+        ([np.inf], r"Cs\[0\] is inf"),
+        ("some", "'auto' or numbers > 0, got 'some'"),
+        (["a"], r"'auto' or numbers > 0, got \['a'\]"),
+        ([[1.0, 2.0]], r"got shape \(1, 2\)"),
+    ],
+)
+def test_wrong_grids(Cs, message):
+    data = small()
+    with pytest.raises(ValueError, match=message):
+        ranksvm_path(data.X, data.y, data.qid, Cs=Cs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": 0}, "tol must be a finite number > 0, got 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
+        ({"solver": "sgd"}, "solver must be .* got 'sgd'"),
+        ({"scale": "log"}, "log"),
+        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
+    ],
+)
+def test_wrong_options(options, message):
+    data = small()
+    with pytest.raises(ValueError, match=message):
+        ranksvm_path(data.X, data.y, data.qid, **options)
+
+
+def test_no_pairs():
+    with pytest.raises(NoPairsError, match="none of the 3 queries"):
+        ranksvm_path(np.eye(3), [1, 2, 3], [1, 2, 3])
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+def test_a_callback_ends_the_path(solver):
+    data, seen = small(), []
+
+    def stop(state):
+        seen.append(state["C"])
+        return state["C"] >= 0.1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, solver=solver, callback=stop)
+    assert sorted(set(seen)) == [1e-4, 1e-2, 0.1]
+    assert_array_equal(found.Cs, [1e-4, 1e-2, 0.1])
+    assert found.coefs.shape == (3, 5)
+
+
+def test_too_few_iterations_are_told():
+    data = small()
+    with pytest.warns(ConvergenceWarning, match=r"of 5 values of C .* raise max_iter or tol"):
+        found = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, max_iter=1, tol=1e-10)
+    assert not found.converged.all()
+    # What is reported is still a true bound.
+    for C, objective, gap in zip(GRID, found.objectives, found.gaps, strict=True):
+        assert objective - explicit_optimum(data, C)[0] <= gap + 1e-9 * objective
+
+
+WIDE = np.array([1e9, 1.0, 1e-3, 1.0, 1.0])  # ranges of features
+
+
+def test_a_bound_that_rounding_keeps_open_is_told():
+    data = small()
+    with pytest.warns(ConvergenceWarning, match="scale them, or raise tol"):
+        found = ranksvm_path(data.X * WIDE, data.y, data.qid, Cs=[1.0, 4.0], tol=1e-15)
+    assert (found.n_iter < 100).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9, 1e15])
+def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
+    """At 0, ``½‖∇F‖²`` of large features is many digits above F, and so is what it rounds to."""
+    data = small()
+    wide = replace(data, rows=type(data.rows)(data.X * WIDE * size))
+    start = ranksvm.problem_of(wide, 1.0).objective().at(np.zeros(5))
+    best = ranksvm.train(wide, tol=1e-10).value
+    assert start.value - best <= duality_gap(start) * (1 + 1e-9)
+    assert duality_gap(start) <= start.value
+
+
+def test_features_without_information_give_zero_models():
+    data = small()
+    found = ranksvm_path(np.ones((data.n_rows, 3)), data.y, data.qid, Cs=[0.1, 1.0])
+    assert_array_equal(found.coefs, np.zeros((2, 3)))
+    assert found.converged.all()
+
+
+# ---- real data ----------------------------------------------------------------------------------
+
+
+def test_mq2008():
+    import io
+    import lzma
+
+    text = b"".join(
+        lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3)
+    )
+    data = load(io.BytesIO(text))
+    found = ranksvm_path(data.X, data.y, data.qid)
+    assert (found.gaps <= 1e-4 * found.objectives).all()
+    assert_allclose(found.objectives[15], 29566.523, rtol=1e-4)
+    assert found.n_iter.sum() <= 36
+    for k in (0, 8, 25):
+        cold = ranksvm.train(data, C=found.Cs[k], tol=1e-10)
+        assert found.objectives[k] >= cold.value * (1 - 1e-9)
+        assert found.objectives[k] - cold.value <= found.gaps[k]

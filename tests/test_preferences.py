@@ -1,0 +1,399 @@
+"""Preferences listed one by one: the loss equals its definition, the fit that of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import Preferences, RankSVM, make_ranking, reference
+from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
+from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.objective import Ridge, Risk, Sum
+from linrank.ranksvm import train
+from linrank.sampling import sample_preferences
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
+from linrank.solvers.result import duality_gap
+from strategies import datasets
+
+EPSILON = 0.3
+LOSSES = {
+    "squared_hinge": PreferenceSquaredHinge,
+    "hinge": PreferenceHinge,
+    "huber": lambda preferences, n_rows, n_threads=1: PreferenceHuber(
+        preferences, n_rows, EPSILON, n_threads
+    ),
+}
+
+
+@st.composite
+def preferences_of(draw, n_rows):
+    """Pairs of different rows, duplicates and reverses among them, weighted or not."""
+    pair = st.tuples(st.integers(0, n_rows - 1), st.integers(1, n_rows - 1)).map(
+        lambda p: (p[0], (p[0] + p[1]) % n_rows)
+    )
+    pairs = draw(st.lists(pair, min_size=1, max_size=40))
+    if draw(st.booleans()):
+        return Preferences.of(pairs)
+    weight = draw(
+        st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=len(pairs), max_size=len(pairs))
+    )
+    weight[0] = 1.5
+    return Preferences.of(pairs, weight)
+
+
+@st.composite
+def cases(draw):
+    """Rows, preferences between them, and scores on a grid of quarters: ties, margins of 1."""
+    data = draw(datasets(max_rows=12).filter(lambda d: d.n_rows > 1))
+    grid = st.integers(-8, 8).map(lambda k: k / 4)
+    scores = draw(st.lists(grid, min_size=data.n_rows, max_size=data.n_rows))
+    return data, draw(preferences_of(data.n_rows)), np.array(scores)
+
+
+def triples(preferences):
+    weight = np.ones(len(preferences)) if preferences.weight is None else preferences.weight
+    return list(zip(preferences.winners, preferences.losers, weight, strict=True))
+
+
+# ---- the loss -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(case=cases(), n_threads=st.sampled_from([1, 3]))
+def test_loss_equals_the_sum_over_the_list(name, case, n_threads):
+    data, preferences, z = case
+    loss = LOSSES[name](preferences, data.n_rows, n_threads)
+    at = slice(None) if loss.order is None else loss.order
+    point = loss.at(z[at])
+    truth = reference.listed_loss(z, triples(preferences), loss=name, epsilon=EPSILON)
+    for key in ("value", "sum_of_slacks", "n_violations", "total_curvature"):
+        assert_allclose(getattr(point, key), truth[key], atol=1e-12)
+    gradient = np.zeros(data.n_rows)
+    gradient[at] = point.gradient
+    assert_allclose(gradient, truth["gradient"], atol=1e-12)
+    v = np.linspace(-1.0, 2.0, data.n_rows)
+    product = np.zeros(data.n_rows)
+    product[at] = loss.curvature(point, v[at])
+    assert_allclose(product, truth["hessian"] @ v, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(case=cases())
+def test_hessians_equal_the_sum_over_the_list(name, case):
+    data, preferences, z = case
+    X = data.X.toarray() if sparse.issparse(data.X) else data.X
+    loss = LOSSES[name](preferences, data.n_rows)
+    point = loss.at(z if loss.order is None else z[loss.order])
+    hessian = reference.listed_loss(z, triples(preferences), loss=name, epsilon=EPSILON)["hessian"]
+    truth = X.astype(float).T @ hessian @ X.astype(float)
+    assert_allclose(loss.hessian_matrix(data.rows, point), truth, atol=1e-10)
+    assert_allclose(loss.hessian_diagonal(data.rows, point), np.diagonal(truth), atol=1e-10)
+    v = np.linspace(-1.0, 1.0, data.n_features)
+    product, image = loss.hessian_product(data.rows, point, v)
+    assert_allclose(product, truth @ v, atol=1e-10)
+    assert_allclose(image, (X @ v) if loss.order is None else (X @ v)[loss.order], atol=1e-12)
+
+
+@given(case=cases())
+def test_huber_certifies_the_hinge(case):
+    """The dual point of the smoothed loss bounds the hinge, whatever the point."""
+    data, preferences, _ = case
+    w = np.linspace(-0.5, 0.5, data.n_features)
+    rows = data.rows
+    smooth = Sum(Ridge(), Risk(rows, LOSSES["huber"](preferences, data.n_rows), 1.0)).at(w)
+    hinge = Sum(Ridge(), Risk(rows, PreferenceHinge(preferences, data.n_rows), 1.0))
+    assert_allclose(smooth.primal, hinge.at(w).value, atol=1e-12)
+    bound = smooth.primal - duality_gap(smooth)
+    for t in (0.0, 0.3, 1.0, -1.0):
+        assert bound <= hinge.at(t * w).value + 1e-9
+
+
+def test_a_shift_of_all_scores_costs_no_digits():
+    preferences = Preferences.of([[0, 1], [2, 1], [1, 2]])
+    loss = PreferenceSquaredHinge(preferences, 3)
+    z = np.array([0.25, 0.5, -0.125])
+    assert loss.at(z).value == loss.at(z + 2.0**30).value
+
+
+def test_many_preferences_give_the_same_bits_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 500, (200_000, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    preferences = Preferences.of(pairs, rng.random(len(pairs)))
+    X, z, v = as_rows(rng.normal(size=(500, 7))), rng.normal(size=500), rng.normal(size=500)
+    outcomes = []
+    for n_threads in (1, 2, 5):
+        loss = PreferenceHuber(preferences, 500, EPSILON, n_threads)
+        point = loss.at(z)
+        outcomes.append(
+            [
+                *(point.value, point.sum_of_slacks, point.inner_slacks, point.n_violations),
+                *point.gradient,
+                *loss.curvature(point, v),
+                *loss.hessian_matrix(X, point).ravel(),
+                *loss.hessian_diagonal(X, point),
+            ]
+        )
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+# ---- the fit ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def graded():
+    return make_ranking(n_queries=30, n_features=6, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def all_pairs(graded):
+    i, j = np.nonzero((graded.qid[:, None] == graded.qid) & (graded.y[:, None] > graded.y[None, :]))
+    return np.column_stack([i, j])
+
+
+def fit(**settings):
+    return RankSVM(**{"C": 0.1, "tol": 1e-12, **settings})
+
+
+@pytest.mark.parametrize("solver", ["newton", "tron"])
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_all_pairs_of_the_labels_are_the_labels(graded, all_pairs, solver, scale):
+    tol = 1e-12 if solver == "newton" else 1e-10
+    settings = {"solver": solver, "scale": scale, "tol": tol}
+    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
+    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs, qid=graded.qid)
+    assert_allclose(by_pair.coef_, by_label.coef_, rtol=1e-7, atol=1e-9)
+    assert_allclose(by_pair.objective_, by_label.objective_, rtol=1e-10)
+    assert by_pair.n_pairs_ == by_label.n_pairs_ == len(all_pairs)
+    assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
+
+
+@pytest.mark.parametrize("solver", ["newton", "bundle"])
+def test_the_hinge_of_all_pairs_is_that_of_the_labels(graded, all_pairs, solver):
+    settings = {"loss": "hinge", "solver": solver, "tol": 1e-6, "max_iter": 2000}
+    by_label = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
+    by_pair = fit(**settings).fit_pairs(graded.X, all_pairs)
+    assert_allclose(by_pair.objective_, by_label.objective_, rtol=2e-6)
+    assert by_pair.duality_gap_ <= 1e-6 * by_pair.objective_
+    both = fit(**settings).fit_pairs(graded.X, all_pairs, y=graded.y, qid=graded.qid)
+    double = fit(**settings, C=0.2).fit(graded.X, graded.y, qid=graded.qid)
+    assert_allclose(both.objective_, double.objective_, rtol=2e-6)
+    assert both.duality_gap_ <= 1e-6 * both.objective_
+
+
+def test_neighbouring_levels_and_gains_are_of_the_labels_only(graded, all_pairs):
+    settings = {"pairs": "adjacent", "pair_weighting": "grade_diff"}
+    mixed = fit(**settings).fit_pairs(graded.X, all_pairs[:9], y=graded.y, qid=graded.qid)
+    labels = fit(**settings).fit(graded.X, graded.y, qid=graded.qid)
+    assert mixed.n_pairs_ == labels.n_pairs_ + 9
+    assert labels.objective_ < mixed.objective_
+
+
+def test_a_weight_is_a_repetition(graded, all_pairs):
+    some = all_pairs[::7]
+    times = np.random.default_rng(0).integers(0, 4, len(some))
+    weighted = fit().fit_pairs(graded.X, some, pair_weight=times)
+    repeated = fit().fit_pairs(graded.X, np.repeat(some, times, axis=0))
+    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-8, atol=1e-10)
+    assert weighted.n_pairs_ == len(some)
+    merged = Preferences.of(np.repeat(some, times, axis=0)).merged()
+    assert_allclose(fit().fit_pairs(graded.X, merged).coef_, weighted.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_labels_and_preferences_make_one_objective(graded, all_pairs):
+    """Mixing equals listing both kinds, with the weights that each has."""
+    rng = np.random.default_rng(1)
+    u = rng.uniform(0.5, 2.0, len(graded.y))
+    listed = rng.integers(0, len(graded.y), (300, 2))
+    listed = listed[listed[:, 0] != listed[:, 1]]
+    weight = rng.uniform(0.0, 5.0, len(listed))
+    mixed = fit().fit_pairs(
+        graded.X,
+        listed,
+        pair_weight=weight,
+        y=graded.y,
+        qid=graded.qid,
+        sample_weight=u,
+        across_queries=True,
+    )
+    both = fit().fit_pairs(
+        graded.X,
+        np.concatenate([all_pairs, listed]),
+        pair_weight=np.concatenate([u[all_pairs[:, 0]] * u[all_pairs[:, 1]], weight]),
+    )
+    assert_allclose(mixed.coef_, both.coef_, rtol=1e-7, atol=1e-9)
+    assert_allclose(mixed.objective_, both.objective_, rtol=1e-11)
+    assert mixed.n_pairs_ == both.n_pairs_ == len(all_pairs) + len(listed)
+    assert mixed.duality_gap_ <= 1e-7 * mixed.objective_
+    assert mixed.model_.training["n_preferences"] == len(listed)
+    d = graded.X[listed[:, 0]].astype(float) - graded.X[listed[:, 1]]
+    slack = np.maximum(0.0, 1.0 - d @ mixed.coef_)
+    by_label = np.maximum(
+        0.0,
+        1.0 - (graded.X[all_pairs[:, 0]].astype(float) - graded.X[all_pairs[:, 1]]) @ mixed.coef_,
+    )
+    uu = u[all_pairs[:, 0]] * u[all_pairs[:, 1]]
+    F = 0.5 * mixed.coef_ @ mixed.coef_ + 0.1 * (weight @ slack**2 + uu @ by_label**2)
+    assert_allclose(mixed.objective_, F, rtol=1e-9)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+def test_every_preconditioner_finds_the_optimum(graded, all_pairs, storage):
+    rows = as_rows(storage(graded.X.astype(float)))
+    loss = PreferenceSquaredHinge(Preferences.of(all_pairs[::3]), len(graded.y))
+    objective = Sum(Ridge(), Risk(rows, loss, 0.1, np.linspace(0.5, 2.0, 6)))
+    found = [
+        newton(objective, np.zeros(6), preconditioner=preconditioner, tol=1e-13)
+        for preconditioner in (Explicit(5), Diagonal(), Plain())
+    ]
+    for result in found:
+        assert result.converged
+        assert_allclose(result.w, found[0].w, rtol=1e-6, atol=1e-8)
+        assert result.gap <= 1e-6 * result.value
+
+
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_large_data_are_solved_by_a_sample_first(with_labels):
+    """Rows enough for the sampled preconditioner: the same optimum, the same bits by threads."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30_000, 12)).astype(np.float32)
+    s = X @ rng.normal(size=12) + rng.normal(size=30_000)
+    pairs = rng.integers(0, 30_000, (40_000, 2))
+    pairs = pairs[s[pairs[:, 0]] > s[pairs[:, 1]]]
+    labels = {"y": (s > 1.0) * 1.0, "qid": np.arange(30_000) // 20} if with_labels else {}
+    fits = [
+        fit(tol=1e-9, n_jobs=n).fit_pairs(X, pairs, across_queries=True, **labels) for n in (1, 2)
+    ]
+    assert_array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].converged_
+    assert fits[0].duality_gap_ <= 1e-5 * fits[0].objective_
+
+
+def test_contradictory_preferences_are_a_vote():
+    """Three for and one against: the optimum of 3 max(0, 1 - m)² + max(0, 1 + m)²."""
+    X = np.array([[1.0], [0.0]])
+    ranker = fit(C=1e6).fit_pairs(X, [[0, 1]] * 3 + [[1, 0]])
+    assert_allclose(ranker.coef_, [0.5], atol=1e-5)
+
+
+def test_labels_without_pairs_add_nothing(graded, all_pairs):
+    alone = fit().fit_pairs(graded.X, all_pairs[:50])
+    beside = fit().fit_pairs(graded.X, all_pairs[:50], y=np.ones(len(graded.y)), qid=graded.qid)
+    assert_array_equal(alone.coef_, beside.coef_)
+    assert beside.n_pairs_ == 50
+
+
+def test_frames_names_and_validation_data(graded, all_pairs):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(graded.X, columns=list("abcdef"))
+    table = pd.DataFrame(all_pairs, columns=["winner", "loser"])
+    ranker = fit().fit_pairs(
+        frame, table, qid=graded.qid, X_val=frame, y_val=graded.y, qid_val=graded.qid
+    )
+    assert list(ranker.feature_names_in_) == list("abcdef")
+    assert len(ranker.history_["val_ndcg@10"]) == ranker.n_iter_ + 1
+    assert_array_equal(ranker.coef_, fit().fit_pairs(graded.X, all_pairs).coef_)
+
+
+def test_a_sample_of_preferences_keeps_the_weight():
+    preferences = Preferences.of(np.column_stack([np.arange(1, 101), np.zeros(100, int)]))
+    some = sample_preferences(preferences, 0.1, seed=0, factor=2.0)
+    assert len(some) == 11
+    assert_allclose(some.total_weight(), 200.0)
+    assert len(np.unique(some.winners)) == 11
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+X4 = np.eye(4)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([[0, 1], [2, 2]], "pair 1 compares row 2 with itself"),
+        ([[0, 1], [3, 4]], r"pair 1, \(3, 4\): there is no row 4 for its loser; X has rows 0 to 3"),
+        ([[-1, 0]], r"there is no row -1 for its winner"),
+        ([[0, 1, 2]], r"shape \(n_pairs, 2\).* got shape \(1, 3\)"),
+        ([0, 1], r"got shape \(2,\)"),
+        ([], "pairs is empty"),
+        ([[0.0, 1.0]], r"integer row numbers, got dtype float64; convert them"),
+        ([["a", "b"]], "integer row numbers, got dtype <U1"),
+        ([[True, False]], "integer row numbers, got dtype bool"),
+        (np.array([[2**63, 0]], dtype=np.uint64), "beyond any matrix"),
+    ],
+)
+def test_bad_pairs_are_named(pairs, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        RankSVM().fit_pairs(X4, pairs)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, -0.5], r"pair_weight of pair 1, \(2, 3\), is -0.5; .* finite and >= 0"),
+        ([np.nan, 1.0], r"pair_weight of pair 0, \(0, 1\), is nan"),
+        ([1.0, np.inf], "is inf"),
+        ([0.0, 0.0], "zero everywhere"),
+        ([1.0], r"one element for each of 2 pairs; got shape \(1,\)"),
+        (["a", "b"], "not numeric"),
+    ],
+)
+def test_bad_weights_are_named(weight, message):
+    with pytest.raises(ValueError, match=message):
+        RankSVM().fit_pairs(X4, [[0, 1], [2, 3]], pair_weight=weight)
+
+
+def test_pairs_across_queries_must_be_meant():
+    qid, pairs = ["a", "b", "a", "b"], [[0, 2], [3, 2]]
+    message = "pair 1 prefers row 3 of query 'b' to row 2 of query 'a'; 1 of 2 pairs"
+    with pytest.raises(ValueError, match=message):
+        RankSVM().fit_pairs(X4, pairs, qid=qid)
+    with pytest.raises(ValueError, match="pair 0 prefers row 3 of query 1 to row 0 of query 0"):
+        RankSVM().fit_pairs(X4, [[3, 0]], group=[2, 2])
+    across = RankSVM().fit_pairs(X4, pairs, qid=qid, across_queries=True)
+    assert_array_equal(across.coef_, RankSVM().fit_pairs(X4, pairs).coef_)
+    assert across.needs_qid_
+
+
+def test_weights_of_labels_need_labels():
+    for name in ("sample_weight", "query_weight"):
+        with pytest.raises(ValueError, match=f"{name} weighs the pairs of y, but y is None"):
+            RankSVM().fit_pairs(X4, [[0, 1]], **{name: [1.0] * 4})
+
+
+def test_preferences_have_their_own_weights():
+    with pytest.raises(ValueError, match="weights of their own"):
+        RankSVM().fit_pairs(X4, Preferences.of([[0, 1]]), pair_weight=[1.0])
+    by_hand = Preferences(np.array([0]), np.array([1]), np.array([-1.0]))
+    with pytest.raises(ValueError, match=r"is -1\.0"):
+        train(Dataset.of(X4, np.zeros(4)), preferences=by_hand)
+
+
+def test_bad_rows_are_refused_before_the_pairs():
+    X = X4.copy()
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        RankSVM().fit_pairs(X, [[0, 1]])
+    with pytest.raises(ValueError, match=r"2D|2-D|dimension"):
+        RankSVM().fit_pairs(np.float64(3.0), [[0, 1]])
+
+
+@settings(max_examples=50)
+@given(preferences=preferences_of(6))
+def test_merging_keeps_every_weight(preferences):
+    merged = preferences.merged()
+    assert len({tuple(pair) for pair in merged.pairs}) == len(merged)
+    total = np.zeros((6, 6))
+    for i, j, weight in triples(preferences):
+        total[i, j] += weight
+    again = np.zeros((6, 6))
+    for i, j, weight in triples(merged):
+        again[i, j] += weight
+    assert_allclose(again, total)

@@ -1,0 +1,201 @@
+"""The published methods give the sums of the definition, and the optimum of the production path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import RankSVM, _core, memory, reference
+from linrank.data.queries import Queries
+from linrank.datasets import make_ranking
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.options import LOSSES, PUBLISHED
+from linrank.pairs import Pairs
+from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
+from linrank.ranksvm import train
+from strategies import scored_queries
+
+# Every loss of the package that is the squared hinge.
+SQUARED = {way: (lambda pairs, way=way: Counted(pairs, way)) for way in COUNTINGS}
+SQUARED["explicit pairs"] = ExplicitPairs
+
+
+@st.composite
+def weighted_queries(draw, ties=True):
+    """A case with and without row and query weights."""
+    case = draw(scored_queries(ties=ties))
+    if draw(st.booleans()):
+        return case, None, None
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    u = rng.integers(0, 4, len(case.labels)) / 2
+    return case, u, rng.uniform(0.1, 2.0, case.queries.n_queries)
+
+
+@given(scored_queries(ties=True))
+def test_all_ways_agree_bit_for_bit_on_counts(case):
+    """Also where margins are 1 up to rounding: the test of a violation is written in one way."""
+    pairs = Pairs(case.queries)
+    points = [Counted(pairs, way).at(case.z) for way in COUNTINGS]
+    for point in points[1:]:
+        assert point.n_violations == points[0].n_violations
+        assert_array_equal(point.hinge_gradient, points[0].hinge_gradient)
+
+
+@pytest.mark.parametrize("name", SQUARED)
+@settings(max_examples=40)
+@given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
+def test_the_sums_are_the_definition(name, problem, seed):
+    case, u, c = problem
+    queries = case.queries
+    # A grid on which no margin is 1: rounding of the centred scores cannot move a pair.
+    z = 1.1 * case.z
+    loss = SQUARED[name](Pairs(queries, u, c))
+    point = loss.at(z)
+    truth = reference.pair_loss(z, queries.offsets, queries.levels, u, c)
+    for key in ("value", "sum_of_slacks", "n_violations", "gradient"):
+        assert_allclose(getattr(point, key), truth[key], rtol=1e-12, atol=1e-10)
+    v = np.random.default_rng(seed).normal(size=len(z))
+    assert_allclose(loss.curvature(point, v), truth["hessian"] @ v, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_levels", [1, 2, 3, 16, 17, 400])
+@pytest.mark.parametrize("name", SQUARED)
+def test_the_sums_are_those_of_production(name, n_levels):
+    n = 400
+    rng = np.random.default_rng(n_levels)
+    labels = np.concatenate([rng.permutation(n) % n_levels, [0, 1]])
+    pairs = Pairs(Queries.of(labels, np.repeat([0, 1], [n, 2])))
+    z, v = 2 * rng.normal(size=n + 2), rng.normal(size=n + 2)
+    ours, theirs = SquaredHinge(pairs), SQUARED[name](pairs)
+    a, b = ours.at(z), theirs.at(z)
+    assert a.n_violations == b.n_violations
+    assert_allclose(a.value, b.value, rtol=1e-12)
+    assert_allclose(a.sum_of_slacks, b.sum_of_slacks, rtol=1e-12)
+    assert_allclose(a.gradient, b.gradient, rtol=1e-10, atol=1e-9)
+    assert_allclose(ours.curvature(a, v), theirs.curvature(b, v), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("counting", COUNTINGS)
+@settings(max_examples=30)
+@given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
+def test_the_hinge_lies_above_its_planes(counting, problem, seed):
+    case, u, c = problem
+    loss = TreeHinge(Pairs(case.queries, u, c), counting)
+    here = loss.at(case.z)
+    slacks = reference.pair_loss(case.z, case.queries.offsets, case.queries.levels, u, c)
+    assert_allclose(here.value, slacks["sum_of_slacks"], rtol=1e-12, atol=1e-12)
+    rng = np.random.default_rng(seed)
+    for move in rng.normal(size=(4, len(case.z))):
+        there = loss.at(case.z + move).value
+        assert there >= here.value + here.gradient @ move - 1e-10 * (1 + here.value)
+
+
+def test_the_hinge_has_no_curvature():
+    pairs = Pairs(Queries.of([0, 1, 2]))
+    loss = TreeHinge(pairs)
+    assert_array_equal(loss.curvature(loss.at(np.zeros(3)), np.ones(3)), np.zeros(3))
+
+
+DATA = {
+    "three levels": make_ranking(30, (3, 30), 6, 3, random_state=0),
+    "distinct labels": make_ranking(10, (20, 60), 6, None, random_state=1),
+}
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(
+    "options",
+    [{"solver": "tron", "counting": way} for way in COUNTINGS]
+    + [{"solver": method} for method in PUBLISHED],
+    ids=lambda options: " ".join(options.values()),
+)
+def test_every_method_has_the_optimum_of_newton(options, data):
+    rng = np.random.default_rng(2)
+    weighted = replace(DATA[data], weight=rng.uniform(0.5, 2, DATA[data].n_rows))
+    c = rng.uniform(0.5, 2, weighted.queries.n_queries)
+    common = {"C": 0.3, "query_weight": c, "scale": rng.uniform(0.5, 2, weighted.n_features)}
+    truth = train(weighted, tol=1e-11, **common)
+    result = train(weighted, tol=1e-7, max_iter=500, **common, **options)
+    assert result.converged
+    assert_allclose(result.value, truth.value, rtol=1e-9)
+    assert_allclose(result.w, truth.w, atol=2e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("counting", COUNTINGS)
+def test_cutting_planes_on_a_published_oracle_are_certified(counting, loss):
+    """With the hinge and a red-black tree: TreeRankSVM."""
+    data = DATA["three levels"]
+    result = train(data, C=0.1, loss=loss, solver="bundle", counting=counting, tol=1e-6)
+    plain = train(data, C=0.1, loss=loss, solver="bundle", tol=1e-6)
+    assert result.converged
+    assert_allclose(result.value, plain.value, rtol=2e-6)
+
+
+def test_explicit_pairs_are_all_pairs():
+    queries = Queries.of([0, 1, 2, 1, 5, 5], [1, 1, 1, 1, 2, 2])
+    assert len(ExplicitPairs(Pairs(queries)).list) == queries.n_pairs == 5
+
+
+def test_the_estimator_passes_the_way_on():
+    data = DATA["three levels"]
+    ranker = RankSVM(solver="tron", counting="avl").fit(data.X, data.y, qid=data.qid)
+    plain = RankSVM(solver="tron").fit(data.X, data.y, qid=data.qid)
+    assert_allclose(ranker.coef_, plain.coef_, atol=1e-8)
+    with pytest.raises(
+        ValueError, match=r"counting must be one of selection-tree, .*, got 'abacus'"
+    ):
+        RankSVM(solver="tron", counting="abacus").fit(data.X, data.y, qid=data.qid)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["newton", "prsvm", "prsvm+"])
+def test_counting_is_an_option_of_tron_and_bundle(solver):
+    with pytest.raises(ValueError, match="counting='avl' needs solver='tron' or 'bundle', got"):
+        train(DATA["three levels"], solver=solver, counting="avl")
+
+
+def test_a_list_of_pairs_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 10_000)
+    monkeypatch.setattr(_core, "explicit_pairs", None)
+    n_pairs = DATA["three levels"].queries.n_pairs
+    with pytest.raises(MemoryError, match=rf"the list of {n_pairs} pairs would take .*'prsvm\+'"):
+        train(DATA["three levels"], solver="prsvm")
+
+
+def test_a_table_that_does_not_fit_is_refused(monkeypatch):
+    pairs = Pairs(Queries.of(np.arange(500)))
+    Counted(pairs, "prefix-table")
+    monkeypatch.setattr(memory, "available", lambda: 8 * 501**2 - 1)
+    with pytest.raises(MemoryError, match=r"with 500 rows and 500 levels would take 2\.0 MB"):
+        Counted(pairs, "prefix-table")
+    Counted(pairs, "direct")
+
+
+@pytest.mark.parametrize("loss", [Counted, TreeHinge, ExplicitPairs])
+def test_pairs_that_were_not_published_are_refused(loss):
+    queries = Queries.of([0, 1, 2])
+    with pytest.raises(ValueError, match="do not know adjacent levels; use solver='newton'"):
+        loss(Pairs(queries, adjacent=True))
+    with pytest.raises(ValueError, match="do not know pairs weighted by gains"):
+        loss(Pairs(queries, gain=np.arange(3.0)))
+
+
+def test_the_core_refuses_what_does_not_fit():
+    pairs = Pairs(Queries.of([0.0, 1.0]))
+    with pytest.raises(ValueError, match="unknown way of counting 'abacus'"):
+        _core.published_point(pairs.problem, np.zeros(2), "abacus")
+    with pytest.raises(ValueError, match="count all pairs, without gains"):
+        _core.explicit_pairs(Pairs(pairs.queries, adjacent=True).problem)
+    for loss in (Counted(pairs), ExplicitPairs(pairs)):
+        with pytest.raises(ValueError, match="z has length 3, expected 2"):
+            loss.at(np.zeros(3))
+        with pytest.raises(ValueError, match="v has length 3, expected 2"):
+            loss.curvature(loss.at(np.zeros(2)), np.zeros(3))

@@ -1,0 +1,401 @@
+"""The choice of C: equal to the same thing by hand, without leaks, whatever the threads."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    LinearModel,
+    NoPairsError,
+    QueryKFold,
+    RankSVM,
+    RankSVMCV,
+    evaluate,
+    load_model,
+    make_ranking,
+    ranksvm_path,
+    tuning,
+)
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.svmlight import load
+from linrank.folds import query_folds, row_folds
+from linrank.path import as_Cs, solve_path
+from linrank.scaling import Scaling
+from linrank.tuning import Fold, Tuning, deal, path_scores, tune
+from real_data import real_file
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
+GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = make_ranking(n_queries=40, n_features=6, n_levels=3, noise=0.6, random_state=5)
+    return data.select(np.random.default_rng(0).permutation(data.n_rows))
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return RankSVMCV(GRID, cv=4).fit(data.X, data.y, qid=data.qid)
+
+
+def by_hand(data, splits, scoring="ndcg@10", **options):
+    """The scores of every fold and C by separate paths and evaluations."""
+    scores = []
+    for train, test in splits:
+        X, y, qid = data.X[train], data.y[train], data.qid[train]
+        coefs = ranksvm_path(X, y, qid, Cs=GRID, **options).coefs
+        scores.append(
+            [
+                evaluate(data.y[test], data.X[test] @ coef, qid=data.qid[test], metrics=scoring)[
+                    scoring
+                ]
+                for coef in coefs
+            ]
+        )
+    return np.array(scores)
+
+
+# ---- the search ---------------------------------------------------------------------------------
+
+
+def test_it_equals_cross_validation_by_hand(data, fitted):
+    scores = by_hand(data, QueryKFold(4).split(data.X, data.y, data.qid))
+    assert_allclose(fitted.scores_, scores, rtol=1e-12)
+    assert_allclose(fitted.mean_scores_, scores.mean(axis=0))
+    best = int(np.argmax(scores.mean(axis=0)))
+    assert GRID[best] == fitted.C_
+    assert_allclose(fitted.best_score_, scores.mean(axis=0).max())
+    whole = ranksvm_path(data.X, data.y, data.qid, Cs=GRID)
+    assert_array_equal(fitted.path_.coefs, whole.coefs)
+    assert_array_equal(fitted.coef_, whole.coefs[best])
+
+
+def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
+    cold = RankSVM(C=fitted.C_, tol=1e-10).fit(data.X, data.y, qid=data.qid)
+    assert cold.objective_ * (1 - 1e-9) <= fitted.objective_
+    assert fitted.objective_ - cold.objective_ <= fitted.duality_gap_ <= 1e-4 * fitted.objective_
+
+
+@pytest.mark.parametrize("scoring", ["map", "pairwise_accuracy"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "standard"},
+        {"loss": "hinge"},
+        {"pairs": "adjacent"},
+        {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
+        {"solver": "tron", "max_iter": 200},
+    ],
+)
+def test_measure_and_options_go_through(data, scoring, options):
+    ranker = RankSVMCV(GRID, cv=3, scoring=scoring, **options).fit(data.X, data.y, qid=data.qid)
+    splits = QueryKFold(3).split(data.X, data.y, data.qid)
+    assert_allclose(ranker.scores_, by_hand(data, splits, scoring, **options), rtol=1e-9)
+    for name, value in options.items():
+        assert name == "scale" or ranker.model_.training[name] == value
+
+
+def test_a_validation_set(data):
+    valid = make_ranking(n_queries=15, n_features=6, n_levels=3, noise=0.6, random_state=8)
+    ranker = RankSVMCV(GRID, cv=(valid.X, valid.y, valid.qid)).fit(data.X, data.y, qid=data.qid)
+    truth = [
+        evaluate(valid.y, valid.X @ coef, qid=valid.qid, metrics="ndcg@10")["ndcg@10"]
+        for coef in ranker.path_.coefs
+    ]
+    assert_allclose(ranker.scores_, [truth])
+    assert GRID[int(np.argmax(truth))] == ranker.C_
+
+
+def test_kinds_of_cv_agree(data, fitted):
+    pairs = list(QueryKFold(4).split(data.X, data.y, data.qid))
+    for cv in (QueryKFold(4), pairs, iter(pairs)):
+        again = RankSVMCV(GRID, cv=cv).fit(data.X, data.y, qid=data.qid)
+        assert_array_equal(again.scores_, fitted.scores_)
+    other = RankSVMCV(GRID, cv=GroupKFold(4)).fit(data.X, data.y, qid=data.qid)
+    assert other.scores_.shape == (4, 5)
+    assert RankSVMCV([0.1, 1.0]).fit(data.X, data.y, qid=data.qid).scores_.shape == (5, 2)
+
+
+def test_weights_reach_the_folds(data):
+    rng = np.random.default_rng(3)
+    u = rng.integers(0, 3, data.n_rows).astype(float)
+    c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 40).tolist(), strict=True))
+    splits = list(QueryKFold(3).split(data.X, data.y, data.qid))
+    ranker = RankSVMCV(GRID, cv=splits).fit(
+        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c
+    )
+    for (train, test), scores in zip(splits, ranker.scores_, strict=True):
+        path = ranksvm_path(
+            data.X[train], data.y[train], data.qid[train], Cs=GRID, sample_weight=u[train],
+            query_weight=c,
+        )  # fmt: skip
+        truth = [
+            evaluate(data.y[test], data.X[test] @ w, qid=data.qid[test], metrics="ndcg@10")
+            for w in path.coefs
+        ]
+        assert_allclose(scores, [t["ndcg@10"] for t in truth])
+
+
+def test_the_threads_change_nothing(data):
+    results = [
+        RankSVMCV(GRID, cv=3, n_jobs=n).fit(data.X, data.y, qid=data.qid) for n in (1, 2, 3, 8)
+    ]
+    for other in results[1:]:
+        assert_array_equal(other.scores_, results[0].scores_)
+        assert_array_equal(other.coef_, results[0].coef_)
+
+
+def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
+    seen, gate = [], threading.Barrier(2, timeout=30)
+
+    def spy(part, Cs, *, n_jobs, **options):
+        seen.append(n_jobs)
+        if len(seen) <= 2:
+            gate.wait()  # passes only when two folds are under way at once
+        return solve_path(part, Cs, n_jobs=n_jobs, **options)
+
+    monkeypatch.setattr(tuning, "solve_path", spy)
+    tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
+    assert seen == [1, 1, 1]
+    seen.clear()
+    monkeypatch.setattr(tuning, "_COPY_BYTES", data.rows.nbytes)
+    gate = threading.Barrier(1)
+    tune(data, deal(data, 3), as_Cs(GRID), n_jobs=4)
+    assert seen == [4, 4, 4]  # copies for one fold at a time: the core has all threads
+
+
+def test_an_error_in_a_fold_ends_all(data):
+    def fail(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(data, deal(data, 3), as_Cs("auto"), n_jobs=2, progress=fail)
+
+
+def test_progress_counts_all_models(data):
+    states = []
+    tune(data, deal(data, 2), as_Cs(GRID), n_jobs=2, progress=states.append)
+    assert [s["n_done"] for s in states] == list(range(1, 11))
+    assert {s["n_total"] for s in states} == {10}
+    assert sorted((s["fold"], s["C"]) for s in states) == [(k, C) for k in (0, 1) for C in GRID]
+
+
+# ---- scores of a path ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("density", [1.0, 0.3])
+def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
+    data = make_ranking(60, 17, 9, density=density, random_state=1)
+    path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
+    monkeypatch.setattr(tuning, "_BLOCK_BYTES", 3000)
+    matrix = tuning._score_matrix(data.rows, path.coefs, 1)
+    for coef, scores in zip(path.coefs, matrix, strict=True):
+        assert_array_equal(scores, LinearModel(coef).predict(data))
+    values = path_scores(path, data, scaling, "map")
+    truth = [evaluate(data.y, z, qid=data.qid, metrics="map")["map"] for z in matrix]
+    assert_array_equal(values, truth)
+
+
+def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
+    data = Dataset.of(np.ones((6, 2)), [2, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2])
+    path, _ = solve_path(data, as_Cs([1.0]))
+    assert path_scores(path, data, Scaling(), "ndcg@10")[0] < 0.9
+
+
+# ---- the rule of choice -------------------------------------------------------------------------
+
+
+def choice(scores, selection="best"):
+    scores = np.array(scores, dtype=float)
+    return Tuning(np.arange(1.0, scores.shape[1] + 1), scores, selection, ())
+
+
+def test_ties_go_to_the_smallest_C():
+    # The means of the last two are 0.4, but for what the sums round to.
+    assert choice([[0.1, 0.7, 0.3], [0.3, 0.1, 0.5], [0.2, 0.4, 0.4]]).chosen == 1
+    assert choice([[0.1, 0.3, 0.7], [0.3, 0.5, 0.1], [0.2, 0.4, 0.4]]).chosen == 1
+
+
+def test_one_standard_error():
+    # Means 0.5, 0.68, 0.7; deviation 0.1 over 4 folds: one standard error is about 0.058.
+    spread = np.array([-0.1, -0.1, 0.1, 0.1])[:, None]
+    scores = np.array([0.5, 0.68, 0.7]) + spread * np.array([0, 0, 1])
+    assert choice(scores).chosen == 2
+    assert choice(scores, "one_se").chosen == 1
+    assert choice(scores + np.array([0.2, 0, 0]), "one_se").chosen == 0
+
+
+def test_the_edge_of_the_grid():
+    assert choice([[0.1, 0.3, 0.2]]).edge is None
+    assert "smallest of the grid; try smaller" in choice([[0.3, 0.2, 0.1]]).edge
+    assert "largest of the grid; try larger" in choice([[0.1, 0.2, 0.3]]).edge
+    assert choice([[0.1]]).edge is None
+
+
+def test_the_edge_is_told(data):
+    with pytest.warns(UserWarning, match=r"the best C, 1e-07, is the smallest"):
+        RankSVMCV([1e-7, 1e5], cv=2, scoring="ndcg@10").fit(
+            np.random.default_rng(0).normal(size=data.X.shape), data.y, qid=data.qid
+        )
+
+
+# ---- folds --------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 9), min_size=10, max_size=60), st.integers(2, 4))
+def test_folds_keep_queries_whole(qid, n_folds):
+    queries = Queries.of(np.zeros(len(qid)), qid=np.array(qid))
+    if queries.n_queries < n_folds:
+        with pytest.raises(ValueError, match="cannot fill"):
+            query_folds(queries, n_folds)
+        return
+    fold = query_folds(queries, n_folds)
+    assert len({(q, f) for q, f in zip(qid, fold.tolist(), strict=True)}) == len(set(qid))
+    sizes = np.bincount(fold, minlength=n_folds)
+    assert (sizes > 0).all()
+    assert sizes.max() - sizes.min() <= np.bincount(qid).max()
+
+
+def test_rows_of_one_query_are_dealt_out_by_label():
+    labels = np.array([0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1])
+    fold = row_folds(labels, 3)
+    for k in range(3):
+        assert sorted(labels[fold == k]) == [0, 0, 1, 1]
+    with pytest.raises(ValueError, match="2 rows cannot fill 3 folds"):
+        row_folds(labels[:2], 3)
+
+
+def test_without_qid_rows_are_split(data):
+    ranker = RankSVMCV(GRID, cv=3, scoring="auc").fit(data.X[:200], data.y[:200] > 0)
+    assert ranker.scores_.shape == (3, 5)
+    assert not ranker.needs_qid_
+    assert ranker.mean_scores_.min() > 0.5
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"Cs": []}, ValueError, "non-empty list"),
+        ({"Cs": [1.0, -1.0]}, ValueError, r"Cs\[1\] is -1"),
+        ({"Cs": [np.nan]}, ValueError, r"Cs\[0\] is nan"),
+        ({"scoring": "accuracy"}, ValueError, "accuracy"),
+        ({"selection": "worst"}, ValueError, "'best' or 'one_se', got 'worst'"),
+        ({"cv": 1}, ValueError, "at least 2 folds, got 1"),
+        ({"cv": 41}, ValueError, "40 queries cannot fill 41 folds"),
+        ({"cv": "five"}, TypeError, "cv must be a number of folds, .* got 'five'"),
+        ({"cv": 2.5}, TypeError, "cv must be a number of folds, .* got 2.5"),
+        ({"cv": True}, TypeError, "got True"),
+        ({"cv": [1, 2]}, ValueError, r"cv\[0\] must be a pair \(train, test\)"),
+        ({"cv": [([0, 1], [])]}, ValueError, "fold 1 of cv has 2 training and 0 test rows"),
+        ({"cv": (1,)}, ValueError, "cv is a tuple of 1; validation data is"),
+        ({"cv": KFold(3)}, ValueError, "trains and tests on query .* split by query"),
+        ({"tol": -1}, ValueError, "tol must be a finite number > 0"),
+        ({"solver": "sgd"}, ValueError, "solver must be"),
+    ],
+)
+def test_wrong_parameters(data, options, error, message):
+    with pytest.raises(error, match=message):
+        RankSVMCV(**options).fit(data.X, data.y, qid=data.qid)
+
+
+def test_wrong_validation_data(data):
+    with pytest.raises(ValueError, match="validation rows have 5 features"):
+        RankSVMCV(cv=(data.X[:, :5], data.y, data.qid)).fit(data.X, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="the validation data has no query ids"):
+        RankSVMCV(cv=(data.X, data.y)).fit(data.X, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="needs the spread over at least two folds"):
+        RankSVMCV(cv=(data.X, data.y, data.qid), selection="one_se").fit(
+            data.X, data.y, qid=data.qid
+        )
+
+
+def test_a_fold_without_pairs_is_named():
+    X, y, qid = np.random.default_rng(0).normal(size=(6, 2)), [0, 1, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
+    with pytest.raises(NoPairsError, match="fold 1 of 3: none of the 2 queries"):
+        RankSVMCV(GRID, cv=3).fit(X, y, qid=qid)
+
+
+def test_a_fold_that_cannot_be_judged_is_named():
+    data = Dataset.of(np.eye(6), [0, 1, 0, 1, 1, 1], qid=[1, 1, 2, 2, 3, 3])
+    folds = [Fold(np.array([0, 1]), np.array([2, 3])), Fold(np.arange(4), np.array([4, 5]))]
+    with pytest.raises(ValueError, match="undefined on the validation part of fold 2"):
+        tune(data, folds, as_Cs(GRID), scoring="pairwise_accuracy")
+
+
+# ---- the estimator ------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [RankSVMCV([0.01, 0.1, 1.0], cv=2, scoring="pairwise_accuracy", selection="one_se")]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_everything_that_a_ranker_does(data, fitted, tmp_path):
+    scores = fitted.predict(data.X)
+    assert_allclose(scores, data.X @ fitted.coef_, rtol=1e-6, atol=1e-9)
+    assert fitted.rank(data.X, qid=data.qid).min() == 1
+    assert_allclose(fitted.explain(data.X).sum(axis=1), scores, rtol=1e-5, atol=1e-6)
+    assert 0.5 < fitted.score(data.X, data.y, qid=data.qid) <= 1
+    fitted.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert_array_equal(model.coef, fitted.coef_)
+    assert model.training["C"] == fitted.C_
+    assert model.training["score"] == fitted.best_score_
+    assert model.training["scoring"] == "ndcg@10"
+    assert clone(fitted).get_params()["Cs"] == GRID
+    assert fitted.n_iter_ >= 1
+    assert fitted.converged_
+
+
+def test_verbose_reports_each_model(data, capsys):
+    RankSVMCV(GRID, cv=2, verbose=1).fit(data.X, data.y, qid=data.qid)
+    assert capsys.readouterr().err.count("linrank: fold") == 10
+
+
+def test_routing_of_qid(data):
+    import sklearn
+    from sklearn.model_selection import cross_val_score
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        values = cross_val_score(
+            RankSVMCV([0.01, 0.1], cv=2),
+            data.X,
+            data.y,
+            cv=QueryKFold(3),
+            params={"qid": data.qid},
+        )
+    assert len(values) == 3
+    assert (values > 0.5).all()
+
+
+# ---- real data ----------------------------------------------------------------------------------
+
+
+def test_mq2008():
+    parts = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3, 4)]
+    train, valid = load(io.BytesIO(b"".join(parts[:3]))), load(io.BytesIO(parts[3]))
+    Cs = 2.0 ** np.arange(-15, 6, 2)
+    ranker = RankSVMCV(Cs, cv=(valid.X, valid.y, valid.qid)).fit(train.X, train.y, qid=train.qid)
+    for k in (0, 5, 10):
+        cold = RankSVM(C=Cs[k], tol=1e-8).fit(train.X, train.y, qid=train.qid)
+        value = evaluate(valid.y, cold.predict(valid.X), qid=valid.qid, metrics="ndcg@10")
+        assert abs(ranker.scores_[0, k] - value["ndcg@10"]) < 5e-3
+    assert ranker.best_score_ > 0.53
