@@ -64,10 +64,11 @@ ALLOWED: dict[str, set[str]] = {
     "monitor": MODEL | {"metrics"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "estimators": MODEL | {"metrics", "model_selection", "monitor", "ranker", "weights"},
+    "linear_ranker": MODEL | {"metrics", "ranker"},
+    "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
-    | {"metrics", "model_selection", "monitor", "ranker", "weights"}
-    | {"estimators", "folds", "path", "tuning"},
+    | {"metrics", "monitor", "weights", "linear_ranker"}
+    | {"folds", "path", "tuning"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL | {"metrics", "plots", "datasets", "weights", "folds", "path", "tuning"},

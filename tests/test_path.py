@@ -134,6 +134,34 @@ def test_other_losses_and_solvers_are_certified_too(options):
         assert -1e-6 * best <= found.objectives[k] - best <= found.gaps[k] + 1e-6 * best
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize(
+    "options", [{"positive": True}, {"coef_bounds": (-0.05, 0.1), "scale": "standard"}], ids=str
+)
+def test_bounds_hold_for_every_C(loss, options):
+    data = small(4)
+    low, high = options.get("coef_bounds", (0.0, np.inf))
+    Cs = [0.01, 0.1, 1.0]
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=Cs, loss=loss, tol=1e-4, **options)
+    assert found.converged.all(), found.messages
+    assert (found.gaps <= 1e-4 * found.objectives).all()
+    assert ((low <= found.coefs) & (found.coefs <= high)).all()
+    for k, C in enumerate(Cs):
+        best = RankSVM(C, loss=loss, tol=1e-7, **options).fit(data.X, data.y, qid=data.qid)
+        distance = found.objectives[k] - best.objective_
+        assert -1e-6 * best.objective_ <= distance <= found.gaps[k] + 1e-6 * best.objective_
+
+
+def test_bounds_and_counting_need_a_solver_that_has_them():
+    data = small(4)
+    with pytest.raises(ValueError, match="solver='bundle' cannot keep bounds"):
+        ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], solver="bundle", positive=True)
+    with pytest.raises(ValueError, match="counting"):
+        ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], counting="avl")
+    counted = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron", counting="avl")
+    assert_allclose(counted.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_preferences_beside_labels_or_alone(labelled):
     data = small(4)

@@ -97,7 +97,8 @@ def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
         {"loss": "hinge"},
         {"pairs": "adjacent"},
         {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"solver": "tron", "max_iter": 200},
+        {"solver": "tron", "max_iter": 200, "counting": "avl"},
+        {"coef_bounds": (-0.2, 0.05)},
     ],
 )
 def test_measure_and_options_go_through(data, scoring, options):
@@ -105,7 +106,34 @@ def test_measure_and_options_go_through(data, scoring, options):
     splits = QueryKFold(3).split(data.X, data.y, data.qid)
     assert_allclose(ranker.scores_, by_hand(data, splits, scoring, **options), rtol=1e-9)
     for name, value in options.items():
-        assert name == "scale" or ranker.model_.training[name] == value
+        assert name in ("scale", "coef_bounds") or ranker.model_.training[name] == value
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_bounds_hold_for_every_C(data, loss):
+    X = -data.X  # most weights are positive then
+    options = {"loss": loss, "positive": True, "coef_bounds": {0: (None, 0.01)}}
+    ranker = RankSVMCV([0.01, 0.1], cv=2, **options).fit(X, data.y, qid=data.qid)
+    assert ranker.coef_.any()
+    assert (ranker.path_.coefs >= 0).all()
+    assert (ranker.path_.coefs[:, 0] <= 0.01).all()
+    alone = RankSVM(ranker.C_, tol=1e-7, **options).fit(X, data.y, qid=data.qid)
+    assert ranker.objective_ - alone.objective_ <= ranker.duality_gap_
+    assert ranker.kkt_residual_ == ranker.history_["kkt_residual"][-1]
+    assert ranker.model_.training["bounded"] is True
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_attributes_are_those_of_the_estimator_without_a_search(data):
+    ranker = RankSVMCV([0.1], cv=2, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
+    alone = RankSVM(0.1, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
+    assert ranker.n_pairs_ == alone.n_pairs_ < data.queries.n_pairs
+    own = {"C_", "Cs_", "scores_", "mean_scores_", "best_score_", "path_"}
+    assert {name for name in vars(ranker) if name.endswith("_")} - own == {
+        name for name in vars(alone) if name.endswith("_")
+    }
+    assert not hasattr(ranker, "fit_pairs")  # preferences have no folds
 
 
 def test_a_validation_set(data):

@@ -13,6 +13,7 @@ from linrank.data.dataset import Dataset
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.planning import carried
 from linrank.problem import Problem
+from linrank.published.method import check_counting
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
 
@@ -29,6 +30,7 @@ def train_path(
     pairs: str = PAIRS[0],
     pair_weighting: str = PAIR_WEIGHTINGS[0],
     solver: str = SOLVERS[0],
+    counting: str | None = None,
     query_normalization: str | None = None,
     callback: Callback | None = None,
     **options: Any,
@@ -36,12 +38,12 @@ def train_path(
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
     ``options`` are further ones of `train`: scale, query_weight, preferences, bounds, n_jobs.
-    Results are
-    in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
+    Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
         ranksvm.check_numbers(C, tol, max_iter)
     ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
+    check_counting(solver, counting)
     options |= {
         "loss": loss,
         "pairs": pairs,
@@ -52,7 +54,8 @@ def train_path(
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
     if not is_smooth:
-        return _one_by_one(data, Cs, tol, callback, solver=solver, max_iter=max_iter, **options)
+        options |= {"counting": counting, "max_iter": max_iter}
+        return _one_by_one(data, Cs, tol, callback, solver=solver, **options)
     problem = Problem.of(data, Cs[0], **options)
     return follow(
         problem.objective().at(np.zeros(data.n_features)),
