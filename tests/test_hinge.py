@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import lzma
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,9 +9,8 @@ from numpy.testing import assert_allclose
 from explicit_pairs import ExplicitPairs
 from linrank import RankSVM, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load as read_svmlight
 from linrank.ranksvm import train
-from real_data import real_file
+from real_data import mq2008
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
 
@@ -167,9 +163,7 @@ def test_gains_that_overflow_are_refused():
 
 def test_mq2008_is_below_the_objective_of_svm_rank():
     """SVM-rank stops at 24934.0 at its ε = .001."""
-    text = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3)]
-    data = read_svmlight(io.BytesIO(b"".join(text)))
-    result = train(data, C=1.0, loss="hinge")
+    result = train(mq2008(1, 2, 3), C=1.0, loss="hinge")
     assert result.converged
     assert result.value <= 24934.0
     assert result.value - result.gap <= 24916.66

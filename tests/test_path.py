@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from explicit_pairs import ExplicitPairs
 from linrank import (
     ConvergenceWarning,
     NoPairsError,
@@ -22,7 +23,6 @@ from linrank import (
     ranksvm_path,
 )
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load
 from linrank.datasets import make_ranking
 from linrank.objective import Ridge, Risk, Sum
 from linrank.path import AUTO_CS
@@ -30,9 +30,9 @@ from linrank.pathwise import train_path
 from linrank.problem import Problem
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
-from real_data import real_file
+from real_data import mq2008
+from small_data import small, weighted
 from strategies import datasets
-from test_ranksvm import explicit_optimum, small, weighted
 
 GRID = [1e-4, 1e-2, 0.1, 1.0, 30.0]
 
@@ -49,7 +49,7 @@ def results(data: Dataset, Cs=GRID, **options):
 def test_every_model_is_the_optimum_to_its_gap(data, solver):
     found = results(data, solver=solver)
     for C, result in zip(GRID, found, strict=True):
-        truth, _ = explicit_optimum(data, C)
+        truth, _ = ExplicitPairs.of(data).optimum(C)
         assert result.converged
         assert result.stopped == "tolerance"
         assert result.gap <= 1e-4 * result.value
@@ -341,7 +341,7 @@ def test_too_few_iterations_are_told():
     assert not found.converged.all()
     # What is reported is still a true bound.
     for C, objective, gap in zip(GRID, found.objectives, found.gaps, strict=True):
-        assert objective - explicit_optimum(data, C)[0] <= gap + 1e-9 * objective
+        assert objective - ExplicitPairs.of(data).optimum(C)[0] <= gap + 1e-9 * objective
 
 
 WIDE = np.array([1e9, 1.0, 1e-3, 1.0, 1.0])  # ranges of features
@@ -376,13 +376,7 @@ def test_features_without_information_give_zero_models():
 
 
 def test_mq2008():
-    import io
-    import lzma
-
-    text = b"".join(
-        lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3)
-    )
-    data = load(io.BytesIO(text))
+    data = mq2008(1, 2, 3)
     found = ranksvm_path(data.X, data.y, data.qid)
     assert (found.gaps <= 1e-4 * found.objectives).all()
     assert_allclose(found.objectives[15], 29566.523, rtol=1e-4)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import minimize
 
+from explicit_pairs import ExplicitPairs
 from linrank import _core, planning
 from linrank import problem as problem_module
 from linrank.data.dataset import Dataset
@@ -25,49 +25,14 @@ from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
 from linrank.solvers.result import duality_gap
-
-
-def explicit_optimum(data: Dataset, C: float, query_weight=None) -> tuple[float, np.ndarray]:
-    """The optimum by a generic solver over the list of pairs."""
-    X = np.asarray(data.X.toarray() if sparse.issparse(data.X) else data.X, dtype=np.float64)
-    y, qid = data.labels, data.qid if data.qid is not None else np.zeros(data.n_rows)
-    u = np.ones(data.n_rows) if data.weight is None else data.weight
-    i, j = np.nonzero((qid[:, None] == qid[None, :]) & (y[:, None] > y[None, :]))
-    weight = u[i] * u[j]
-    if query_weight is not None:
-        weight = weight * np.array([query_weight[q] for q in qid[i].tolist()])
-    D = X[i] - X[j]
-
-    def value_and_gradient(w):
-        slack = np.maximum(0, 1 - D @ w)
-        return (
-            0.5 * w @ w + C * weight @ slack**2,
-            w - 2 * C * D.T @ (weight * slack),
-        )
-
-    best = minimize(
-        value_and_gradient,
-        np.zeros(X.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    return best.fun, best.x
-
-
-def small(seed=0, **options) -> Dataset:
-    return make_ranking(12, (3, 12), 5, random_state=seed, dtype="float64", **options)
-
-
-def weighted(data: Dataset, seed=0) -> Dataset:
-    return replace(data, weight=np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2)
+from small_data import small, weighted
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 30.0])
 @pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
 def test_both_solvers_reach_the_optimum_of_the_definition(data, C, solver):
-    truth, w = explicit_optimum(data, C)
+    truth, w = ExplicitPairs.of(data).optimum(C)
     result = train(data, C=C, solver=solver, tol=1e-9)
     assert result.converged
     assert_allclose(result.value, truth, rtol=1e-8)
@@ -83,7 +48,7 @@ def test_newton_and_tron_agree_to_1e8(data):
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 def test_the_gap_is_certified_at_every_iterate(solver):
     data = small(6)
-    truth, _ = explicit_optimum(data, 1.0)
+    truth, _ = ExplicitPairs.of(data).optimum(1.0)
     history = train(data, solver=solver, tol=1e-10, max_iter=1000).history
     distance = np.array(history["objective"]) - truth
     assert (np.array(history["gap"]) >= distance - 1e-7 * truth).all()
@@ -254,7 +219,9 @@ def test_query_weights_and_normalisation_enter_as_documented(solver):
     queries = data.queries
     c = np.random.default_rng(3).uniform(0.5, 2.0, queries.n_queries)
     a = train(data, solver=solver, tol=1e-9, query_weight=c)
-    truth, _ = explicit_optimum(data, 1.0, dict(zip(queries.ids.tolist(), c, strict=True)))
+    truth, _ = ExplicitPairs.of(
+        data, query_weight=dict(zip(queries.ids.tolist(), c, strict=True))
+    ).optimum(1.0)
     assert_allclose(a.value, truth, rtol=1e-8)
     u = data.weight
     weight = {
@@ -267,7 +234,7 @@ def test_query_weights_and_normalisation_enter_as_documented(solver):
         for q in queries.ids.tolist()
     }
     inverse = {q: 1 / w if w else 0.0 for q, w in weight.items()}
-    truth, _ = explicit_optimum(data, 5.0, inverse)
+    truth, _ = ExplicitPairs.of(data, query_weight=inverse).optimum(5.0)
     b = train(data, C=5.0, solver=solver, tol=1e-9, query_normalization="pairs")
     assert_allclose(b.value, truth, rtol=1e-8)
 
@@ -325,7 +292,7 @@ def test_an_interrupt_passes_through():
 def test_the_limit_of_precision_is_not_an_endless_loop(solver):
     result = train(small(22), solver=solver, tol=1e-300, max_iter=500)
     assert result.stopped == "precision"
-    truth, _ = explicit_optimum(small(22), 1.0)
+    truth, _ = ExplicitPairs.of(small(22)).optimum(1.0)
     assert_allclose(result.value, truth, rtol=1e-9)
 
 

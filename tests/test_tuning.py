@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import lzma
 import threading
 
 import numpy as np
@@ -29,12 +27,12 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.svmlight import load
 from linrank.folds import query_folds, row_folds
 from linrank.path import as_Cs, solve_path
+from linrank.path_scores import _score_matrix, path_scores
 from linrank.scaling import Scaling
-from linrank.tuning import Fold, Tuning, deal, path_scores, tune
-from real_data import real_file
+from linrank.tuning import Fold, Tuning, deal, tune
+from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
@@ -228,8 +226,8 @@ def test_progress_counts_all_models(data):
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
     path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
-    monkeypatch.setattr(tuning, "_BLOCK_BYTES", 3000)
-    matrix = tuning._score_matrix(data.rows, path.coefs, 1)
+    monkeypatch.setattr("linrank.path_scores._BLOCK_BYTES", 3000)
+    matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))
     values = path_scores(path, data, scaling, "map")
@@ -418,8 +416,7 @@ def test_routing_of_qid(data):
 
 
 def test_mq2008():
-    parts = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3, 4)]
-    train, valid = load(io.BytesIO(b"".join(parts[:3]))), load(io.BytesIO(parts[3]))
+    train, valid = mq2008(1, 2, 3), mq2008(4)
     Cs = 2.0 ** np.arange(-15, 6, 2)
     ranker = RankSVMCV(Cs, cv=(valid.X, valid.y, valid.qid)).fit(train.X, train.y, qid=train.qid)
     for k in (0, 5, 10):
