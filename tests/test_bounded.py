@@ -15,9 +15,10 @@ from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from linrank.solvers.faces import metric_of
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain

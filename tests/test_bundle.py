@@ -15,9 +15,10 @@ from linrank.datasets import make_ranking
 from linrank.estimators import RankSVM
 from linrank.losses.hinge import Hinge
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from linrank.solvers.bundle import _Model, bundle
 from real_data import mq2008
 from small_data import small, weighted

@@ -24,10 +24,11 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.path import AUTO_CS
 from linrank.pathwise import train_path
 from linrank.problem import Problem
+from linrank.risk import Risk
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
 from real_data import mq2008

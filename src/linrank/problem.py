@@ -18,9 +18,10 @@ from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs, choose_pairs
 from linrank.published import method as published
+from linrank.risk import Risk
 from linrank.sampling import sample_preferences, sample_queries
 from linrank.solvers.smoothing import Sharpening
 from linrank.threads import resolve
