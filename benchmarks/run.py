@@ -28,6 +28,8 @@ SUBJECTS = {
     "correctness": ["--quick"],
     "solvers": ["--quick"],
     "one_query": ["--quick"],
+    "giant": ["--quick"],
+    "auc": ["--quick"],
     "path": ["--quick"],
     "bounds": ["--quick"],
     "counting": ["--quick"],

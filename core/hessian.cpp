@@ -80,7 +80,7 @@ std::vector<double> long_product(const Storage &storage, Order order, const Pair
                                  std::int64_t q, std::span<const double> v, std::span<double> image,
                                  std::int64_t n_parts, int n_threads) {
     const std::int64_t begin = point.problem().begin(q), n = point.problem().length(q);
-    std::vector<double> u(static_cast<std::size_t>(n));
+    PageArray<double> u(static_cast<std::size_t>(n), PageArray<double>::huge);
     const auto part = [&](std::int64_t k) {
         const std::int64_t first = n * k / n_parts, last = n * (k + 1) / n_parts;
         return std::pair(first, RowRange<Storage>(storage, order, begin + first, last - first));

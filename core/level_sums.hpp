@@ -13,8 +13,9 @@ bool sums_by_rank(std::int64_t n, std::int64_t n_levels);
 void level_sums(const Windows &q, int n_vectors, const double *v, double *above, double *below,
                 SweepScratch &scratch);
 
-/// The same for one vector of a long query: pieces of the score axis are swept by different threads.
-void level_sums_parallel(const Windows &q, const double *v, double *above, double *below,
-                         int n_threads);
+/// The same for one vector of a long query, by all threads, with v and the sums by place and added to
+/// what is there: above[t] += Σ, below[t] += sign Σ. Both may be the same array.
+void add_level_sums(const Windows &q, const double *v, double *above, double sign, double *below,
+                    int n_threads);
 
 }  // namespace linrank

@@ -70,16 +70,13 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
         SweepScratch scratch;
         for (std::int64_t q = chunk.first; q < chunk.last; ++q)
             if (problem_.has_pairs(q))
-                sums[std::size_t(k)] += evaluate(q, z, near, scratch, 1);
+                sums[std::size_t(k)] += evaluate(q, z, near, scratch);
             else
                 std::fill_n(gradient.data() + problem_.begin(q), problem_.length(q), 0.0);
     });
     Sums total;
     for (std::size_t k = 0; k < chunks.size(); ++k) {
-        if (chunks[k].is_long) {
-            SweepScratch scratch;
-            sums[k] = evaluate(chunks[k].first, z, near, scratch, n_threads);
-        }
+        if (chunks[k].is_long) sums[k] = evaluate_long(chunks[k].first, z, n_threads);
         total += sums[k];
     }
     value = total.value;
@@ -138,14 +135,10 @@ void centre(const double *z, std::int64_t n, std::vector<double> &s) {
 
 }  // namespace
 
-void PairPoint::sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
-                     int n_threads) {
+void PairPoint::sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     std::int32_t *order = order_.data() + begin;
-    if (n >= long_query)
-        sort_scores_parallel(s, n, order, n_threads);
-    else
-        sort_scores(s, n, near ? near->order(q) : nullptr, order, scratch);
+    sort_scores(s, n, near ? near->order(q) : nullptr, order, scratch);
     for (std::int64_t t = 0; t < n; ++t) level_[std::size_t(begin + t)] =
         problem_.levels[std::size_t(begin + order[t])];
     if (!place_.empty())
@@ -192,18 +185,14 @@ double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, d
 //   Σ ξ = θ p - sᵀAᵀe,   Σ ξ² = θ² p - 2 θ sᵀAᵀe + sᵀAᵀA s,   ½ ∂Σξ²/∂s = AᵀA s - θ Aᵀe
 // The hinge's sub-gradient is -Aᵀe.
 PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
-                                           SweepScratch &scratch, int n_threads) {
+                                           SweepScratch &scratch) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
     const double *v = scratch.v.data();
     double *above = scratch.above.data(), *below = scratch.below.data();
     find_windows(q, scratch.s.data(), margin, ends);
     const Windows w = windows(q, ends.upto, ends.from);
-    if (n >= long_query)
-        for (int k = 0; k < 2 * width; ++k)
-            level_sums_parallel(w, v + k * n, above + k * n, below + k * n, n_threads);
-    else
-        level_sums(w, 2 * width, v, above, below, scratch);
+    level_sums(w, 2 * width, v, above, below, scratch);
     const bool is_hinge = loss_.kind == PairLoss::hinge;
     const double c = problem_.c(q);
     Moments total;
@@ -227,23 +216,28 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
 }
 
 PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
-                                    SweepScratch &scratch, int n_threads) {
+                                    SweepScratch &scratch) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
     centre(z.data() + begin, n, scratch.s);
-    sort(q, scratch.s.data(), near, scratch.sort, n_threads);
+    sort(q, scratch.s.data(), near, scratch.sort);
     for (auto *vector : {&scratch.v, &scratch.above, &scratch.below})
         vector->resize(std::size_t(2 * width * n));
     weigh(q, nullptr, scratch.v.data());
     weigh(q, scratch.s.data(), scratch.v.data() + width * n);
-    const Moments m = sweep_margin(q, 1.0, outer(q), false, scratch, n_threads);
+    const Moments m = sweep_margin(q, 1.0, outer(q), false, scratch);
+    if (loss_.kind != PairLoss::huber) return summary(m, {});
+    const Moments inside = sweep_margin(q, 1.0 - loss_.epsilon, inner(q), true, scratch);
+    const double half = 0.5 / loss_.epsilon;
+    for (std::int64_t i = begin; i < begin + n; ++i) gradient[std::size_t(i)] *= half;
+    return summary(m, inside);
+}
+
+PairPoint::Sums PairPoint::summary(const Moments &m, const Moments &inside) const {
     if (loss_.kind == PairLoss::squared_hinge)
         return {m.squares, m.slacks, 0.0, m.violations, m.violations};
     if (loss_.kind == PairLoss::hinge) return {m.slacks, m.slacks, 0.0, m.violations, 0.0};
-    const Moments inside = sweep_margin(q, 1.0 - loss_.epsilon, inner(q), true, scratch, n_threads);
-    const double half = 0.5 / loss_.epsilon;
-    for (std::int64_t i = begin; i < begin + n; ++i) gradient[std::size_t(i)] *= half;
-    return {half * (m.squares - inside.squares), m.slacks, inside.slacks, m.violations,
+    return {0.5 / loss_.epsilon * (m.squares - inside.squares), m.slacks, inside.slacks, m.violations,
             m.violations - inside.violations};
 }
 
@@ -276,16 +270,6 @@ void PairPoint::multiply(std::int64_t q, const double *v, double *out, SweepScra
     }
     level_sums(windows(q), n_vectors(), in, scratch.above.data(), scratch.below.data(), scratch);
     combine(q, v, scratch.above.data(), scratch.below.data(), out);
-}
-
-void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const {
-    const std::size_t n = std::size_t(problem_.length(q)), width = std::size_t(n_vectors());
-    std::vector<double> weighed(width * n), above(width * n), below(width * n);
-    weigh(q, v, weighed.data());
-    for (std::size_t k = 0; k < width; ++k)
-        level_sums_parallel(windows(q), weighed.data() + k * n, above.data() + k * n,
-                            below.data() + k * n, n_threads);
-    combine(q, v, above.data(), below.data(), out);
 }
 
 void PairPoint::multiply(std::span<const double> v, std::span<double> out, int n_threads) const {

@@ -85,7 +85,7 @@ public:
 
     /// out = ∇²L(z)·v for the rows of query q, v and out by position within the query.
     void multiply(std::int64_t q, const double *v, double *out, SweepScratch &scratch) const;
-    /// The same for a long query, by all threads.
+    /// The same for a long query, by all threads; v and out are not the same memory.
     void multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const;
     /// out = ∇²L(z)·v for all rows.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
@@ -116,16 +116,27 @@ private:
     Ends outer(std::int64_t q);
     Ends inner(std::int64_t q);
     void find_windows(std::int64_t q, const double *s, double margin, Ends ends) const;
-    void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch,
-              int n_threads);
+    void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
-                  SweepScratch &scratch, int n_threads);
+                  SweepScratch &scratch);
     Moments sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
-                         SweepScratch &scratch, int n_threads);
+                         SweepScratch &scratch);
+    Sums summary(const Moments &outside, const Moments &inside) const;
     void weigh(std::int64_t q, const double *v, double *out) const;
     double combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const;
     void combine(std::int64_t q, const double *v, const double *above, const double *below,
                  double *out) const;
+
+    // Long queries: core/long_query.cpp.
+    struct LongScratch;
+    Sums evaluate_long(std::int64_t q, std::span<const double> z, int n_threads);
+    Moments sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner, double *v,
+                              LongScratch &scratch, int n_threads);
+    Moments settle_degrees(std::int64_t q, double margin, bool is_inner, LongScratch &scratch,
+                           int n_threads);
+    double settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads);
+    void add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
+                       int n_threads) const;
 
     PairProblem problem_;
     PairLoss loss_;

@@ -67,12 +67,13 @@ struct Kernels {
                         double *scratch);
     void (*ranked_sums_two)(const Windows &, const double *v, double *above, double *below,
                             double *scratch);
-    // The same for the places [first, last) of a long query, from a tree that holds what was inserted
-    // before; see sweep.cpp.
+    // The same for the places [first, last), from a tree that holds what was inserted before; see
+    // sweep.cpp. Here v and the sums are by place, for a long query leaves the cache and its order is
+    // random, and the sums, those below times sign, are added to what is there.
     void (*radix_above)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                         double *tree, double *above);
     void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
-                        double *tree, double *below);
+                        double *tree, double sign, double *below);
 
     // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n: on and
     // above the diagonal; what lies below is not defined.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace linrank {
@@ -45,6 +46,20 @@ struct ByScore {
     }
 };
 
+/// The order of ordered_bits: std::sort leaves its range when a NaN contradicts the order.
+struct ByBits {
+    const double *scores;
+    bool operator()(std::int32_t i, std::int32_t j) const {
+        const auto a = ordered_bits<std::uint64_t>(scores[i]), b = ordered_bits<std::uint64_t>(scores[j]);
+        return a < b || (a == b && i < j);
+    }
+};
+
+/// The score as float32 above the index: one comparison of integers.
+std::uint64_t key_of(double score, std::int64_t index) {
+    return std::uint64_t(ordered_bits<std::uint32_t>(float(score))) << 32 | std::uint32_t(index);
+}
+
 /// Insertion sort; gives up, with a valid permutation, after `budget` moves.
 bool insertion_sort(const ByScore &before, std::int64_t n, std::int32_t *order, std::int64_t budget) {
     for (std::int64_t t = 1; t < n; ++t) {
@@ -67,11 +82,9 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
         // Beyond some moves a row the sort below is the faster one.
         if (insertion_sort(before, n, order, 8 * n)) return;
     }
-    // A key is the score as float32 above the index: one comparison of integers.
     scratch.keys.resize(static_cast<std::size_t>(n));
     std::uint64_t *keys = scratch.keys.data();
-    for (std::int64_t t = 0; t < n; ++t)
-        keys[t] = std::uint64_t(ordered_bits<std::uint32_t>(float(scores[t]))) << 32 | std::uint32_t(t);
+    for (std::int64_t t = 0; t < n; ++t) keys[t] = key_of(scores[t], t);
     if (n < 96) {
         std::sort(keys, keys + n);
     } else {
@@ -82,55 +95,75 @@ void sort_scores(const double *scores, std::int64_t n, const std::int32_t *guess
     for (std::int64_t t = 0; t < n; ++t) order[t] = std::int32_t(keys[t] & 0xffffffffu);
     // Scores that round to the same float may still be swapped: almost sorted, unless contrived.
     if (insertion_sort(before, n, order, 8 * n + 64)) return;
-    // By bits: std::sort leaves its range when a NaN contradicts the order.
-    std::sort(order, order + n, [&](std::int32_t i, std::int32_t j) {
-        const auto a = ordered_bits<std::uint64_t>(scores[i]), b = ordered_bits<std::uint64_t>(scores[j]);
-        return a < b || (a == b && i < j);
-    });
+    std::sort(order, order + n, ByBits{scores});
 }
 
+namespace {
+
+/// Where the output of a merge is cut: `taken` rows of the first run and at - taken of the second one are
+/// the first `at` of both. No two keys are equal.
+std::int64_t taken_of_first(const std::uint64_t *a, std::int64_t n_a, const std::uint64_t *b,
+                            std::int64_t n_b, std::int64_t at) {
+    std::int64_t low = std::max<std::int64_t>(0, at - n_b), high = std::min(at, n_a);
+    while (low < high) {
+        const std::int64_t taken = (low + high) / 2;
+        if (a[taken] < b[at - taken - 1]) low = taken + 1;
+        else high = taken;
+    }
+    return low;
+}
+
+/// The rows of the places [first, last) of sorted keys, and those that are equal as floats by their doubles.
+void settle(const ByScore &before, const std::uint64_t *keys, std::int64_t first, std::int64_t last,
+            std::int32_t *order) {
+    for (std::int64_t end; first < last; first = end) {
+        const std::uint64_t score = keys[first] >> 32;
+        for (end = first; end < last && keys[end] >> 32 == score; ++end)
+            order[end] = std::int32_t(keys[end] & 0xffffffffu);
+        if (end - first > 1 && !insertion_sort(before, end - first, order + first, 8 * (end - first) + 64))
+            std::sort(order + first, order + end, ByBits{before.scores});
+    }
+}
+
+}  // namespace
+
+// Runs of keys are sorted and merged by all threads: a key holds its score, so that nothing looks at the
+// scores, out of cache and in random order, until rows equal as floats are left.
 void sort_scores_parallel(const double *scores, std::int64_t n, std::int32_t *order, int n_threads) {
-    // A fixed number of runs, then rounds of merges; each merge is cut in two at the middle of its
-    // output so that the last round still has work for two threads.
     constexpr std::int64_t n_runs = 16;
-    std::array<std::int64_t, n_runs + 1> start{};
-    for (std::int64_t r = 0; r <= n_runs; ++r) start[std::size_t(r)] = n * r / n_runs;
+    const auto start = [n](std::int64_t run) { return n * run / n_runs; };
+    PageArray<std::uint64_t> keys(std::size_t(n), PageArray<std::uint64_t>::huge),
+        spare(std::size_t(n), PageArray<std::uint64_t>::huge);
     parallel_for(n_runs, n_threads, [&](std::int64_t r) {
-        SortScratch scratch;
-        const std::int64_t first = start[std::size_t(r)], last = start[std::size_t(r) + 1];
-        sort_scores(scores + first, last - first, nullptr, order + first, scratch);
-        for (std::int64_t t = first; t < last; ++t) order[t] += std::int32_t(first);
+        for (std::int64_t t = start(r); t < start(r + 1); ++t) keys[std::size_t(t)] = key_of(scores[t], t);
+        radix_sort<11>(keys.data() + start(r), spare.data() + start(r), start(r + 1) - start(r));
     });
-    const ByScore before{scores};
-    std::vector<std::int32_t> merged(static_cast<std::size_t>(n));
-    std::int32_t *source = order, *target = merged.data();
+    std::uint64_t *source = keys.data(), *target = spare.data();
     for (std::int64_t width = 1; width < n_runs; width *= 2) {
-        const std::int64_t n_merges = n_runs / (2 * width);
-        parallel_for(2 * n_merges, n_threads, [&](std::int64_t task) {
-            const std::int64_t m = task / 2, first = start[std::size_t(2 * width * m)],
-                               middle = start[std::size_t(2 * width * m + width)],
-                               last = start[std::size_t(2 * width * (m + 1))];
-            // The half of the output that this task writes begins where `left` rows of the first run
-            // and half - left of the second one have gone.
-            const std::int64_t half = (last - first) / 2;
-            std::int64_t low = std::max<std::int64_t>(0, half - (last - middle)),
-                         high = std::min(half, middle - first);
-            while (low < high) {
-                const std::int64_t left = (low + high) / 2;
-                if (before(source[first + left], source[middle + half - left - 1])) low = left + 1;
-                else high = left;
-            }
-            const std::int64_t split_a = first + low, split_b = middle + half - low;
-            if (task % 2 == 0)
-                std::merge(source + first, source + split_a, source + middle, source + split_b,
-                           target + first, before);
-            else
-                std::merge(source + split_a, source + middle, source + split_b, source + last,
-                           target + first + half, before);
+        // Each merge is cut at equal shares of its output: always sixteen tasks.
+        parallel_for(n_runs, n_threads, [&](std::int64_t task) {
+            const std::int64_t merge = task / (2 * width), part = task % (2 * width);
+            const std::int64_t first = start(2 * width * merge), middle = start(2 * width * merge + width),
+                               last = start(2 * width * (merge + 1));
+            const std::uint64_t *a = source + first, *b = source + middle;
+            const std::int64_t begin = (last - first) * part / (2 * width),
+                               end = (last - first) * (part + 1) / (2 * width);
+            const std::int64_t a_begin = taken_of_first(a, middle - first, b, last - middle, begin),
+                               a_end = taken_of_first(a, middle - first, b, last - middle, end);
+            std::merge(a + a_begin, a + a_end, b + (begin - a_begin), b + (end - a_end),
+                       target + first + begin);
         });
         std::swap(source, target);
     }
-    if (source != order) std::copy(source, source + n, order);
+    // A part begins where a new float does.
+    const auto part = [&](std::int64_t p) {
+        const std::int64_t t = start(p);
+        if (t == 0 || t == n) return t;
+        return std::upper_bound(source + t, source + n, source[t - 1] | 0xffffffffu) - source;
+    };
+    parallel_for(n_runs, n_threads, [&](std::int64_t p) {
+        settle(ByScore{scores}, source, part(p), part(p + 1), order);
+    });
 }
 
 }  // namespace linrank

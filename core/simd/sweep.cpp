@@ -52,21 +52,21 @@ void sweep_above(const Windows &q, const double *v, std::int64_t first, std::int
     for (std::int64_t t = first; t < last; ++t) {
         for (; inserted < q.upto[t]; ++inserted)
             insert_path<depth>(layout, tree, digit_masks.beyond, q.level[inserted],
-                               v[q.order[inserted]]);
+                               v[inserted]);
         if constexpr (is_band)
             for (; removed < q.upto_inner[t]; ++removed)
                 insert_path<depth>(layout, tree, digit_masks.beyond, q.level[removed],
-                                   -v[q.order[removed]]);
+                                   -v[removed]);
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        above[q.order[t]] = sum;
+        above[t] += sum;
     }
 }
 
 template <int depth, bool is_band>
 void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double *below) {
+                 double *tree, double sign, double *below) {
     const RadixTree layout(q.n_levels);
     std::int64_t inserted = last == q.n ? q.n : q.from[last];
     std::int64_t removed = last == q.n || !is_band ? q.n : q.from_inner[last];
@@ -74,30 +74,32 @@ void sweep_below(const Windows &q, const double *v, std::int64_t first, std::int
         while (inserted > q.from[t]) {
             --inserted;
             insert_path<depth>(layout, tree, digit_masks.short_of, q.level[inserted],
-                               v[q.order[inserted]]);
+                               v[inserted]);
         }
         if constexpr (is_band)
             while (removed > q.from_inner[t]) {
                 --removed;
                 insert_path<depth>(layout, tree, digit_masks.short_of, q.level[removed],
-                                   -v[q.order[removed]]);
+                                   -v[removed]);
             }
         double sum = 0;
         std::int32_t level = q.level[t];
         for (int d = 0; d < depth; ++d, level >>= 4) sum += tree[layout.start[d] + level];
-        below[q.order[t]] = sum;
+        below[t] += sign * sum;
     }
 }
 
-using Sweep = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
-                       double *);
+using SweepAbove = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
+                            double *);
+using SweepBelow = void (*)(const Windows &, const double *, std::int64_t, std::int64_t, double *,
+                            double, double *);
 // [0] windows, [1] bands; by depth of the tree.
-constexpr Sweep sweeps_above[2][8] = {
+constexpr SweepAbove sweeps_above[2][8] = {
     {sweep_above<1, false>, sweep_above<2, false>, sweep_above<3, false>, sweep_above<4, false>,
      sweep_above<5, false>, sweep_above<6, false>, sweep_above<7, false>, sweep_above<8, false>},
     {sweep_above<1, true>, sweep_above<2, true>, sweep_above<3, true>, sweep_above<4, true>,
      sweep_above<5, true>, sweep_above<6, true>, sweep_above<7, true>, sweep_above<8, true>}};
-constexpr Sweep sweeps_below[2][8] = {
+constexpr SweepBelow sweeps_below[2][8] = {
     {sweep_below<1, false>, sweep_below<2, false>, sweep_below<3, false>, sweep_below<4, false>,
      sweep_below<5, false>, sweep_below<6, false>, sweep_below<7, false>, sweep_below<8, false>},
     {sweep_below<1, true>, sweep_below<2, true>, sweep_below<3, true>, sweep_below<4, true>,
@@ -251,8 +253,9 @@ void radix_above(const Windows &q, const double *v, std::int64_t first, std::int
 }
 
 void radix_below(const Windows &q, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double *below) {
-    sweeps_below[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, below);
+                 double *tree, double sign, double *below) {
+    sweeps_below[q.upto_inner != nullptr][RadixTree(q.n_levels).depth - 1](q, v, first, last, tree, sign,
+                                                                           below);
 }
 
 }  // namespace linrank::LINRANK_ISA

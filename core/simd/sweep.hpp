@@ -12,6 +12,6 @@ void ranked_sums_two(const Windows &, const double *v, double *above, double *be
 void radix_above(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                  double *tree, double *above);
 void radix_below(const Windows &, const double *v, std::int64_t first, std::int64_t last,
-                 double *tree, double *below);
+                 double *tree, double sign, double *below);
 
 }  // namespace linrank::LINRANK_ISA

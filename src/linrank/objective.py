@@ -187,7 +187,9 @@ class RiskPoint:
     @cached_property
     def loss(self) -> Any:
         """The pair loss at ``z``: sorted once, used by value, slope, gradient and products."""
-        return self.risk.loss.at(self.z, self.near)
+        loss = self.risk.loss.at(self.z, self.near)
+        object.__setattr__(self, "near", None)  # of no more use, and it holds 32 bytes a row
+        return loss
 
     @property
     def value(self) -> float:

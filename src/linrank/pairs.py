@@ -77,8 +77,9 @@ class Pairs:
         if self.row_weight is None and self.gain is None and not self.adjacent:
             return queries.pairs_per_query.astype(np.float64)
         first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
-        query_of = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
-        cell = first_cell[query_of] + queries.levels
+        cell = queries.levels
+        if queries.n_queries > 1:
+            cell = cell + np.repeat(first_cell[:-1], np.diff(queries.offsets))
         u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
         U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
         head = np.repeat(first_cell[:-1], queries.n_levels)

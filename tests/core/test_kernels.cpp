@@ -150,10 +150,16 @@ void sweeps(const Kernels &k, Rng &rng) {
                 CHECK(close(above[i], up[i], 1e-12) && close(below[i], down[i], 1e-12));
         };
         const RadixTree by_level(q.n_levels), by_place(q.n + 1);
+        std::vector<double> in(n), a(n, 1.0), b(n, 1.0);  // by place; sums are added to what is there
+        for (std::size_t t = 0; t < n; ++t) in[t] = v[std::size_t(q.order[t])];
         scratch.assign(std::size_t(by_level.size), 0.0);
-        k.radix_above(q, v.data(), 0, q.n, scratch.data(), above.data());
+        k.radix_above(q, in.data(), 0, q.n, scratch.data(), a.data());
         scratch.assign(std::size_t(by_level.size), 0.0);
-        k.radix_below(q, v.data(), 0, q.n, scratch.data(), below.data());
+        k.radix_below(q, in.data(), 0, q.n, scratch.data(), -1.0, b.data());
+        for (std::size_t t = 0; t < n; ++t) {
+            above[std::size_t(q.order[t])] = a[t] - 1.0;
+            below[std::size_t(q.order[t])] = 1.0 - b[t];
+        }
         compare(n);
         const bool few = q.n_levels <= prefix_table_levels;
         scratch.resize(2 * (8 * (n + 1) + std::size_t(by_place.size)));

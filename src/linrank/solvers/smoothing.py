@@ -11,8 +11,8 @@ from linrank.objective import Sum
 __all__ = ["Sharpening"]
 
 # Shares of the tolerance and of the slack, and the largest step; tuned on iterations of small sets.
-_AIM = 0.6
-_READY = 2.0
+_AIM = 0.8
+_READY = 0.3
 _LARGEST_STEP = 20.0
 _SMALLEST = 1e-7  # ε below which slacks, and the slopes of the pairs in the band, are rounding
 _BAND = 2.0  # pairs a feature that a band should hold: with fewer there is no curvature to go by

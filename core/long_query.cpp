@@ -1,0 +1,235 @@
+// Queries that leave the cache. All vectors are by place, so that the sweeps run through memory in order;
+// only the first gather and the last scatter jump. Every loop is cut into the same parts whatever the
+// number of threads, and sums are reduced in the order of the parts.
+#include "long_query.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "level_sums.hpp"
+#include "parallel.hpp"
+
+namespace linrank {
+namespace {
+
+constexpr std::int64_t n_parts = 64;
+
+/// Calls body(part, first, last) for the parts of [0, n).
+template <class Body>
+void for_parts(std::int64_t n, int n_threads, const Body &body) {
+    parallel_for(n_parts, n_threads, [&](std::int64_t part) {
+        body(part, n * part / n_parts, n * (part + 1) / n_parts);
+    });
+}
+
+template <class Part>
+struct PartialSums {
+    std::array<Part, n_parts> parts{};
+    Part &operator[](std::int64_t part) { return parts[std::size_t(part)]; }
+};
+
+double mean_of(const double *z, std::int64_t n, int n_threads) {
+    PartialSums<double> sums;
+    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        double sum = 0;
+        for (std::int64_t i = first; i < last; ++i) sum += z[i];
+        sums[part] = sum;
+    });
+    double total = 0;
+    for (const double sum : sums.parts) total += sum;
+    return total / double(n);
+}
+
+PageArray<double> vector_of(std::int64_t n) {
+    return PageArray<double>(std::size_t(n), PageArray<double>::huge);
+}
+
+}  // namespace
+
+// Where a part begins is found by bisection with the test of the walk itself, which is monotone in both
+// scores. With NaN it is not: the maximum and the ends of the walks keep everything within bounds then.
+void find_windows_parallel(const double *s, std::int64_t n, double margin, std::int32_t *upto,
+                           std::int32_t *from, int n_threads) {
+    const auto is_violated = [&](std::int64_t e, double other) { return (margin - s[e]) + other > 0.0; };
+    std::array<std::int64_t, n_parts + 1> starts{};
+    for (std::int64_t part = 1; part <= n_parts; ++part) {
+        const std::int64_t first = n * part / n_parts;
+        std::int64_t low = starts[std::size_t(part - 1)], high = first == 0 ? low : n;
+        while (low < high) {
+            const std::int64_t middle = (low + high) / 2;
+            if (is_violated(middle, s[first - 1])) low = middle + 1;
+            else high = middle;
+        }
+        starts[std::size_t(part)] = low;
+    }
+    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        std::int64_t end = starts[std::size_t(part)];
+        const std::int64_t next = starts[std::size_t(part + 1)];
+        for (std::int64_t t = first; t < last; ++t) {
+            while (end < next && is_violated(end, s[t])) from[end++] = std::int32_t(t);
+            upto[t] = std::int32_t(end);
+        }
+        std::fill(from + end, from + next, std::int32_t(last));
+    });
+    std::fill(from + starts[n_parts], from + n, std::int32_t(n));
+}
+
+/// s: the scores about their mean; a and b: sums, and what is made of them.
+struct PairPoint::LongScratch {
+    PageArray<double> s, a, b;
+};
+
+// above += Σ weight_ij v_j / u_i over the pairs above each row, below the same with sign +1, or both into
+// one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and - below: two
+// sweeps, the first one times -g_i. v = u·(some vector) is used up.
+void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
+                              int n_threads) const {
+    const std::int64_t n = w.n;
+    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        std::fill(above + first, above + last, 0.0);
+        std::fill(below + first, below + last, 0.0);
+    });
+    if (problem_.gain.empty()) return add_level_sums(w, v, above, 1.0, below, n_threads);
+    add_level_sums(w, v, above, -1.0, below, n_threads);
+    const double *gain = problem_.gain.data() + problem_.begin(q);
+    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for (std::int64_t t = first; t < last; ++t) {
+            const double g = gain[w.order[t]];
+            above[t] *= -g;
+            if (below != above) below[t] *= -g;
+            v[t] *= g;
+        }
+    });
+    add_level_sums(w, v, above, -1.0, below, n_threads);
+}
+
+// After the first sums: the degrees, and of the slopes all but the second sums. The formulas are those of
+// sweep_margin; Σ ξ² is taken as θ Σ ξ + sᵀ(AᵀA s - θ Aᵀe), which needs the slopes and nothing else.
+PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool is_inner,
+                                             LongScratch &scratch, int n_threads) {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const std::int32_t *order = this->order(q);
+    const bool is_hinge = loss_.kind == PairLoss::hinge;
+    const double c = problem_.c(q);
+    PartialSums<Moments> sums;
+    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        Moments sum;
+        for (std::int64_t t = first; t < last; ++t) {
+            const std::int64_t i = begin + order[t];
+            const double s = scratch.s[std::size_t(t)], weight = c * problem_.u(i);
+            const double l_above = weight * scratch.a[std::size_t(t)];
+            const double l_below = weight * scratch.b[std::size_t(t)];
+            const double balance = l_below - l_above, degree = l_above + l_below;
+            double &degree_i = degree_[std::size_t(i)];
+            degree_i = is_inner ? degree_i - degree : degree;
+            if (is_hinge) gradient[std::size_t(i)] = -balance;
+            else scratch.b[std::size_t(t)] = degree * s - margin * balance;
+            sum.violations += l_above;
+            sum.slacks += margin * l_above - balance * s;
+        }
+        sums[part] = sum;
+    });
+    Moments total;
+    for (const Moments &sum : sums.parts) {
+        total.violations += sum.violations;
+        total.slacks += sum.slacks;
+    }
+    return total;
+}
+
+// After the second sums: the slopes; returns sᵀ(AᵀA s - θ Aᵀe).
+double PairPoint::settle_slopes(std::int64_t q, bool is_inner, LongScratch &scratch, int n_threads) {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const std::int32_t *order = this->order(q);
+    const double c = problem_.c(q);
+    // Of a band, (slope - inner slope) / 2ε; else twice the half that is at hand.
+    const double scale = loss_.kind == PairLoss::huber ? 1.0 / loss_.epsilon : 2.0;
+    PartialSums<double> sums;
+    for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+        double sum = 0;
+        for (std::int64_t t = first; t < last; ++t) {
+            const std::int64_t i = begin + order[t];
+            const double half = scratch.b[std::size_t(t)] - c * problem_.u(i) * scratch.a[std::size_t(t)];
+            double &slope_i = gradient[std::size_t(i)];
+            slope_i = is_inner ? slope_i - scale * half : scale * half;
+            sum += half * scratch.s[std::size_t(t)];
+        }
+        sums[part] = sum;
+    });
+    double total = 0;
+    for (const double sum : sums.parts) total += sum;
+    return total;
+}
+
+PairPoint::Moments PairPoint::sweep_margin_long(std::int64_t q, double margin, Ends ends, bool is_inner,
+                                                double *v, LongScratch &scratch, int n_threads) {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const std::int32_t *order = this->order(q);
+    find_windows_parallel(scratch.s.data(), n, margin, ends.upto, ends.from, n_threads);
+    const Windows w = windows(q, ends.upto, ends.from);
+    const auto weigh = [&](const double *s) {
+        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            for (std::int64_t t = first; t < last; ++t)
+                v[t] = problem_.u(begin + order[t]) * (s ? s[t] : 1.0);
+        });
+    };
+    weigh(nullptr);
+    add_pair_sums(q, w, v, scratch.a.data(), scratch.b.data(), n_threads);
+    Moments m = settle_degrees(q, margin, is_inner, scratch, n_threads);
+    if (loss_.kind == PairLoss::hinge) return m;
+    weigh(scratch.s.data());
+    add_pair_sums(q, w, v, scratch.a.data(), scratch.a.data(), n_threads);
+    m.squares = margin * m.slacks + settle_slopes(q, is_inner, scratch, n_threads);
+    return m;
+}
+
+PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double> z, int n_threads) {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    std::int32_t *order = order_.data() + begin;
+    LongScratch scratch{vector_of(n), {}, {}};
+    {
+        const double mean = mean_of(z.data() + begin, n, n_threads);
+        PageArray<double> s = vector_of(n);
+        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            for (std::int64_t i = first; i < last; ++i) s[std::size_t(i)] = z[std::size_t(begin + i)] - mean;
+        });
+        sort_scores_parallel(s.data(), n, order, n_threads);
+        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+            for (std::int64_t t = first; t < last; ++t) {
+                scratch.s[std::size_t(t)] = s[std::size_t(order[t])];
+                level_[std::size_t(begin + t)] = problem_.levels[std::size_t(begin + order[t])];
+            }
+        });
+    }
+    scratch.a = vector_of(n);
+    scratch.b = vector_of(n);
+    // The gradient's memory is free until the slopes are known, and those of the inner margin need both.
+    const Moments outside =
+        sweep_margin_long(q, 1.0, outer(q), false, gradient.data() + begin, scratch, n_threads);
+    if (loss_.kind != PairLoss::huber) return summary(outside, {});
+    PageArray<double> v = vector_of(n);
+    return summary(outside, sweep_margin_long(q, 1.0 - loss_.epsilon, inner(q), true, v.data(), scratch,
+                                              n_threads));
+}
+
+// The memory of out holds the vector by place until the sums are there.
+void PairPoint::multiply_long(std::int64_t q, const double *v, double *out, int n_threads) const {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    const std::int32_t *order = this->order(q);
+    const double *degree = this->degree(q);
+    const double curve = curvature(), scale = curve * problem_.c(q);
+    PageArray<double> sums = vector_of(n);
+    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for (std::int64_t t = first; t < last; ++t)
+            out[t] = problem_.u(begin + order[t]) * v[order[t]];
+    });
+    add_pair_sums(q, windows(q), out, sums.data(), sums.data(), n_threads);
+    for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        for (std::int64_t t = first; t < last; ++t) {
+            const std::int64_t i = order[t];
+            out[i] = curve * degree[i] * v[i] - scale * problem_.u(begin + i) * sums[std::size_t(t)];
+        }
+    });
+}
+
+}  // namespace linrank

@@ -1,0 +1,188 @@
+"""One query over all rows: explicit pairs, the same bits on any number of threads, its memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from linrank import RankSVM, _core, evaluate
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.losses.hinge import Hinge, Huber
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.pairs import Pairs
+from linrank.ranksvm import train
+from linrank.sampling import sample_queries
+
+N = _core.LONG_QUERY + 1000
+LOSSES = {
+    "squared_hinge": SquaredHinge,
+    "hinge": Hinge,
+    "huber": lambda pairs, n_threads: Huber(pairs, 0.4, n_threads),
+}
+KINDS = {
+    "all": {},
+    "weights": {"row_weight": True},
+    "gains": {"gain": True, "row_weight": True},
+    "adjacent": {"adjacent": True},
+    "adjacent gains": {"adjacent": True, "gain": True},
+}
+
+
+def few_above_many(rng, n=N):
+    """Labels 1 .. 4 for sixteen rows, 0 for all others: few enough pairs to list."""
+    labels = np.zeros(n)
+    labels[rng.choice(n, 16, replace=False)] = 1 + np.arange(16) % 4
+    return labels
+
+
+def make_pairs(labels, rng, row_weight=False, gain=False, adjacent=False):
+    u = rng.uniform(0.5, 2.0, len(labels)) if row_weight else None
+    g = labels**2 / 4.0 if gain else None
+    return Pairs(Queries.of(labels), u, None, g, adjacent)
+
+
+def explicit(pairs, labels, z, name):
+    """Value, gradient and ``Σ ω l''`` from the list of all pairs."""
+    u = np.ones(len(z)) if pairs.row_weight is None else pairs.row_weight
+    value, curvature, gradient = 0.0, 0.0, np.zeros_like(z)
+    for i in np.flatnonzero(labels > 0):
+        below = labels == labels[i] - 1 if pairs.adjacent else labels < labels[i]
+        gap = 1.0 if pairs.gain is None else pairs.gain[i] - pairs.gain
+        slack = 1.0 - z[i] + z
+        omega = u[i] * u * gap * (below & (slack > 0))
+        if name == "squared_hinge":
+            loss, slope, curve = slack**2, 2.0 * slack, np.full_like(z, 2.0)
+        elif name == "hinge":
+            loss, slope, curve = slack, np.ones_like(z), np.zeros_like(z)
+        else:
+            slope = np.clip(slack / 0.4, 0.0, 1.0)
+            loss, curve = slope * (slack - 0.2 * slope), (slack < 0.4) / 0.4
+        value += omega @ loss
+        curvature += omega @ curve
+        gradient += omega * slope
+        gradient[i] -= omega @ slope
+    return value, gradient, curvature
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_long_query_is_the_sum_over_its_pairs(name, kind):
+    rng = np.random.default_rng(4)
+    labels = few_above_many(rng)
+    pairs = make_pairs(labels, rng, **KINDS[kind])
+    z = rng.normal(size=N)
+    value, gradient, curvature = explicit(pairs, labels, z, name)
+    points = [LOSSES[name](pairs, n_threads).at(z) for n_threads in (1, 3)]
+    assert points[0].value == points[1].value
+    assert (points[0].gradient == points[1].gradient).all()
+    assert_allclose(points[0].value, value, rtol=1e-10)
+    assert_allclose(points[0].gradient, gradient, rtol=1e-8, atol=1e-9 * np.abs(gradient).max())
+    assert_allclose(points[0].total_curvature, curvature, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["squared_hinge", "huber"])
+def test_products_are_the_change_of_the_gradient(name, kind):
+    rng = np.random.default_rng(5)
+    labels = np.floor(rng.exponential(3.0, N))
+    pairs = make_pairs(labels, rng, **KINDS[kind])
+    z, v = rng.normal(size=N), rng.normal(size=N)
+    loss, again = (LOSSES[name](pairs, n_threads) for n_threads in (1, 3))
+    product = loss.curvature(loss.at(z), v)
+    assert (product == again.curvature(again.at(z), v)).all()
+    step = 1e-6
+    change = (loss.at(z + step * v).gradient - loss.at(z - step * v).gradient) / (2 * step)
+    assert np.linalg.norm(product - change) <= 1e-3 * np.linalg.norm(product)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "hinge"}, {"pair_weighting": "grade_diff"}, {"pairs": "adjacent"}],
+    ids=str,
+)
+def test_a_fit_of_one_long_query_does_not_depend_on_threads(options):
+    data = one_query(N, 500)
+    options = {"C": 1e4 / data.queries.n_pairs, **options}
+    one, two = (train(data, n_jobs=n, **options) for n in (1, 3))
+    assert one.converged
+    assert (one.w == two.w).all()
+    assert one.history["objective"] == two.history["objective"]
+    tight = train(data, tol=1e-7, **options)
+    assert tight.value <= one.value * (1 + 1e-12)
+    assert one.value <= tight.value * (1 + 2e-3)
+
+
+def one_query(n, n_levels, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4), dtype=np.float32)
+    signal = X @ np.float32([1, 0.5, -0.3, 0.1]) + rng.standard_normal(n, dtype=np.float32)
+    return Dataset.of(X, np.floor(np.clip(signal + 4, 0, 7.99) * (n_levels / 8)))
+
+
+def test_rows_of_a_long_query_are_drawn_evenly_from_each_level():
+    rng = np.random.default_rng(0)
+    labels = np.minimum(rng.geometric(0.5, N), 6)
+    queries = Queries.of(labels)
+    _, positions, weight = sample_queries(queries, 6000, seed=1)
+    assert (np.diff(positions) > 0).all()
+    sizes, drawn = np.bincount(labels), np.bincount(labels[positions], minlength=7)
+    assert (drawn == np.minimum(sizes, 1000)).all()
+    assert_allclose(np.bincount(labels[positions], weights=weight, minlength=7), sizes)
+    spread = np.diff(positions[labels[positions] == 1])
+    assert spread.max() <= 4 * N / 1000  # no stretch of the rows is left out
+    other = sample_queries(queries, 6000, seed=2)[1]
+    assert not np.array_equal(positions, other)
+
+
+def test_pairwise_accuracy_of_two_levels_is_the_auc():
+    rng = np.random.default_rng(3)
+    y, s = rng.integers(0, 2, 400).astype(float), np.round(rng.normal(size=400), 1)
+    difference = s[y == 1][:, None] - s[y == 0]
+    auc = np.mean((difference > 0) + 0.5 * (difference == 0))
+    assert_allclose(evaluate(y, s, metrics=["auc"])["auc"], auc)
+
+
+def test_weights_of_repeated_impressions_equal_the_repetition():
+    rng = np.random.default_rng(6)
+    X, clicks, views = rng.normal(size=(60, 3)), rng.integers(0, 4, 60), rng.integers(4, 9, 60)
+    rows = np.concatenate([np.arange(60), np.arange(60)])
+    label = np.repeat([1.0, 0.0], 60)
+    count = np.concatenate([clicks, views - clicks])
+    counted = RankSVM(C=1e-3, tol=1e-10).fit(X[rows], label, sample_weight=count)
+    each = np.repeat(np.arange(120), count)
+    written_out = RankSVM(C=1e-3, tol=1e-10).fit(X[rows[each]], label[each])
+    assert_allclose(counted.coef_, written_out.coef_, rtol=1e-5)
+
+
+GIANT = """
+import resource
+import numpy as np
+from linrank.data.dataset import Dataset
+from linrank.ranksvm import train
+n = 10_000_000
+rng = np.random.default_rng(0)
+X = rng.standard_normal((n, 4), dtype=np.float32)
+y = X @ np.float32([1, .5, -.3, .1]) + rng.standard_normal(n, dtype=np.float32)
+data = Dataset.of(X, np.floor(12_500 * np.clip(y + 4, 0, 7.9999)).astype(np.float64))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+fit = train(data, C=1e3 / data.queries.n_pairs)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+n_levels = int(data.queries.n_levels[0])
+print(n_levels, fit.converged, fit.duality_gap / fit.value, 1024 * (after - before) / n)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux only")
+def test_ten_million_rows_and_a_hundred_thousand_levels():
+    done = subprocess.run([sys.executable, "-c", GIANT], capture_output=True, text=True, check=True)
+    n_levels, converged, gap, bytes_a_row = done.stdout.split()
+    assert int(n_levels) > 90_000
+    assert converged == "True"
+    assert float(gap) < 1e-3
+    assert float(bytes_a_row) < 120  # fifteen times the scores
