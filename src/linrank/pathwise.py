@@ -36,7 +36,8 @@ def train_path(
     """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
 
     ``options`` are further ones of `train`: scale, query_weight, preferences, bounds, n_jobs.
-    Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
+    Results are
+    in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
         ranksvm.check_numbers(C, tol, max_iter)
