@@ -87,7 +87,8 @@ def newton(
         recorder.note_decrement(decrement)
         is_last = sharpen is None and decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            return recorder.result(point, "max_iter", too_few(recorder, decrement, tol, max_iter))
+            left = decrement if sharpen is None else None
+            return recorder.result(point, "max_iter", too_few(recorder, left, tol, max_iter))
         trial, step = line_search(point, d, image)
         if trial is None and sharpen is not None:
             trial = sharpen(point, 0.0)  # as far as this smoothing goes; the next may go on
@@ -112,12 +113,15 @@ def newton(
             return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
 
 
-def too_few(recorder: Recorder, decrement: float, tol: float, max_iter: int) -> str:
-    """What to say when max_iter ends a fit."""
+def too_few(recorder: Recorder, decrement: float | None, tol: float, max_iter: int) -> str:
+    """What to say when max_iter ends a fit; ``decrement`` is None where the gap is to stop it."""
     objective = recorder.history["objective"][-1]
+    left = f"the certified gap, {recorder.gap:.3g},"
+    if decrement is not None:
+        left = f"the estimated distance to the optimum, {decrement:.3g},"
     return (
-        f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
-        f"{tol * objective:.3g} after max_iter={max_iter} iterations; raise max_iter or tol"
+        f"{left} is above tol·F = {tol * objective:.3g} after max_iter={max_iter} iterations; "
+        "raise max_iter or tol"
     )
 
 
