@@ -63,7 +63,13 @@ def bounded_newton(
             return recorder.result(point, "tolerance", f"certified F - F* <= {tol:g}·F")
         residual = kkt_residual(point)
         if residual == 0.0:
-            return recorder.result(point, "tolerance", "the projected gradient is zero")
+            sharper = point if sharpen is None else sharpen(point, 0.0)
+            if sharper is point:
+                return recorder.result(point, "tolerance", "the projected gradient is zero")
+            point = sharper  # the optimum of a smoothing, not yet of the loss
+            if recorder.record(point, step=0.0, n_hvp=n_hvp):
+                return recorder.result(point, "callback", "stopped by the callback")
+            continue
         metric = metric_of(preconditioner.matrix(point, n_last), metric)
         if preconditioner.is_exact:
             memory.pairs.clear()
@@ -77,8 +83,13 @@ def bounded_newton(
         recorder.note_decrement(decrement)
         is_last = sharpen is None and decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            return recorder.result(point, "max_iter", too_few(recorder, decrement, tol, max_iter))
+            left = decrement if sharpen is None else None
+            return recorder.result(point, "max_iter", too_few(recorder, left, tol, max_iter))
         trial, step = _search(point, move)
+        if trial is None and sharpen is not None:
+            trial = sharpen(point, 0.0)  # as far as this smoothing goes; the next may go on
+            if trial is point:
+                trial = None
         if trial is None:
             stopped = "tolerance" if is_last else "precision"
             message = "steps have fallen below the rounding of F; the result is as good as it gets"
