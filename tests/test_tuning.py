@@ -245,6 +245,17 @@ def test_the_edge_of_the_grid():
     assert choice([[0.1]]).edge is None
 
 
+def test_scores_that_say_nothing_are_no_edge():
+    tuning = Tuning(np.array([0.1, 1.0]), np.array([[0.5, 0.5]]), "best", ())
+    assert tuning.chosen == 0
+    assert tuning.edge.startswith("every C scores 0.5")
+
+
+def test_listed_pairs_are_refused(data):
+    with pytest.raises(TypeError, match=r"use RankSVM\(C=...\).fit_pairs"):
+        RankSVMCV(GRID).fit_pairs(data.X, [[0, 1]])
+
+
 def test_the_edge_is_told(data):
     with pytest.warns(UserWarning, match=r"the best C, 1e-07, is the smallest"):
         RankSVMCV([1e-7, 1e5], cv=2, scoring="ndcg@10").fit(
@@ -304,6 +315,12 @@ def test_without_qid_rows_are_split(data):
         ({"cv": [1, 2]}, ValueError, r"cv\[0\] must be a pair \(train, test\)"),
         ({"cv": [([0, 1], [])]}, ValueError, "fold 1 of cv has 2 training and 0 test rows"),
         ({"cv": (1,)}, ValueError, "cv is a tuple of 1; validation data is"),
+        ({"cv": []}, ValueError, "cv has no folds"),
+        ({"cv": iter([])}, ValueError, "an iterator serves one fit only"),
+        ({"cv": [([0, 1], [99999])]}, ValueError, "fold 1 of cv has the row 99999; those of X are"),
+        ({"cv": [([0, 1], [-1])]}, ValueError, "fold 1 of cv has the row -1"),
+        ({"cv": [([0.0, 1.0], [2])]}, ValueError, "must hold row numbers, got float64"),
+        ({"cv": [([True, False], [2])]}, ValueError, "must hold row numbers, got bool"),
         ({"cv": KFold(3)}, ValueError, "trains and tests on query .* split by query"),
         ({"tol": -1}, ValueError, "tol must be a finite number > 0"),
         ({"solver": "sgd"}, ValueError, "solver must be"),
