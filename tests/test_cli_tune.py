@@ -205,6 +205,8 @@ def test_the_usual_grid(files, capsys):
         (["d", "--Cs", ""], "must be a number > 0, got ''"),
         (["d", "--Cs", "x"], "must be a number > 0, got 'x'"),
         (["d", "--Cs", "0^-1"], "must be a number > 0, got '0^-1'"),
+        (["d", "--Cs=-2^2"], "must be finite and > 0, got -2^2"),
+        (["d", "--Cs", "5e-324:1e308"], "'5e-324:1e308' has 2,098 values, at most 1,000"),
         (["d", "--Cs", "2:1"], "needs LOW ≤ HIGH and FACTOR > 1, got '2:1'"),
         (["d", "--Cs", "1:2:1"], "needs LOW ≤ HIGH and FACTOR > 1"),
         (["d", "--Cs", "1:2:3:4"], "must be LOW:HIGH[:FACTOR] or a list"),
