@@ -117,6 +117,8 @@ def test_table_and_summary(files, capsys):
 
 def test_the_edge_is_a_note(files, capsys):
     assert main(["tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2"]) == 0
+    assert "every C of the grid scores" in capsys.readouterr().err
+    assert main(["tune", files["train"], "--Cs", "1e-4,1e2", "--folds", "2"]) == 0
     assert "of the grid; try" in capsys.readouterr().err
 
 

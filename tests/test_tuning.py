@@ -248,7 +248,7 @@ def test_the_edge_of_the_grid():
 def test_scores_that_say_nothing_are_no_edge():
     tuning = Tuning(np.array([0.1, 1.0]), np.array([[0.5, 0.5]]), "best", ())
     assert tuning.chosen == 0
-    assert tuning.edge.startswith("every C scores 0.5")
+    assert tuning.edge.startswith("every C of the grid scores 0.5, ")
 
 
 def test_listed_pairs_are_refused(data):

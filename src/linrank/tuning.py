@@ -105,8 +105,8 @@ class Tuning:
             return None
         if np.ptp(self.mean_scores) <= 1e-12 * abs(self.mean_scores[0]):
             return (
-                f"every C scores {self.mean_scores[0]:.6g}, and the smallest is taken; is there "
-                "anything to tell models apart by in the validation rows?"
+                f"every C of the grid scores {self.mean_scores[0]:.6g}, and the smallest is taken; "
+                "try a wider grid, or validation rows that tell models apart"
             )
         end, beyond = ("smallest", "smaller") if self.best == 0 else ("largest", "larger")
         return (
