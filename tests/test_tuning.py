@@ -251,6 +251,13 @@ def test_scores_that_say_nothing_are_no_edge():
     assert tuning.edge.startswith("every C of the grid scores 0.5, ")
 
 
+def test_pairs_are_counted_as_a_plain_ranker_counts_them(data):
+    for pairs in ("all", "adjacent"):
+        tuned = RankSVMCV(GRID, cv=2, pairs=pairs).fit(data.X, data.y, qid=data.qid)
+        plain = RankSVM(pairs=pairs).fit(data.X, data.y, qid=data.qid)
+        assert tuned.n_pairs_ == plain.n_pairs_
+
+
 def test_listed_pairs_are_refused(data):
     with pytest.raises(TypeError, match=r"use RankSVM\(C=...\).fit_pairs"):
         RankSVMCV(GRID).fit_pairs(data.X, [[0, 1]])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from linrank.estimators import RankSVM
 from linrank.metrics import parse
 from linrank.monitor import tell, validation_sets
+from linrank.pairs import Pairs
 from linrank.path import as_Cs, solve_path, warn_unless_certified
 from linrank.tuning import Fold, deal, tune
 from linrank.weights import query_weights
@@ -229,7 +230,7 @@ class RankSVMCV(RankSVM):
         self.objective_ = result.value
         self.duality_gap_ = result.gap
         self.history_ = result.history
-        self.n_pairs_ = data.queries.n_pairs
+        self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
         return self
