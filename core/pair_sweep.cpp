@@ -237,8 +237,11 @@ PairPoint::Sums PairPoint::summary(const Moments &m, const Moments &inside) cons
     if (loss_.kind == PairLoss::squared_hinge)
         return {m.squares, m.slacks, 0.0, m.violations, m.violations};
     if (loss_.kind == PairLoss::hinge) return {m.slacks, m.slacks, 0.0, m.violations, 0.0};
-    return {0.5 / loss_.epsilon * (m.squares - inside.squares), m.slacks, inside.slacks, m.violations,
-            m.violations - inside.violations};
+    // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
+    // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
+    const double least = m.slacks - loss_.epsilon * m.violations;
+    return {std::max(least, 0.5 / loss_.epsilon * (m.squares - inside.squares)), m.slacks,
+            inside.slacks, m.violations, m.violations - inside.violations};
 }
 
 // out_i = l'' (degree_i v_i - c u_i (Σ weight·v above + below)).

@@ -172,6 +172,16 @@ def test_the_gap_is_certified_at_every_iterate(box, loss):
     assert history["gap"][-1] <= 2e-3 * best.value
 
 
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_the_hinge_in_a_box_is_certified_to_the_tolerance(box, tol):
+    """Also where the optimum of the smoothed loss is found at once, as at a corner."""
+    for seed in range(5):
+        result = train(small(seed), loss="hinge", tol=tol, bounds=BOXES[box])
+        assert result.converged, result.message
+        assert result.gap <= tol * result.value
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_the_gap_bounds_the_distance_at_any_point(seed):
     """Also far from the optimum; and no length of the dual point beats the one that is used."""

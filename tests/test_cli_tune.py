@@ -152,6 +152,8 @@ def test_table_and_summary(files, capsys):
 
 def test_the_edge_is_a_note(files, capsys):
     assert main(["tune", files["train"], "--Cs", "1e-9,1e-8", "--folds", "2"]) == 0
+    assert "every C of the grid scores" in capsys.readouterr().err
+    assert main(["tune", files["train"], "--Cs", "1e-4,1e2", "--folds", "2"]) == 0
     assert "of the grid; try" in capsys.readouterr().err
 
 
@@ -240,6 +242,8 @@ def test_the_usual_grid(files, capsys):
         (["d", "--Cs", ""], "must be a number > 0, got ''"),
         (["d", "--Cs", "x"], "must be a number > 0, got 'x'"),
         (["d", "--Cs", "0^-1"], "must be a number > 0, got '0^-1'"),
+        (["d", "--Cs=-2^2"], "must be finite and > 0, got -2^2"),
+        (["d", "--Cs", "5e-324:1e308"], "'5e-324:1e308' has 2,098 values, at most 1,000"),
         (["d", "--Cs", "2:1"], "needs LOW ≤ HIGH and FACTOR > 1, got '2:1'"),
         (["d", "--Cs", "1:2:1"], "needs LOW ≤ HIGH and FACTOR > 1"),
         (["d", "--Cs", "1:2:3:4"], "must be LOW:HIGH[:FACTOR] or a list"),

@@ -483,3 +483,18 @@ def test_fit_is_train(data):
     ranker = RankSVM(C=2.0, tol=1e-6).fit(data.X, data.y, qid=data.qid)
     assert_array_equal(ranker.coef_, result.w)
     assert ranker.objective_ == result.value
+
+
+def test_a_fit_that_rounding_ends_is_told_at_the_default_tolerance():
+    """Features of twelve orders of magnitude: the planes cannot close the gap in doubles."""
+    data = make_ranking(20, 10, 5, 3, noise=1.0, dtype="float64", random_state=1)
+    X = np.asarray(data.X) * 10.0 ** np.array([-6, -3, 0, 3, 6])
+    ranker = RankSVM(C=1e6, loss="hinge", solver="bundle")
+    with pytest.warns(ConvergenceWarning, match="raise tol to accept it"):
+        ranker.fit(X, data.y, qid=data.qid)
+    assert not ranker.converged_
+
+
+def test_weights_that_underflow_are_told(data):
+    with pytest.raises(NoPairsError, match="too small for pair_weighting='gain_diff'"):
+        RankSVM(pair_weighting="gain_diff").fit(data.X, data.y - 2000.0, qid=data.qid)

@@ -167,3 +167,36 @@ def test_mq2008_is_below_the_objective_of_svm_rank():
     assert result.converged
     assert result.value <= 24934.0
     assert result.value - result.gap <= 24916.66
+
+
+@pytest.mark.parametrize("C", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", [(200, 5), (30, 200)])
+def test_the_bound_holds_where_rows_can_be_separated(C, shape):
+    """Slacks are then as small as the rounding of scores, which a narrow band makes slopes of."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=shape)
+    y = np.digitize(X @ rng.normal(size=shape[1]), [-1.0, 1.0])
+    data = Dataset.of(X, y, qid=np.arange(len(X)) // 25)
+    best = train(data, C=C, loss="hinge", solver="bundle", tol=1e-9)
+    for tol in (1e-3, 1e-4, 1e-6):
+        result = train(data, C=C, loss="hinge", tol=tol)
+        assert result.value - result.gap <= best.value * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_large_features_do_not_send_the_solver_astray(C):
+    """A difference of squares of slacks keeps no digit far out, where F must not look small."""
+    data = small(5)
+    big = Dataset.of(1e8 * np.asarray(data.X), data.y, qid=data.qid)
+    listed = ExplicitPairs.of(big)
+    best = train(big, C=C, loss="hinge", tol=1e-4)
+    result = train(big, C=C, loss="hinge", tol=1e-6)
+    assert max(result.history["objective"]) == result.history["objective"][0]
+    assert result.value <= best.value * (1 + 1e-3)
+    assert_allclose(listed.objective(result.w, C, "hinge"), result.value, rtol=1e-6)
+
+
+def test_too_few_iterations_are_told_by_the_gap():
+    data = small(2)
+    result = train(data, loss="hinge", tol=1e-6, max_iter=3)
+    assert f"the certified gap, {result.gap:.3g}, is above tol" in result.message

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from linrank import RankSVMCV, make_ranking, plots, ranksvm_path
+from linrank import RankSVM, RankSVMCV, make_ranking, plots, ranksvm_path
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -162,6 +162,12 @@ def test_path_of_an_estimator(data):
     assert len(axes[0].collections) == 1  # the band of one standard error
     assert axes[0].get_ylabel() == "ndcg@10 (3 folds)"
     np.testing.assert_array_equal(axes[2].get_lines()[0].get_ydata(), ranker.path_.norms)
+
+
+@pytest.mark.parametrize("other", [RankSVM(), RankSVMCV(), 3])
+def test_path_of_something_else(other):
+    with pytest.raises(TypeError, match=f"a fitted RankSVMCV; got {type(other).__name__}"):
+        plots.path(other)
 
 
 def test_path_makes_a_figure_and_counts_axes(data):

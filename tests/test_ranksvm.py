@@ -354,7 +354,7 @@ def test_huge_and_tiny_C_and_features_do_not_break_the_solver():
 def test_features_whose_gradient_overflows_are_refused(solver, dtype, size):
     data = small(29)
     wild = Dataset.of((data.X * size).astype(dtype), data.y, qid=data.qid)
-    with pytest.raises(ValueError, match="features are too large"):
+    with pytest.raises(ValueError, match="features, weights or C are too large"):
         train(wild, solver=solver)
 
 

@@ -271,6 +271,24 @@ def test_the_edge_of_the_grid():
     assert choice([[0.1]]).edge is None
 
 
+def test_scores_that_say_nothing_are_no_edge():
+    tuning = Tuning(np.array([0.1, 1.0]), np.array([[0.5, 0.5]]), "best", ())
+    assert tuning.chosen == 0
+    assert tuning.edge.startswith("every C of the grid scores 0.5, ")
+
+
+def test_pairs_are_counted_as_a_plain_ranker_counts_them(data):
+    for pairs in ("all", "adjacent"):
+        tuned = RankSVMCV(GRID, cv=2, pairs=pairs).fit(data.X, data.y, qid=data.qid)
+        plain = RankSVM(pairs=pairs).fit(data.X, data.y, qid=data.qid)
+        assert tuned.n_pairs_ == plain.n_pairs_
+
+
+def test_listed_pairs_are_not_offered():
+    """Folds are made of queries, and listed pairs need not keep to them."""
+    assert not hasattr(RankSVMCV, "fit_pairs")
+
+
 def test_the_edge_is_told(data):
     with pytest.warns(UserWarning, match=r"the best C, 1e-07, is the smallest"):
         RankSVMCV([1e-7, 1e5], cv=2, scoring="ndcg@10").fit(
@@ -330,6 +348,12 @@ def test_without_qid_rows_are_split(data):
         ({"cv": [1, 2]}, ValueError, r"cv\[0\] must be a pair \(train, test\)"),
         ({"cv": [([0, 1], [])]}, ValueError, "fold 1 of cv has 2 training and 0 test rows"),
         ({"cv": (1,)}, ValueError, "cv is a tuple of 1; validation data is"),
+        ({"cv": []}, ValueError, "cv has no folds"),
+        ({"cv": iter([])}, ValueError, "an iterator serves one fit only"),
+        ({"cv": [([0, 1], [99999])]}, ValueError, "fold 1 of cv has the row 99999; those of X are"),
+        ({"cv": [([0, 1], [-1])]}, ValueError, "fold 1 of cv has the row -1"),
+        ({"cv": [([0.0, 1.0], [2])]}, ValueError, "must hold row numbers, got float64"),
+        ({"cv": [([True, False], [2])]}, ValueError, "must hold row numbers, got bool"),
         ({"cv": KFold(3)}, ValueError, "trains and tests on query .* split by query"),
         ({"tol": -1}, ValueError, "tol must be a finite number > 0"),
         ({"solver": "sgd"}, ValueError, "solver must be"),

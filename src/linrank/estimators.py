@@ -355,7 +355,7 @@ class RankSVM(LinearRanker):
         monitor: Monitor,
         preferences: Preferences | None,
     ) -> RankSVM:
-        if result.stopped == "max_iter" or (result.stopped == "precision" and self.tol is not None):
+        if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"RankSVM did not converge: {result.message}{remedy}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)

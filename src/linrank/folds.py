@@ -28,7 +28,7 @@ def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> N
         The order in which queries are dealt out; the largest first when absent.
     """
     if queries.n_queries < n_folds:
-        raise ValueError(f"{queries.n_queries} queries cannot fill {n_folds} folds; lower n_splits")
+        raise ValueError(f"{queries.n_queries} queries cannot fill {n_folds} folds; use fewer")
     sizes = np.diff(queries.offsets)
     if order is None:
         order = np.argsort(-sizes, kind="stable")

@@ -15,6 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
+from linrank.pairs import Pairs
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class LinearModel:
             "stopped": result.stopped,
             "n_rows": data.n_rows,
             "n_queries": data.queries.n_queries,
-            "n_pairs": data.queries.n_pairs,
+            "n_pairs": Pairs(data.queries, adjacent=settings.get("pairs") == "adjacent").n_pairs,
         }
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 

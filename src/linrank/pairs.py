@@ -132,7 +132,10 @@ def choose_pairs(
     chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
     chosen = _weighted(chosen, query_weight, query_normalization)
     if chosen.total_weight() <= 0:
-        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+        raise NoPairsError(
+            "all pairs have weight zero; check sample_weight and query_weight, and that labels are "
+            f"not too small for pair_weighting={pair_weighting!r}"
+        )
     return chosen
 
 

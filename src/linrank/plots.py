@@ -196,6 +196,11 @@ def path(
     """
     if hasattr(result, "path_"):
         result, scores, chosen, metric = result.path_, result.scores_, result.C_, result.scoring
+    if not hasattr(result, "objectives"):
+        raise TypeError(
+            "path draws what ranksvm_path returns, or a fitted RankSVMCV; got "
+            f"{type(result).__name__}"
+        )
     panels = [
         (result.objectives, "objective", "log"),
         (result.norms, "norm of the weights", "log"),

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linrank.linear_ranker import LinearRanker
 from linrank.metrics import parse
@@ -195,7 +196,10 @@ class RankSVMCV(LinearRanker):
             cv = cv.split(X, data.labels, data.qid)
         elif not hasattr(cv, "__iter__"):
             raise _wrong_cv(cv)
-        return [_fold(data, pair, k) for k, pair in enumerate(cv)]
+        folds = [_fold(data, pair, k) for k, pair in enumerate(cv)]
+        if not folds:
+            raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
+        return folds
 
     def _finish(
         self, tuning: Tuning, path: PathResult, scaling: Scaling, data: Dataset
@@ -238,11 +242,12 @@ def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
 def _fold(data: Dataset, pair: Any, k: int) -> Fold:
     """A split that keeps queries whole, or an error."""
     try:
-        train, valid = (np.asarray(part) for part in pair)
+        first, second = pair
     except (TypeError, ValueError):
         raise ValueError(
             f"cv[{k}] must be a pair (train, test) of row numbers, got {pair!r}"
         ) from None
+    train, valid = (_row_numbers(part, data.n_rows, k) for part in (first, second))
     if min(train.size, valid.size) == 0:
         raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
     if data.qid is not None:
@@ -256,3 +261,20 @@ def _fold(data: Dataset, pair: Any, k: int) -> Fold:
                 "queries); split by query, as QueryKFold does"
             )
     return Fold(train, valid)
+
+
+def _row_numbers(rows: Any, n_rows: int, k: int) -> NDArray[Any]:
+    """Row numbers of a fold, from themselves or from a mask of all rows."""
+    part = np.asarray(rows)
+    if part.dtype == bool and part.shape == (n_rows,):
+        return np.flatnonzero(part)
+    if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
+        raise ValueError(
+            f"fold {k + 1} of cv must hold row numbers, got {part.dtype} of shape {part.shape}"
+        )
+    is_bad = (part < 0) | (part >= n_rows)
+    if is_bad.any():
+        raise ValueError(
+            f"fold {k + 1} of cv has the row {part[is_bad][0]}; those of X are 0 to {n_rows - 1}"
+        )
+    return part.astype(np.int64)

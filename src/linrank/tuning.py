@@ -99,6 +99,11 @@ class Tuning:
         """What to say when the largest mean is at an end of the grid; None elsewhere."""
         if len(self.Cs) == 1 or self.best not in (0, len(self.Cs) - 1):
             return None
+        if np.ptp(self.mean_scores) <= 1e-12 * abs(self.mean_scores[0]):
+            return (
+                f"every C of the grid scores {self.mean_scores[0]:.6g}, and the smallest is taken; "
+                "try a wider grid, or validation rows that tell models apart"
+            )
         end, beyond = ("smallest", "smaller") if self.best == 0 else ("largest", "larger")
         return (
             f"the best C, {self.Cs[self.best]:g}, is the {end} of the grid; try {beyond} values too"

@@ -69,7 +69,7 @@ def grid(text: str) -> list[float]:
     low, high, factor = (*map(_power, parts), *([2.0] if len(parts) == 2 else []))
     if low > high or factor <= 1:
         raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
-    n_steps = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    n_steps = math.floor((math.log(high) - math.log(low)) / math.log(factor) + 1e-9)
     if n_steps >= _MOST_VALUES:
         raise argparse.ArgumentTypeError(
             f"{text!r} has {n_steps + 1:,} values, at most {_MOST_VALUES:,} are tried; "
@@ -84,7 +84,7 @@ def _power(text: str) -> float:
         value = float(base) ** float(exponent) if power else float(text)
     except (ValueError, OverflowError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
-    if isinstance(value, complex) or not (value > 0 and math.isfinite(value)):
+    if base.strip().startswith("-") or not (value > 0 and math.isfinite(value)):
         raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
     return value
 

@@ -62,7 +62,8 @@ def newton(
         recorder.note_decrement(step.decrement)
         is_last = sharpen is None and step.decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            return recorder.result(point, *_too_few(recorder, tol, max_iter))
+            verdict = _too_few(recorder, tol, max_iter, by_gap=sharpen is not None)
+            return recorder.result(point, *verdict)
         trial, t = line_search(point, step.d, step.image)
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
@@ -99,11 +100,14 @@ def _verdict(
     return None
 
 
-def _too_few(recorder: Recorder, tol: float, max_iter: int) -> Verdict:
+def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Verdict:
     objective, decrement = (recorder.history[key][-1] for key in ("objective", "decrement"))
+    left = f"the estimated distance to the optimum, {decrement:.3g},"
+    if by_gap:
+        left = f"the certified gap, {recorder.gap:.3g},"
     return "max_iter", (
-        f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
-        f"{tol * objective:.3g} after max_iter={max_iter} iterations; raise max_iter or tol"
+        f"{left} is above tol·F = {tol * objective:.3g} after max_iter={max_iter} iterations; "
+        "raise max_iter or tol"
     )
 
 

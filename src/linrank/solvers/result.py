@@ -153,8 +153,8 @@ class Recorder:
         square = dot(point.gradient, point.gradient)
         if not square < _LARGEST:
             raise ValueError(
-                f"the gradient of the objective has the squared norm {square:g}: the features are "
-                "too large for double precision; divide them by a common factor"
+                f"the gradient of the objective has the squared norm {square:g}: features, weights "
+                "or C are too large for double precision; divide them by a common factor"
             )
         bound = point.primal - duality_gap(point)
         return self.add(
