@@ -15,7 +15,8 @@ import numpy as np
 import problems
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from linrank.ranksvm import choose_pairs, train
+from linrank.pairs import choose_pairs
+from linrank.ranksvm import train
 from linrank.solvers.result import Result
 from report import Table, main, ratio, seconds
 

@@ -14,9 +14,10 @@ import numpy as np
 
 import problems
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from report import Table, main, seconds, spread
 
 SETS = ("b", "c", "y20")

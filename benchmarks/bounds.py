@@ -15,9 +15,10 @@ from scipy.optimize import minimize
 import problems
 from linrank.bounds import Box
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from race import GAP
 from report import Table, main, ratio
 

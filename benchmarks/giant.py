@@ -14,9 +14,10 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from report import Table, main, ratio, seconds, spread
 
 ROWS, LEVELS = 10_000_000, (2, 100_000, None)  # None: all labels distinct

@@ -1,11 +1,16 @@
-"""Where the real data sets are, if they are here at all."""
+"""Where the real data sets are, if they are here at all, and how they are read."""
 
 from __future__ import annotations
 
+import io
+import lzma
 import os
 from pathlib import Path
 
 import pytest
+
+from linrank.data.dataset import Dataset
+from linrank.data.svmlight import load
 
 
 def real_file(name: str) -> Path:
@@ -21,3 +26,9 @@ def real_file(name: str) -> Path:
         if (folder / name).exists():
             return folder / name
     pytest.skip(f"no data set {name}; set LINRANK_DATA to its folder")
+
+
+def mq2008(*parts: int) -> Dataset:
+    """Parts of MQ2008, in one dataset; 1, 2, 3 are the training data of fold 1."""
+    text = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in parts]
+    return load(io.BytesIO(b"".join(text)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -14,18 +12,20 @@ from scipy.optimize import minimize
 
 from linrank.bounds import Box
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
-from linrank.solvers.bounded import bounded_newton
+from linrank.risk import Risk
 from linrank.solvers.faces import metric_of
+from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from linrank.solvers.result import duality_gap
-from real_data import real_file
+from real_data import mq2008
+from small_data import small as small_ranking
+from small_data import weighted
 from strategies import datasets
 
 
@@ -58,11 +58,7 @@ def generic_optimum(data: Dataset, C: float, lower, upper, scale=None) -> tuple[
 
 
 def small(seed=0, **options) -> Dataset:
-    return make_ranking(12, (3, 12), 6, random_state=seed, dtype="float64", **options)
-
-
-def weighted(data: Dataset) -> Dataset:
-    return replace(data, weight=np.random.default_rng(0).integers(0, 4, data.n_rows) / 2)
+    return small_ranking(seed, n_features=6, **options)
 
 
 def in_csr(data: Dataset) -> Dataset:
@@ -160,7 +156,7 @@ def test_every_preconditioner_leads_to_the_optimum(preconditioner, box):
     risk = Risk(data.rows, SquaredHinge(Pairs(data.queries), 1), 0.5)
     objective = Sum(Ridge(Box(lower, upper)), risk)
     w0 = np.full(6, 5.0)  # outside of most boxes
-    result = bounded_newton(objective, w0, preconditioner=preconditioner(), tol=1e-10)
+    result = newton(objective, w0, preconditioner=preconditioner(), tol=1e-10)
     truth, _ = generic_optimum(data, 0.5, lower, upper)
     assert_allclose(result.value, truth, rtol=1e-8)
 
@@ -267,7 +263,7 @@ def test_no_bounds_and_the_residual_is_the_gradient_norm():
 
 @pytest.mark.parametrize(("low", "high"), [(0, np.inf), (-0.1, 0.1)])
 def test_mq2008(low, high):
-    data = load(real_file("mq2008/S1.txt.xz"))
+    data = mq2008(1)
     n = data.n_features
     result = train(data, bounds=everywhere(n, low, high))
     assert result.n_iter <= 8

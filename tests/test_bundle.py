@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import lzma
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,27 +11,20 @@ from numpy.testing import assert_allclose
 from explicit_pairs import ExplicitPairs
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load as read_svmlight
 from linrank.datasets import make_ranking
 from linrank.estimators import RankSVM
 from linrank.losses.hinge import Hinge
 from linrank.losses.squared_hinge import SquaredHinge
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm import train
+from linrank.risk import Risk
 from linrank.solvers.bundle import _Model, bundle
-from real_data import real_file
+from real_data import mq2008
+from small_data import small, weighted
 from strategies import datasets
 
 LOSSES = {"hinge": Hinge, "squared_hinge": SquaredHinge}
-
-
-def small(seed=0, **options) -> Dataset:
-    return make_ranking(12, (3, 12), 5, random_state=seed, dtype="float64", **options)
-
-
-def weighted(data: Dataset, seed=0) -> Dataset:
-    return replace(data, weight=np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2)
 
 
 def objective(data: Dataset, loss: str, C: float, scale=None) -> Sum:
@@ -208,10 +197,7 @@ def test_the_command_offers_it(files, tmp_path, capsys):
 
 def test_mq2008_at_the_precision_of_svm_rank():
     """SVM-rank stops at 24934.0 with its default precision of 0.001."""
-    text = b"".join(
-        lzma.decompress(real_file(f"mq2008/S{part}.txt.xz").read_bytes()) for part in (1, 2, 3)
-    )
-    result = fit(read_svmlight(io.BytesIO(text)), tol=1e-3)
+    result = fit(mq2008(1, 2, 3), tol=1e-3)
     assert result.value <= 24934.0
     assert result.value - result.gap <= 24916.6537 <= result.value
     assert result.n_iter <= 60

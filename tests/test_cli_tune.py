@@ -66,6 +66,41 @@ def test_options_go_through(files, tmp_path, capsys):
     assert (training["loss"], training["pairs"]) == ("hinge", "adjacent")
 
 
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_bounds_go_through(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--positive", "--bounds", "1::0.01"]
+    told = report(capsys, files["train"], *GRID, "--folds", "2", *options, "-o", model)
+    data = load(files["train"])
+    bounds = {"positive": True, "coef_bounds": {0: (None, 0.01)}}
+    truth = RankSVMCV([1e-4, 1e-3, 1e-2, 1e-1, 1], cv=2, **bounds)
+    truth.fit(data.X, data.y, qid=data.qid)
+    assert_allclose(told["path"]["scores"], truth.scores_)
+    assert (told["positive"], told["bounds"]) == (True, "1::0.01")
+    written = load_model(model)
+    assert_allclose(written.coef, truth.coef_, rtol=1e-9)
+    assert (written.coef >= 0).all()
+    assert written.coef[0] <= 0.01
+    assert (written.training["positive"], written.training["bounded"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--solver", "bundle", "--positive"], "--solver bundle cannot keep bounds"),
+        (["--bounds", "1:2"], "is not FEATURE:LOW:HIGH"),
+        (["--counting", "avl"], "--counting is an option of --solver tron and bundle"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(files, capsys, options, message):
+    try:
+        code = main(["tune", files["train"], *options])
+    except SystemExit as stop:
+        code = stop.code
+    assert code != 0
+    assert message in capsys.readouterr().err
+
+
 def test_a_validation_file(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--valid", files["valid"], "--scoring", "map", "--scale", "standard", "-o", model]

@@ -12,26 +12,28 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from explicit_pairs import ExplicitPairs
 from linrank import (
     ConvergenceWarning,
     NoPairsError,
     RankSVM,
     _core,
-    pathwise,
+    planning,
     ranksvm,
     ranksvm_path,
 )
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load
 from linrank.datasets import make_ranking
-from linrank.objective import Ridge, Risk, Sum
+from linrank.objective import Ridge, Sum
 from linrank.path import AUTO_CS
 from linrank.pathwise import train_path
+from linrank.problem import Problem
+from linrank.risk import Risk
 from linrank.solvers.conjugate import Memory
 from linrank.solvers.result import duality_gap
-from real_data import real_file
+from real_data import mq2008
+from small_data import small, weighted
 from strategies import datasets
-from test_ranksvm import explicit_optimum, small, weighted
 
 GRID = [1e-4, 1e-2, 0.1, 1.0, 30.0]
 
@@ -48,7 +50,7 @@ def results(data: Dataset, Cs=GRID, **options):
 def test_every_model_is_the_optimum_to_its_gap(data, solver):
     found = results(data, solver=solver)
     for C, result in zip(GRID, found, strict=True):
-        truth, _ = explicit_optimum(data, C)
+        truth, _ = ExplicitPairs.of(data).optimum(C)
         assert result.converged
         assert result.stopped == "tolerance"
         assert result.gap <= 1e-4 * result.value
@@ -78,7 +80,7 @@ REGIMES = {
 @pytest.mark.parametrize("regime", REGIMES)
 def test_all_regimes_equal_cold_fits(regime, monkeypatch):
     if regime == "sampled":
-        monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
+        monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
     data = make_ranking(random_state=3, **REGIMES[regime])
     Cs = [2.0**k for k in range(-12, 1, 3)]
     for C, result in zip(Cs, results(data, Cs, tol=1e-6), strict=True):
@@ -91,13 +93,11 @@ def test_all_regimes_equal_cold_fits(regime, monkeypatch):
 def test_the_sample_grows_where_it_disappoints(monkeypatch):
     data = make_ranking(900, (5, 20), 8, random_state=3)
     sizes = []
-    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 100)
-    original = ranksvm._Problem.sample
-    monkeypatch.setattr(
-        ranksvm._Problem, "sample", lambda self, n: sizes.append(n) or original(self, n)
-    )
-    preconditioner = pathwise._carried(ranksvm.problem_of(data, 0.5))
-    point = ranksvm.problem_of(data, 0.5).objective().at(np.zeros(8))
+    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 100)
+    original = Problem.sample
+    monkeypatch.setattr(Problem, "sample", lambda self, n: sizes.append(n) or original(self, n))
+    preconditioner = planning.carried(Problem.of(data, 0.5))
+    point = Problem.of(data, 0.5).objective().at(np.zeros(8))
     for n_last in (0, 5, 50, 9):
         preconditioner.at(point, n_last)
     assert sizes == [sizes[0], 4 * sizes[0], 16 * sizes[0]]
@@ -133,6 +133,34 @@ def test_other_losses_and_solvers_are_certified_too(options):
     for k, C in enumerate([0.01, 0.1, 1.0]):
         best = ranksvm.train(data, C=C, tol=1e-7, loss=options.get("loss", "squared_hinge")).value
         assert -1e-6 * best <= found.objectives[k] - best <= found.gaps[k] + 1e-6 * best
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize(
+    "options", [{"positive": True}, {"coef_bounds": (-0.05, 0.1), "scale": "standard"}], ids=str
+)
+def test_bounds_hold_for_every_C(loss, options):
+    data = small(4)
+    low, high = options.get("coef_bounds", (0.0, np.inf))
+    Cs = [0.01, 0.1, 1.0]
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=Cs, loss=loss, tol=1e-4, **options)
+    assert found.converged.all(), found.messages
+    assert (found.gaps <= 1e-4 * found.objectives).all()
+    assert ((low <= found.coefs) & (found.coefs <= high)).all()
+    for k, C in enumerate(Cs):
+        best = RankSVM(C, loss=loss, tol=1e-7, **options).fit(data.X, data.y, qid=data.qid)
+        distance = found.objectives[k] - best.objective_
+        assert -1e-6 * best.objective_ <= distance <= found.gaps[k] + 1e-6 * best.objective_
+
+
+def test_bounds_and_counting_need_a_solver_that_has_them():
+    data = small(4)
+    with pytest.raises(ValueError, match="solver='bundle' cannot keep bounds"):
+        ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], solver="bundle", positive=True)
+    with pytest.raises(ValueError, match="counting"):
+        ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], counting="avl")
+    counted = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron", counting="avl")
+    assert_allclose(counted.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -179,10 +207,10 @@ def test_sparse_equals_dense():
 
 def test_a_point_of_another_C_is_the_point_computed_anew():
     data = small(6)
-    problem = ranksvm.problem_of(data, 0.3)
+    problem = Problem.of(data, 0.3)
     w = np.random.default_rng(0).normal(size=5)
     moved = problem.objective().at(w).reweighted(7.0)
-    fresh = ranksvm.problem_of(data, 2.1).objective().at(w)
+    fresh = Problem.of(data, 2.1).objective().at(w)
     assert_allclose(moved.value, fresh.value, rtol=1e-14)
     assert_allclose(moved.gradient, fresh.gradient, rtol=1e-12)
     assert_allclose(moved.hvp(w)[0], fresh.hvp(w)[0], rtol=1e-12)
@@ -190,7 +218,7 @@ def test_a_point_of_another_C_is_the_point_computed_anew():
 
 
 def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
-    problem = ranksvm.problem_of(small(6), 0.3)
+    problem = Problem.of(small(6), 0.3)
     point = problem.objective().at(np.ones(5))
     assert point.value > 0
     assert point.gradient.any()
@@ -201,7 +229,7 @@ def test_a_point_of_another_C_sweeps_nothing(monkeypatch):
 
 def test_the_memory_follows_C():
     """Products remembered at one C are those of the Hessian at another, for a fixed active set."""
-    problem, n = ranksvm.problem_of(small(7), 0.3), 5
+    problem, n = Problem.of(small(7), 0.3), 5
     w, p = np.full(n, 1e-3), np.random.default_rng(1).normal(size=n)
     memory = Memory(4, n)
     hp = problem.objective().at(w).hvp(p)[0]
@@ -314,7 +342,7 @@ def test_too_few_iterations_are_told():
     assert not found.converged.all()
     # What is reported is still a true bound.
     for C, objective, gap in zip(GRID, found.objectives, found.gaps, strict=True):
-        assert objective - explicit_optimum(data, C)[0] <= gap + 1e-9 * objective
+        assert objective - ExplicitPairs.of(data).optimum(C)[0] <= gap + 1e-9 * objective
 
 
 WIDE = np.array([1e9, 1.0, 1e-3, 1.0, 1.0])  # ranges of features
@@ -332,7 +360,7 @@ def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
     """At 0, ``½‖∇F‖²`` of large features is many digits above F, and so is what it rounds to."""
     data = small()
     wide = replace(data, rows=type(data.rows)(data.X * WIDE * size))
-    start = ranksvm.problem_of(wide, 1.0).objective().at(np.zeros(5))
+    start = Problem.of(wide, 1.0).objective().at(np.zeros(5))
     best = ranksvm.train(wide, tol=1e-10).value
     assert start.value - best <= duality_gap(start) * (1 + 1e-9)
     assert duality_gap(start) <= start.value
@@ -349,13 +377,7 @@ def test_features_without_information_give_zero_models():
 
 
 def test_mq2008():
-    import io
-    import lzma
-
-    text = b"".join(
-        lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3)
-    )
-    data = load(io.BytesIO(text))
+    data = mq2008(1, 2, 3)
     found = ranksvm_path(data.X, data.y, data.qid)
     assert (found.gaps <= 1e-4 * found.objectives).all()
     assert_allclose(found.objectives[15], 29566.523, rtol=1e-4)

@@ -10,61 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import minimize
 
-from linrank import _core, ranksvm
+from explicit_pairs import ExplicitPairs
+from linrank import _core, planning
+from linrank import problem as problem_module
 from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
+from linrank.planning import plan
+from linrank.problem import Problem
 from linrank.ranksvm import train
 from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
 from linrank.solvers.result import duality_gap
-
-
-def explicit_optimum(data: Dataset, C: float, query_weight=None) -> tuple[float, np.ndarray]:
-    """The optimum by a generic solver over the list of pairs."""
-    X = np.asarray(data.X.toarray() if sparse.issparse(data.X) else data.X, dtype=np.float64)
-    y, qid = data.labels, data.qid if data.qid is not None else np.zeros(data.n_rows)
-    u = np.ones(data.n_rows) if data.weight is None else data.weight
-    i, j = np.nonzero((qid[:, None] == qid[None, :]) & (y[:, None] > y[None, :]))
-    weight = u[i] * u[j]
-    if query_weight is not None:
-        weight = weight * np.array([query_weight[q] for q in qid[i].tolist()])
-    D = X[i] - X[j]
-
-    def value_and_gradient(w):
-        slack = np.maximum(0, 1 - D @ w)
-        return (
-            0.5 * w @ w + C * weight @ slack**2,
-            w - 2 * C * D.T @ (weight * slack),
-        )
-
-    best = minimize(
-        value_and_gradient,
-        np.zeros(X.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
-    )
-    return best.fun, best.x
-
-
-def small(seed=0, **options) -> Dataset:
-    return make_ranking(12, (3, 12), 5, random_state=seed, dtype="float64", **options)
-
-
-def weighted(data: Dataset, seed=0) -> Dataset:
-    return replace(data, weight=np.random.default_rng(seed).integers(0, 4, data.n_rows) / 2)
+from small_data import small, weighted
 
 
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 @pytest.mark.parametrize("C", [1e-4, 1.0, 30.0])
 @pytest.mark.parametrize("data", [small(), small(1, n_levels=None), weighted(small(2))])
 def test_both_solvers_reach_the_optimum_of_the_definition(data, C, solver):
-    truth, w = explicit_optimum(data, C)
+    truth, w = ExplicitPairs.of(data).optimum(C)
     result = train(data, C=C, solver=solver, tol=1e-9)
     assert result.converged
     assert_allclose(result.value, truth, rtol=1e-8)
@@ -80,7 +48,7 @@ def test_newton_and_tron_agree_to_1e8(data):
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 def test_the_gap_is_certified_at_every_iterate(solver):
     data = small(6)
-    truth, _ = explicit_optimum(data, 1.0)
+    truth, _ = ExplicitPairs.of(data).optimum(1.0)
     history = train(data, solver=solver, tol=1e-10, max_iter=1000).history
     distance = np.array(history["objective"]) - truth
     assert (np.array(history["gap"]) >= distance - 1e-7 * truth).all()
@@ -93,7 +61,7 @@ def test_the_gap_is_the_identity_or_better():
     """P - D = ½‖∇F‖² for the dual point α = 2Cωξ; its best multiple is nearer."""
     data = weighted(small(7))
     pairs = Pairs(data.queries, data.queries.gather(data.weight))
-    problem = ranksvm._Problem(data.rows, pairs, 0.7, None, 1)
+    problem = Problem(data.rows, pairs, 0.7, None, 1)
     rng = np.random.default_rng(0)
     for _ in range(5):
         point = problem.objective().at(rng.normal(size=5) * 0.1)
@@ -111,7 +79,7 @@ def test_the_gap_is_the_identity_or_better():
 @pytest.mark.parametrize("n_levels", [3, None])
 def test_every_preconditioner_leads_to_the_same_optimum(preconditioner, n_levels):
     data = make_ranking(150, (5, 60), 12, n_levels, random_state=8)
-    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 2)
+    problem = Problem(data.rows, Pairs(data.queries), 1.0, None, 2)
     start = np.zeros(12)
     chosen = {
         "explicit": lambda: Explicit(patience=2),
@@ -158,8 +126,8 @@ def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
 def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
     data = make_ranking(n_queries, (5, 40), 4500, density=0.005, random_state=9)
-    problem = ranksvm._Problem(data.rows, Pairs(data.queries), 1.0, None, 1)
-    assert type(ranksvm._plan(problem, None)[1]) is kind
+    problem = Problem(data.rows, Pairs(data.queries), 1.0, None, 1)
+    assert type(plan(problem, None)[1]) is kind
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -175,7 +143,7 @@ def test_every_regime_agrees_with_tron(regime):
 def test_the_sampled_regime_agrees_with_the_explicit_one(monkeypatch):
     data = make_ranking(600, (5, 40), 10, random_state=10)
     truth = train(data, tol=1e-10).value
-    monkeypatch.setattr(ranksvm, "hessian_price", lambda rows: 1000)
+    monkeypatch.setattr(planning, "_hessian_price", lambda rows: 1000)
     assert_allclose(train(data, tol=1e-10).value, truth, rtol=1e-9)
     weights = weighted(data)
     query_weight = np.random.default_rng(0).uniform(0.5, 2, data.queries.n_queries)
@@ -200,7 +168,7 @@ def test_one_query_longer_than_a_thread_takes_alone():
     ],
 )
 def test_the_same_bits_on_any_number_of_threads(data, monkeypatch):
-    monkeypatch.setattr(ranksvm, "_useful_threads", lambda n_bytes, n_threads: n_threads)
+    monkeypatch.setattr(problem_module, "_useful_threads", lambda n_bytes, n_threads: n_threads)
     results = [train(data, n_jobs=n) for n in (1, 2, 5)]
     for other in results[1:]:
         assert (other.w == results[0].w).all()
@@ -251,7 +219,9 @@ def test_query_weights_and_normalisation_enter_as_documented(solver):
     queries = data.queries
     c = np.random.default_rng(3).uniform(0.5, 2.0, queries.n_queries)
     a = train(data, solver=solver, tol=1e-9, query_weight=c)
-    truth, _ = explicit_optimum(data, 1.0, dict(zip(queries.ids.tolist(), c, strict=True)))
+    truth, _ = ExplicitPairs.of(
+        data, query_weight=dict(zip(queries.ids.tolist(), c, strict=True))
+    ).optimum(1.0)
     assert_allclose(a.value, truth, rtol=1e-8)
     u = data.weight
     weight = {
@@ -264,7 +234,7 @@ def test_query_weights_and_normalisation_enter_as_documented(solver):
         for q in queries.ids.tolist()
     }
     inverse = {q: 1 / w if w else 0.0 for q, w in weight.items()}
-    truth, _ = explicit_optimum(data, 5.0, inverse)
+    truth, _ = ExplicitPairs.of(data, query_weight=inverse).optimum(5.0)
     b = train(data, C=5.0, solver=solver, tol=1e-9, query_normalization="pairs")
     assert_allclose(b.value, truth, rtol=1e-8)
 
@@ -322,7 +292,7 @@ def test_an_interrupt_passes_through():
 def test_the_limit_of_precision_is_not_an_endless_loop(solver):
     result = train(small(22), solver=solver, tol=1e-300, max_iter=500)
     assert result.stopped == "precision"
-    truth, _ = explicit_optimum(small(22), 1.0)
+    truth, _ = ExplicitPairs.of(small(22)).optimum(1.0)
     assert_allclose(result.value, truth, rtol=1e-9)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import lzma
 import threading
 
 import numpy as np
@@ -29,12 +27,12 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.svmlight import load
 from linrank.folds import query_folds, row_folds
 from linrank.path import as_Cs, solve_path
+from linrank.path_scores import _score_matrix, path_scores
 from linrank.scaling import Scaling
-from linrank.tuning import Fold, Tuning, deal, path_scores, tune
-from real_data import real_file
+from linrank.tuning import Fold, Tuning, deal, tune
+from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]
@@ -97,7 +95,8 @@ def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
         {"loss": "hinge"},
         {"pairs": "adjacent"},
         {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"solver": "tron", "max_iter": 200},
+        {"solver": "tron", "max_iter": 200, "counting": "avl"},
+        {"coef_bounds": (-0.2, 0.05)},
     ],
 )
 def test_measure_and_options_go_through(data, scoring, options):
@@ -105,7 +104,34 @@ def test_measure_and_options_go_through(data, scoring, options):
     splits = QueryKFold(3).split(data.X, data.y, data.qid)
     assert_allclose(ranker.scores_, by_hand(data, splits, scoring, **options), rtol=1e-9)
     for name, value in options.items():
-        assert name == "scale" or ranker.model_.training[name] == value
+        assert name in ("scale", "coef_bounds") or ranker.model_.training[name] == value
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_bounds_hold_for_every_C(data, loss):
+    X = -data.X  # most weights are positive then
+    options = {"loss": loss, "positive": True, "coef_bounds": {0: (None, 0.01)}}
+    ranker = RankSVMCV([0.01, 0.1], cv=2, **options).fit(X, data.y, qid=data.qid)
+    assert ranker.coef_.any()
+    assert (ranker.path_.coefs >= 0).all()
+    assert (ranker.path_.coefs[:, 0] <= 0.01).all()
+    alone = RankSVM(ranker.C_, tol=1e-7, **options).fit(X, data.y, qid=data.qid)
+    assert ranker.objective_ - alone.objective_ <= ranker.duality_gap_
+    assert ranker.kkt_residual_ == ranker.history_["kkt_residual"][-1]
+    assert ranker.model_.training["bounded"] is True
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_attributes_are_those_of_the_estimator_without_a_search(data):
+    ranker = RankSVMCV([0.1], cv=2, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
+    alone = RankSVM(0.1, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
+    assert ranker.n_pairs_ == alone.n_pairs_ < data.queries.n_pairs
+    own = {"C_", "Cs_", "scores_", "mean_scores_", "best_score_", "path_"}
+    assert {name for name in vars(ranker) if name.endswith("_")} - own == {
+        name for name in vars(alone) if name.endswith("_")
+    }
+    assert not hasattr(ranker, "fit_pairs")  # preferences have no folds
 
 
 def test_a_validation_set(data):
@@ -200,8 +226,8 @@ def test_progress_counts_all_models(data):
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
     path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
-    monkeypatch.setattr(tuning, "_BLOCK_BYTES", 3000)
-    matrix = tuning._score_matrix(data.rows, path.coefs, 1)
+    monkeypatch.setattr("linrank.path_scores._BLOCK_BYTES", 3000)
+    matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))
     values = path_scores(path, data, scaling, "map")
@@ -390,8 +416,7 @@ def test_routing_of_qid(data):
 
 
 def test_mq2008():
-    parts = [lzma.decompress(real_file(f"mq2008/S{k}.txt.xz").read_bytes()) for k in (1, 2, 3, 4)]
-    train, valid = load(io.BytesIO(b"".join(parts[:3]))), load(io.BytesIO(parts[3]))
+    train, valid = mq2008(1, 2, 3), mq2008(4)
     Cs = 2.0 ** np.arange(-15, 6, 2)
     ranker = RankSVMCV(Cs, cv=(valid.X, valid.y, valid.qid)).fit(train.X, train.y, qid=train.qid)
     for k in (0, 5, 10):

@@ -13,8 +13,8 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.losses.hinge import Hinge
-from linrank.objective import Risk
-from linrank.ranksvm import choose_pairs
+from linrank.pairs import choose_pairs
+from linrank.risk import Risk
 from linrank.solvers.simplex_qp import maximise_on_simplex
 
 

@@ -1,55 +1,35 @@
-"""The scikit-learn faces of linrank: parameters in, attributes out, no mathematics."""
+"""RankSVM, the scikit-learn face of training: parameters in, attributes out, no mathematics."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from linrank.bounds import weight_bounds
-from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import as_rows
-from linrank.errors import ConvergenceWarning, NoPairsError
-from linrank.metrics import parse, rank_within_queries
+from linrank.errors import ConvergenceWarning
+from linrank.linear_ranker import LinearRanker
+from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
-from linrank.pairs import Pairs
-from linrank.ranker import RankerMixin
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from linrank.data.rows import Rows
+    from linrank.data.dataset import Dataset
     from linrank.solvers.result import Result
 
 __all__ = ["RankSVM"]
 
-# Parameters that go to `train` as they are, and into the model's summary.
-_TRAINING = (
-    "C",
-    "loss",
-    "pairs",
-    "pair_weighting",
-    "solver",
-    "counting",
-    "tol",
-    "max_iter",
-    "query_normalization",
-)
 
-
-class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
+class RankSVM(LinearRanker):
     """Linear ranker by RankSVM on all pairs.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
@@ -157,9 +137,6 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
     [3, 2, 1, 1, 2]
     """
-
-    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
     def __init__(
         self,
@@ -321,86 +298,6 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
         sets = validation_sets(data, X_val, y_val, qid_val, None, None, None)
         return self._fit(data, sets, query_weight, preferences)
 
-    def decision_function(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
-        """Scores of rows; within a query, higher is better.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,)
-            Query of each row; only ``scale="query"`` looks at it, and needs it.
-        """
-        rows, qid = self._rows(X, qid)
-        return self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
-
-    def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
-        """The same scores as :meth:`decision_function`."""
-        return self.decision_function(X, qid=qid)
-
-    def rank(self, X: Any, qid: Any = None, k: int | None = None) -> NDArray[np.int64]:
-        """Rank of each row within its query, from 1 for the highest score.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,)
-            Query of each row. Required when the ranker was fitted with ``qid``.
-        k : int or None
-            Rows that do not make it to the first `k` get 0.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Ranks; equal scores rank in input order.
-        """
-        self._check_qid("rank", qid)
-        if k is not None and k < 1:
-            raise ValueError(f"k must be >= 1, got {k}")
-        scores = self.decision_function(X, qid=qid)
-        ranks = rank_within_queries(scores, qid, n_jobs=self.n_jobs)
-        return ranks if k is None else np.where(ranks > k, 0, ranks)
-
-    def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
-        """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,)
-            Query of each row; only ``scale="query"`` looks at it.
-        pair : (int, int) or None
-            Two rows of `X` to compare.
-
-        Returns
-        -------
-        ndarray or scipy.sparse.csr_array
-            Of shape (n_rows, n_features), each row summing to its score; with `pair` a vector that
-            sums to the score of row i less that of row j.
-        """
-        rows, qid = self._rows(X, qid)
-        return self.model_.explain(rows, qid=qid, pair=pair)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``model_`` to a file for :func:`linrank.load_model`."""
-        check_is_fitted(self)
-        self.model_.save(path)
-
-    # ---- the parts of fit -----------------------------------------------------------------------
-
-    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
-        labels = None if y is None else column_or_1d(y, warn=True)
-        data = Dataset.of(
-            X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
-        )
-        if data.n_rows == 1:
-            raise NoPairsError("X has 1 sample, n_samples=1; a pair takes two rows of one query")
-        # Dataset has checked the values; scikit-learn's part is names and number of features.
-        validate_data(self, X, labels, skip_check_array=True)
-        return data
-
     def _fit(
         self,
         data: Dataset,
@@ -410,10 +307,10 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> RankSVM:
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = self._monitor(sets, scaling)
-        rows = scaling.transform(data.rows, data.queries, n_jobs=self.n_jobs)
         result = train(
-            data if rows is data.rows else replace(data, rows=rows),
-            **self._settings(),
+            scaling.transformed(data, n_jobs=self.n_jobs),
+            C=self.C,
+            **self._options(),
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
             preferences=preferences,
@@ -422,7 +319,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             callback=monitor,
         )
-        return self._adopt(result, data, scaling, monitor, preferences)
+        return self._finish(result, data, scaling, monitor, preferences)
 
     def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
         if self.early_stopping and not sets:
@@ -450,13 +347,7 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return scaling.unfold(self.coef_)
 
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _TRAINING}
-
-    def _domain(self) -> dict[str, Any]:
-        return {"positive": bool(self.positive), "bounded": self.coef_bounds is not None}
-
-    def _adopt(
+    def _finish(
         self,
         result: Result,
         data: Dataset,
@@ -472,31 +363,13 @@ class RankSVM(RankerMixin, BaseEstimator):  # type: ignore[misc]
             result = monitor.best(result)
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
-        n_listed = 0 if preferences is None else len(preferences)
-        settings = self._settings() | self._domain()
+        settings = {"C": self.C} | self._settings()
         if preferences is not None:
-            settings["n_preferences"] = n_listed
-        self.model_ = LinearModel.of(result, data, scaling, **settings)
-        self.coef_ = self.model_.coef
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
-        self.kkt_residual_ = result.kkt_residual
+            settings["n_preferences"] = len(preferences)
+        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
-        graded = Pairs(data.queries, adjacent=self.pairs == "adjacent")
-        self.n_pairs_ = graded.n_pairs + n_listed
-        self.n_queries_ = data.queries.n_queries
-        self.needs_qid_ = data.qid is not None
+        self.n_pairs_ += 0 if preferences is None else len(preferences)
         return self
-
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
-        check_is_fitted(self)
-        rows = as_rows(X, n_jobs=self.n_jobs)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
-            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
-        return rows, qid
 
 
 def _n_rows(X: Any) -> int:

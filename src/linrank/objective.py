@@ -1,4 +1,4 @@
-"""The objective ``F(w) = ½‖w‖² + C·L(X D w)``, as points that a solver can ask.
+"""The objective ``F(w) = ½‖w‖² + C·L(X D w)``, a sum of terms, as points that a solver can ask.
 
 A point is immutable: value, gradient and products always belong to the same ``w``. The image
 ``X D v`` that a Hessian product computes on its way is handed out, so that a line search along a
@@ -8,7 +8,7 @@ combination of such vectors needs sweeps of the scores but no product with ``X``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.bounds import Box
-from linrank.data.rows import Rows
-from linrank.losses.base import Dual, ScoreLoss
+from linrank.losses.base import Dual
 
-__all__ = ["Point", "Ridge", "Risk", "RiskPoint", "Sum", "SumPoint", "Term"]
+__all__ = ["Point", "Ridge", "Sum", "SumPoint", "Term"]
 
 Array = NDArray[Any]
 
@@ -141,114 +140,6 @@ class Ridge:
         return RidgePoint(w, self.box)
 
     def resume(self, point: RidgePoint) -> RidgePoint:
-        return point
-
-
-@dataclass(frozen=True, eq=False)
-class Risk:
-    """``C·L(X D w)``: gradient ``C·D Xᵀ∇L(z)``, Hessian ``C·D Xᵀ∇²L(z) X D``, with ``z = X D w``.
-
-    ``D = diag(scale)`` multiplies the columns without a copy of the rows; None stands for ones.
-    """
-
-    rows: Rows
-    loss: ScoreLoss
-    C: float
-    scale: Array | None = None
-
-    def stretch(self, v: Array) -> Array:
-        """``D v``."""
-        return v if self.scale is None else self.scale * v
-
-    def image(self, v: Array) -> Array:
-        """``X D v``, by position."""
-        loss = self.loss
-        if not v.any():
-            return np.zeros(loss.n_positions)
-        return _core.scores(self.rows.core, self.stretch(v), loss.order, loss.n_threads)
-
-    def at(self, w: Array) -> RiskPoint:
-        return RiskPoint(self, w, self.image(w))
-
-    def resume(self, point: RiskPoint) -> RiskPoint:
-        """From a point of another risk on the same rows and pairs: scores and order are kept."""
-        return RiskPoint(self, point.w, point.z, point.loss)
-
-
-@dataclass(frozen=True, eq=False)
-class RiskPoint:
-    """`Risk` at ``w``; ``z`` are the scores by position."""
-
-    risk: Risk
-    w: Array
-    z: Array
-    near: Any = None
-
-    @cached_property
-    def loss(self) -> Any:
-        """The pair loss at ``z``: sorted once, used by value, slope, gradient and products."""
-        loss = self.risk.loss.at(self.z, self.near)
-        object.__setattr__(self, "near", None)  # of no more use, and it holds 32 bytes a row
-        return loss
-
-    @property
-    def value(self) -> float:
-        return self.risk.C * float(self.loss.value)
-
-    @property
-    def rounding(self) -> float:
-        return self.risk.loss.rounding * self.value
-
-    @cached_property
-    def gradient(self) -> Array:
-        risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
-        return risk.C * risk.stretch(by_column)
-
-    @property
-    def primal(self) -> float:
-        return self.risk.C * self.risk.loss.primal(self.loss)
-
-    @property
-    def dual(self) -> Dual:
-        return self.risk.C * self.risk.loss.dual(self.loss)
-
-    def image(self, v: Array) -> Array:
-        return self.risk.image(v)
-
-    def hvp(self, v: Array) -> tuple[Array, Array]:
-        risk = self.risk
-        product, image = risk.loss.hessian_product(risk.rows, self.loss, risk.stretch(v))
-        return risk.C * risk.stretch(product), image
-
-    def hessian_matrix(self) -> Array:
-        """The Hessian in full; losses by sweeps have it."""
-        risk = self.risk
-        matrix: Array = risk.C * risk.loss.hessian_matrix(risk.rows, self.loss)
-        if risk.scale is not None:
-            matrix *= risk.scale
-            matrix *= risk.scale[:, np.newaxis]
-        return matrix
-
-    def hessian_diagonal(self) -> Array:
-        """An estimate of its diagonal, for preconditioning."""
-        risk = self.risk
-        diagonal = risk.C * risk.loss.hessian_diagonal(risk.rows, self.loss)
-        return diagonal if risk.scale is None else risk.scale**2 * diagonal
-
-    def slope(self, d: Array, image: Array) -> float:
-        return self.risk.C * _core.dot(self.loss.gradient, image)
-
-    def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
-        z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
-        return RiskPoint(self.risk, self.w + t * d, z, self.loss)
-
-    def reweighted(self, factor: float) -> RiskPoint:
-        """``factor·C`` in place of C: value, gradient and products are multiples of these."""
-        point = RiskPoint(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
-        # What the cached properties would compute, handed over.
-        point.__dict__["loss"] = self.loss
-        point.__dict__["gradient"] = factor * self.gradient
         return point
 
 

@@ -5,12 +5,36 @@ Apart from all else, so that the command line can list them without loading NumP
 
 from __future__ import annotations
 
-__all__ = ["COUNTED", "COUNTINGS", "LOSSES", "PAIRS", "PAIR_WEIGHTINGS", "PUBLISHED", "SOLVERS"]
+__all__ = [
+    "COUNTED",
+    "COUNTINGS",
+    "LOSSES",
+    "PAIRS",
+    "PAIR_WEIGHTINGS",
+    "PUBLISHED",
+    "SCALES",
+    "SOLVERS",
+    "TRAINING",
+]
+
+# Options beside C that go to the training as they are, and into the summary of a model: estimators
+# and commands have them all, under these names.
+TRAINING = (
+    "loss",
+    "pairs",
+    "pair_weighting",
+    "solver",
+    "counting",
+    "tol",
+    "max_iter",
+    "query_normalization",
+)
 
 LOSSES = ("squared_hinge", "hinge")
 PAIRS = ("all", "adjacent")
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
+SCALES = ("none", "standard", "minmax", "query")
 SOLVERS = ("newton", "bundle", *PUBLISHED)
 COUNTED = ("tron", "bundle")  # solvers that may count as published
 # How they may count violated pairs, tron's default first, with the cost for l rows and k levels.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
+from linrank.errors import NoPairsError
 
-__all__ = ["Pairs"]
+__all__ = ["Pairs", "choose_pairs"]
 
 Array = NDArray[Any]
 
@@ -111,3 +113,62 @@ class Pairs:
         """``Σ ω_ij`` over all pairs."""
         by_query = self.weight_by_query()
         return float(by_query.sum() if self.query_weight is None else by_query @ self.query_weight)
+
+
+def choose_pairs(
+    data: Dataset,
+    *,
+    pairs: str = "all",
+    pair_weighting: str = "uniform",
+    query_weight: Array | None = None,
+    query_normalization: str | None = None,
+) -> Pairs:
+    """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
+    queries = data.queries
+    if queries.n_pairs == 0:
+        raise NoPairsError(_no_pairs_message(queries))
+    row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
+    gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
+    chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
+    chosen = _weighted(chosen, query_weight, query_normalization)
+    if chosen.total_weight() <= 0:
+        raise NoPairsError("all pairs have weight zero; check sample_weight and query_weight")
+    return chosen
+
+
+def _gain(data: Dataset, pair_weighting: str) -> Array:
+    """g by position, counted from the lowest label of each query: only differences matter."""
+    queries = data.queries
+    grade = queries.gather(data.labels)
+    if pair_weighting == "gain_diff":
+        if grade.max() > 500:
+            raise ValueError(
+                f"pair_weighting='gain_diff' takes 2^label, and the label {grade.max():g} is too "
+                "large for it; use pair_weighting='grade_diff', or labels up to 500"
+            )
+        grade = np.exp2(grade)
+    lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
+    gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
+    return gain
+
+
+def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | None) -> Pairs:
+    """The same pairs with the factors c_q."""
+    weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
+    if normalization == "pairs":
+        total = pairs.weight_by_query()
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        weight = inverse if weight is None else weight * inverse
+    return replace(pairs, query_weight=weight)
+
+
+def _no_pairs_message(queries: Queries) -> str:
+    if queries.n_queries == 1:
+        return (
+            f"all {queries.n_rows} rows have the same label, so no pair can be formed; "
+            "check the labels"
+        )
+    return (
+        f"none of the {queries.n_queries} queries has two different labels; "
+        "check that qid is not a row id and that labels vary inside a query"
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.errors import ConvergenceWarning
 from linrank.pathwise import train_path
@@ -116,10 +117,13 @@ def ranksvm_path(
     pairs: str = "all",
     pair_weighting: str = "uniform",
     solver: str = "newton",
+    counting: str | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     scale: str = "none",
     query_normalization: str | None = None,
+    positive: bool = False,
+    coef_bounds: Any = None,
     group: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
@@ -139,7 +143,7 @@ def ranksvm_path(
     Cs : "auto" or array of float
         Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
         ..., 2^10.
-    loss, pairs, pair_weighting, solver
+    loss, pairs, pair_weighting, solver, counting
         As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
         for; other combinations fit one C after the other, each from the last.
     tol : float or None, default=None
@@ -152,6 +156,9 @@ def ranksvm_path(
         Feature scaling, folded into ``coefs``.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` makes every query count the same.
+    positive, coef_bounds
+        Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
+        own, from the last.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None
@@ -184,8 +191,11 @@ def ranksvm_path(
         pairs=pairs,
         pair_weighting=pair_weighting,
         solver=solver,
+        counting=counting,
         max_iter=max_iter,
         query_normalization=query_normalization,
+        positive=positive,
+        coef_bounds=coef_bounds,
     )
     warn_unless_certified(path)
     return path
@@ -228,6 +238,8 @@ def solve_path(
     Cs: Array,
     *,
     scale: str = "none",
+    positive: bool = False,
+    coef_bounds: Any = None,
     query_weight: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -239,11 +251,11 @@ def solve_path(
     ``progress`` is called with the result of each C; ``options`` are those of `train_path`.
     """
     scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-    rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
     found = train_path(
-        data if rows is data.rows else replace(data, rows=rows),
+        scaling.transformed(data, n_jobs=n_jobs),
         Cs.tolist(),
         scale=scaling.factors,
+        bounds=weight_bounds(positive, coef_bounds, data, scaling.factors),
         query_weight=query_weight,
         n_jobs=n_jobs,
         callback=callback,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.estimators import RankSVM
+from linrank.linear_ranker import LinearRanker
 from linrank.metrics import parse
 from linrank.monitor import tell, validation_sets
 from linrank.path import as_Cs, solve_path, warn_unless_certified
@@ -22,19 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RankSVMCV"]
 
-# Parameters that go to the solver of every path as they are.
-_OPTIONS = (
-    "loss",
-    "pairs",
-    "pair_weighting",
-    "solver",
-    "tol",
-    "max_iter",
-    "query_normalization",
-)
 
-
-class RankSVMCV(RankSVM):
+class RankSVMCV(LinearRanker):
     """Linear RankSVM whose C is the one that ranks unseen queries best.
 
     For every fold a whole regularisation path is fitted on the other folds and all its models are
@@ -54,7 +43,7 @@ class RankSVMCV(RankSVM):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
-    loss, pairs, pair_weighting, solver : str
+    loss, pairs, pair_weighting, solver, counting : str
         As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``.
     tol : float or None, default=None
         Certified duality gap of every model, relative to its objective: 1e-4 if None, or 1e-3 for
@@ -65,6 +54,9 @@ class RankSVMCV(RankSVM):
         Feature scaling, fitted on the training part of each fold.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` makes every query count the same.
+    positive, coef_bounds
+        Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
+        own, from the last.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0
@@ -85,7 +77,7 @@ class RankSVMCV(RankSVM):
         The mean of ``C_``.
     path_ : PathResult
         The path on all training data; ``coef_`` is its row of ``C_``.
-    coef_, objective_, duality_gap_, converged_, history_, model_ : as in RankSVM
+    coef_, objective_, duality_gap_, kkt_residual_, converged_, history_, model_ : as in RankSVM
         Of the model for ``C_``.
     n_iter_ : int
         Newton steps on the path up to ``C_``.
@@ -112,10 +104,13 @@ class RankSVMCV(RankSVM):
         pairs: str = "all",
         pair_weighting: str = "uniform",
         solver: str = "newton",
+        counting: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
         query_normalization: str | None = None,
+        positive: bool = False,
+        coef_bounds: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -127,14 +122,17 @@ class RankSVMCV(RankSVM):
         self.pairs = pairs
         self.pair_weighting = pair_weighting
         self.solver = solver
+        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
         self.query_normalization = query_normalization
+        self.positive = positive
+        self.coef_bounds = coef_bounds
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
@@ -161,8 +159,10 @@ class RankSVMCV(RankSVM):
         parse(self.scoring)
         data = self._training_data(X, y, qid, group, sample_weight)
         options = {
-            **{name: getattr(self, name) for name in _OPTIONS},
+            **self._options(),
             "scale": self.scale,
+            "positive": self.positive,
+            "coef_bounds": self.coef_bounds,
             "query_weight": query_weights(query_weight, data.queries),
             "n_jobs": self.n_jobs,
         }
@@ -176,7 +176,7 @@ class RankSVMCV(RankSVM):
             **options,
         )
         path, scaling = solve_path(data, grid, **options)
-        return self._adopt_tuning(tuning, path, scaling, data)
+        return self._finish(tuning, path, scaling, data)
 
     def _folds(self, data: Dataset, X: Any) -> list[Fold]:
         cv = 5 if self.cv is None else self.cv
@@ -197,30 +197,21 @@ class RankSVMCV(RankSVM):
             raise _wrong_cv(cv)
         return [_fold(data, pair, k) for k, pair in enumerate(cv)]
 
-    def _adopt_tuning(
+    def _finish(
         self, tuning: Tuning, path: PathResult, scaling: Scaling, data: Dataset
     ) -> RankSVMCV:
         chosen = tuning.chosen
         if tuning.edge is not None:
             warnings.warn(tuning.edge, UserWarning, stacklevel=3)
         warn_unless_certified(path)
-        result = path.results[chosen]
+        settings = self._settings() | {"scoring": self.scoring}
+        self._adopt(path.results[chosen], tuning.model(path, data, scaling, **settings), data)
+        self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
         self.C_ = float(tuning.Cs[chosen])
         self.Cs_ = tuning.Cs
         self.scores_, self.mean_scores_ = tuning.scores, tuning.mean_scores
         self.best_score_ = float(tuning.mean_scores[chosen])
         self.path_ = path
-        settings = {name: getattr(self, name) for name in _OPTIONS}
-        self.model_ = tuning.model(path, data, scaling, scoring=self.scoring, **settings)
-        self.coef_ = self.model_.coef
-        self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
-        self.history_ = result.history
-        self.n_pairs_ = data.queries.n_pairs
-        self.n_queries_ = data.queries.n_queries
-        self.needs_qid_ = data.qid is not None
         return self
 
 

@@ -14,17 +14,18 @@ import numpy as np
 
 from linrank import _core, threads
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.options import SCALES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from linrank.data.dataset import Dataset
     from linrank.data.queries import Queries
     from linrank.data.rows import Rows
 
-__all__ = ["KINDS", "Scaling"]
+__all__ = ["Scaling"]
 
 _BY_COLUMN = ("standard", "minmax")
-KINDS = ("none", *_BY_COLUMN, "query")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +46,8 @@ class Scaling:
     factors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            expected = ", ".join(map(repr, KINDS))
+        if self.kind not in SCALES:
+            expected = ", ".join(map(repr, SCALES))
             raise ValueError(f"scale must be one of {expected}, got {self.kind!r}")
         if (self.factors is not None) != (self.kind in _BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
@@ -110,6 +111,11 @@ class Scaling:
         if isinstance(rows, CsrRows):
             return replace(rows, values=entries)
         return DenseRows(entries.reshape(rows.shape))
+
+    def transformed(self, data: Dataset, *, n_jobs: int | None = None) -> Dataset:
+        """The same data with the rows of `transform`."""
+        rows = self.transform(data.rows, data.queries, n_jobs=n_jobs)
+        return data if rows is data.rows else replace(data, rows=rows)
 
     def fold(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the scaled features as coefficients of the raw ones, ``d ∘ w``."""

@@ -5,14 +5,24 @@ from __future__ import annotations
 import argparse
 import math
 
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.cli.bounding import add_bounds, check_bounds
+from linrank.options import (
+    COUNTED,
+    COUNTINGS,
+    LOSSES,
+    PAIR_WEIGHTINGS,
+    PAIRS,
+    SCALES,
+    SOLVERS,
+)
 
 __all__ = [
-    "add_choices",
     "add_metrics",
     "add_reading",
     "add_reporting",
+    "add_training",
     "add_volume",
+    "check_training",
     "grid",
     "n_jobs",
     "positive_float",
@@ -79,8 +89,15 @@ def _power(text: str) -> float:
     return value
 
 
-def add_choices(solving: argparse._ArgumentGroup) -> None:
-    """Loss, pairs and solver."""
+def add_training(
+    parser: argparse.ArgumentParser, *, tol: str, max_iter: str, takes_C: bool
+) -> None:
+    """The options of training; what ``--tol`` and ``--max-iter`` mean is the command's."""
+    solving = parser.add_argument_group("training")
+    if takes_C:
+        about = "weight of the pair losses"
+        solving.add_argument("-c", "--C", type=positive_float, default=1.0, metavar="C", help=about)
+    solving.add_argument("-e", "--tol", type=positive_float, metavar="TOL", help=tol)
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")
     _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
     _add_choice(
@@ -90,6 +107,34 @@ def add_choices(solving: argparse._ArgumentGroup) -> None:
         "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
     _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
+    solving.add_argument(
+        "--counting",
+        choices=COUNTINGS,
+        metavar="WAY",
+        help=f"how tron and bundle count violated pairs: {', '.join(COUNTINGS)} "
+        f"(default: {COUNTINGS[0]}; bundle: newton's own)",
+    )
+    solving.add_argument("--max-iter", type=positive_int, metavar="N", help=max_iter)
+    solving.add_argument(
+        "--scale",
+        choices=SCALES,
+        default=SCALES[0],
+        help="scale features by their deviation, their range, or their range in each query; "
+        "part of the model, which scores raw rows",
+    )
+    solving.add_argument(
+        "--query-normalization",
+        choices=("pairs",),
+        help="divide the loss of each query by its number of pairs",
+    )
+    add_bounds(parser)
+
+
+def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail on options of `add_training` that do not go together."""
+    check_bounds(args)
+    if args.counting is not None and args.solver not in COUNTED:
+        parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
 
 
 def _add_choice(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.scaling import Scaling
 
-__all__ = ["add_bounds", "bounds_of", "check_bounds"]
+__all__ = ["add_bounds", "check_bounds", "coef_bounds_of"]
 
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -32,18 +31,16 @@ def check_bounds(args: argparse.Namespace) -> None:
     _entries(args.bounds)
 
 
-def bounds_of(args: argparse.Namespace, data: Dataset, scaling: Scaling) -> Any:
-    """The bounds of the scaled weights, or None."""
-    from linrank.bounds import weight_bounds
-
+def coef_bounds_of(args: argparse.Namespace, data: Dataset) -> dict[int, Any] | None:
+    """The bounds of ``--bounds`` by column, or None."""
     entries = _entries(args.bounds)
     if entries is None:
-        return weight_bounds(args.positive, None, data, scaling.factors)
+        return None
     default = entries.pop("*", (None, None))
     bounds = dict.fromkeys(range(data.n_features), default)
     for feature, pair in entries.items():
         bounds[_column(feature, data)] = pair
-    return weight_bounds(args.positive, bounds, data, scaling.factors)
+    return bounds
 
 
 def _entries(text: str | None) -> dict[str, Any] | None:

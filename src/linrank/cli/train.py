@@ -7,15 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
-    add_choices,
     add_metrics,
     add_reading,
     add_reporting,
-    positive_float,
-    positive_int,
+    add_training,
+    check_training,
 )
-from linrank.cli.bounding import add_bounds, bounds_of, check_bounds
-from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.bounding import coef_bounds_of
+from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
@@ -25,9 +24,9 @@ from linrank.cli.streams import (
     check_apart,
     check_readable,
     check_writable,
-    write_standard,
 )
-from linrank.options import COUNTED, COUNTINGS
+from linrank.cli.train_report import describe_data, print_json, say_result
+from linrank.options import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +37,9 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
 
-__all__ = ["configure", "describe_data", "run"]
+__all__ = ["configure", "run"]
 
-# Options that go to the training as they are, and into the summaries of model and run.
-TRAINING = ("C", "loss", "pairs", "pair_weighting", "solver", "counting", "tol", "max_iter")
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
@@ -61,46 +57,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
     parser.add_argument("data", metavar="DATA", help="training data, or - for standard input")
     parser.add_argument("model", metavar="MODEL", help="model file to write, or - for stdout")
-    solving = parser.add_argument_group("training")
-    solving.add_argument(
-        "-c", "--C", type=positive_float, default=1.0, metavar="C", help="weight of the pair losses"
-    )
-    solving.add_argument(
-        "-e",
-        "--tol",
-        type=positive_float,
-        metavar="TOL",
-        help="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
+    add_training(
+        parser,
+        tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
+        max_iter="steps at most (default: 100; bundle: 2000)",
+        takes_C=True,
     )
-    add_choices(solving)
-    solving.add_argument(
-        "--counting",
-        choices=COUNTINGS,
-        metavar="WAY",
-        help=f"how tron and bundle count violated pairs: {', '.join(COUNTINGS)} "
-        f"(default: {COUNTINGS[0]}; bundle: newton's own)",
-    )
-    solving.add_argument(
-        "--max-iter",
-        type=positive_int,
-        metavar="N",
-        help="steps at most (default: 100; bundle: 2000)",
-    )
-    solving.add_argument(
-        "--scale",
-        choices=("none", "standard", "minmax", "query"),
-        default="none",
-        help="scale features by their deviation, their range, or their range in each query; "
-        "part of the model, which scores raw rows",
-    )
-    solving.add_argument(
-        "--query-normalization",
-        choices=("pairs",),
-        help="divide the loss of each query by its number of pairs",
-    )
-    add_bounds(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
@@ -136,9 +100,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         parser.error("--no-labels and --across-queries need --preferences FILE")
     if args.metrics and args.valid is None:
         parser.error("--scoring needs --valid FILE, the data to measure on")
-    check_bounds(args)
-    if args.counting is not None and args.solver not in COUNTED:
-        parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
+    check_training(args, parser)
     check_writable(args.model)
     check_apart(args.model, args.data, args.valid, args.preferences)
     if args.preferences not in (None, STANDARD):
@@ -163,24 +125,13 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     model, result = _fit(data, preferences, args, console)
     trained = time.perf_counter()
-    _say_result(result, args, trained - read, console)
+    say_result(result, args, trained - read, console)
     write_model(model, args.model)  # first: a fault in the validation data must not cost it
     console.say("saved", "standard output" if args.model == STANDARD else args.model)
     evaluation = _validate(model, args, console) if args.valid is not None else None
     if args.json:
-        _print_json(args, data, preferences, result, evaluation, (start, read, trained))
+        print_json(args, data, preferences, result, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
-
-
-def describe_data(data: Dataset) -> str:
-    """Source and size of a dataset in a line."""
-    queries = data.queries
-    return (
-        f"{data.source}: {count(data.n_rows, 'row')}, "
-        f"{count(queries.n_queries, 'query', 'queries')}{' (no qid)' if data.qid is None else ''}, "
-        f"{count(queries.n_pairs, 'pair')}; "
-        f"{data.rows.describe()}, {bytes_text(data.rows.nbytes)}"
-    )
 
 
 def _without_labels(data: Dataset) -> Dataset:
@@ -195,29 +146,24 @@ def _without_labels(data: Dataset) -> Dataset:
 def _fit(
     data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, Result]:
+    from linrank.bounds import weight_bounds
     from linrank.model import LinearModel
     from linrank.ranksvm import train
     from linrank.scaling import Scaling
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
-    if scaling.needs_queries:
-        from dataclasses import replace
-
-        data = replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=args.jobs))
-    options = {name: getattr(args, name) for name in TRAINING}
+    options = {name: getattr(args, name) for name in ("C", *TRAINING)}
     result = train(
-        data,
+        scaling.transformed(data, n_jobs=args.jobs),
         **options,
         scale=scaling.factors,
-        query_normalization=args.query_normalization,
         preferences=preferences,
-        bounds=bounds_of(args, data, scaling),
+        bounds=weight_bounds(args.positive, coef_bounds_of(args, data), data, scaling.factors),
         n_jobs=args.jobs,
         callback=_progress(console),
     )
     settings = {
         **options,
-        "query_normalization": args.query_normalization,
         "positive": args.positive,
         "bounded": args.bounds is not None,
         "index_base": data.index_base,
@@ -243,37 +189,6 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
     return show
 
 
-def _say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
-    console.clear()
-    work = count(result.n_iter, "iteration")
-    if result.n_hvp:
-        work += f", {count(result.n_hvp, 'Hessian product')}"
-    console.say(
-        "trained",
-        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
-    )
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
-        "of it) above the minimum: certified by the dual",
-    )
-    if result.converged and _relative_gap(result) > LOOSE:
-        scale = "--scale standard or " if args.scale == "none" else ""
-        console.say(
-            "note",
-            "this bound is proven but can be loose: it grows with the square of the gradient, "
-            f"whatever the curvature; {scale}a smaller -e tightens it",
-        )
-    if result.converged:
-        console.say("converged", result.message)
-    else:
-        console.warn(f"not converged: {result.message}")
-
-
-def _relative_gap(result: Result) -> float:
-    return result.gap / result.value if result.value > 0 else 0.0
-
-
 def _check_validation(args: argparse.Namespace) -> None:
     """Fail on a misspelt file or metric now rather than after training."""
     if args.valid != STANDARD:
@@ -295,64 +210,3 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
     )
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
     return result
-
-
-def _print_json(
-    args: argparse.Namespace,
-    data: Dataset,
-    preferences: Preferences | None,
-    result: Result,
-    evaluation: Evaluation | None,
-    times: tuple[float, float, float],
-) -> None:
-    import json
-
-    from linrank import __version__
-
-    start, read, trained = times
-    queries = data.queries
-    report = {
-        "command": "train",
-        "linrank": __version__,
-        "data": {
-            "source": args.data,
-            "rows": data.n_rows,
-            "queries": queries.n_queries,
-            "features": data.n_features,
-            "pairs": queries.n_pairs,
-            "preferences": None if preferences is None else len(preferences),
-            "storage": data.rows.describe(),
-            "bytes": int(data.rows.nbytes),
-        },
-        "training": {
-            **{name: getattr(args, name) for name in TRAINING[:6]},
-            "scale": args.scale,
-            "query_normalization": args.query_normalization,
-            "positive": args.positive,
-            "bounds": args.bounds,
-            "objective": result.value,
-            "duality_gap": result.gap,
-            "relative_gap": _relative_gap(result),
-            "gradient_norm": result.gradient_norm,
-            "kkt_residual": result.kkt_residual,
-            "iterations": result.n_iter,
-            "hessian_products": result.n_hvp,
-            "converged": result.converged,
-            "stopped": result.stopped,
-            "message": result.message,
-        },
-        "seconds": {
-            "read": read - start,
-            "train": trained - read,
-            "total": time.perf_counter() - start,
-        },
-        "valid": None
-        if evaluation is None
-        else {
-            "source": args.valid,
-            "convention": args.convention,
-            "metrics": evaluation.to_dict()["means"],
-        },
-        "model": args.model,
-    }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

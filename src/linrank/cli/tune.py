@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
-    add_choices,
     add_reading,
     add_reporting,
+    add_training,
+    check_training,
     grid,
-    positive_float,
     positive_int,
 )
+from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics, metrics_for
@@ -26,8 +27,9 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.cli.train import describe_data
+from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import figure, plot, print_json, say_result, table
+from linrank.options import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,16 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-# Options that go to the solver of every path as they are.
-TRAINING = (
-    "loss",
-    "pairs",
-    "pair_weighting",
-    "solver",
-    "tol",
-    "max_iter",
-    "query_normalization",
-)
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 
 DESCRIPTION = """\
@@ -90,40 +82,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="best",
         help="the largest mean (default), or the smallest C within one standard error of it",
     )
-    _add_training(parser)
+    add_training(
+        parser,
+        tol="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
+        "and bundle: 1e-3)",
+        max_iter="steps at most for each C (default: 100; bundle: 2000)",
+        takes_C=False,
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
     add_reading(parser)
     add_reporting(parser)
-
-
-def _add_training(parser: argparse.ArgumentParser) -> None:
-    solving = parser.add_argument_group("training")
-    solving.add_argument(
-        "-e",
-        "--tol",
-        type=positive_float,
-        metavar="TOL",
-        help="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
-        "and bundle: 1e-3)",
-    )
-    add_choices(solving)
-    solving.add_argument(
-        "--max-iter",
-        type=positive_int,
-        metavar="N",
-        help="steps at most for each C (default: 100; bundle: 2000)",
-    )
-    solving.add_argument(
-        "--scale",
-        choices=("none", "standard", "minmax", "query"),
-        default="none",
-        help="scale features by their deviation, their range, or their range in each query",
-    )
-    solving.add_argument(
-        "--query-normalization",
-        choices=("pairs",),
-        help="divide the loss of each query by its number of pairs",
-    )
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -169,6 +137,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
         parser.error(f"--folds must be ≥ 2, got {args.folds}")
     if args.selection == "one_se" and args.valid is not None:
         parser.error("--selection one_se needs the spread over folds; leave out --valid")
+    check_training(args, parser)
     if args.plot == STANDARD:
         parser.error("--plot needs the name of a file")
     for output in (args.output, args.plot):
@@ -209,7 +178,13 @@ def _search(
     from linrank.tuning import tune
 
     solving = {name: getattr(args, name) for name in TRAINING}
-    options = {**solving, "scale": args.scale, "n_jobs": args.jobs}
+    options = {
+        **solving,
+        "scale": args.scale,
+        "positive": args.positive,
+        "coef_bounds": coef_bounds_of(args, data),
+        "n_jobs": args.jobs,
+    }
     Cs = as_Cs(args.Cs)
     tuning = tune(
         data,
@@ -222,8 +197,14 @@ def _search(
         **options,
     )
     path, scaling = solve_path(data, Cs, **options)
-    known = {"scoring": args.scoring, "index_base": data.index_base}
-    return tuning, path, tuning.model(path, data, scaling, **solving, **known)
+    settings = {
+        **solving,
+        "positive": args.positive,
+        "bounded": args.bounds is not None,
+        "scoring": args.scoring,
+        "index_base": data.index_base,
+    }
+    return tuning, path, tuning.model(path, data, scaling, **settings)
 
 
 def _progress(console: Console, n_folds: int) -> Callable[[dict[str, Any]], None] | None:

@@ -111,6 +111,8 @@ def print_json(
         "selection": args.selection,
         "scale": args.scale,
         "query_normalization": args.query_normalization,
+        "positive": args.positive,
+        "bounds": args.bounds,
         "C": float(tuning.Cs[k]),
         "score": float(tuning.mean_scores[k]),
         "at_edge": tuning.edge is not None,

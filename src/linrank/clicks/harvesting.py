@@ -95,6 +95,12 @@ def harvest(impressions: Impressions) -> Array:
     -------
     float64 array (n_positions,)
         Relative to the largest, which is 1.
+
+    Examples
+    --------
+    >>> shown = {"position": [1, 1, 2, 2], "clicked": [1, 0, 1, 0], "row": [7, 7, 7, 7]}
+    >>> harvest(Impressions.of(**shown, count=[60, 40, 30, 70])).tolist()
+    [1.0, 0.5]
     """
     cells = Cells(impressions, "harvest")
     is_next = (cells.row[1:] == cells.row[:-1]) & (cells.position[1:] == cells.position[:-1] + 1)

@@ -26,6 +26,11 @@ def power_law(n_positions: int, eta: float = 1.0) -> Array:
     eta : float, default=1.0
         η >= 0: 0 for no bias, about 1 in many logs of web search.
 
+    Returns
+    -------
+    float64 array (n_positions,)
+        Of position 1 first, which is 1.
+
     Examples
     --------
     >>> power_law(4).round(2).tolist()
@@ -54,6 +59,11 @@ def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = No
         Propensity of each rank, in (0, 1]; of rank 1 first.
     max_weight : float, optional
         Bound of the weights, >= 1; none if None.
+
+    Returns
+    -------
+    float64 array, of the shape of `position`
+        The weights.
 
     Examples
     --------
@@ -102,6 +112,14 @@ def ips_relevance(
         r; 0 for a row that was never shown. Usable as labels.
     n_shown : float64 array (n_rows,)
         Showings of each row.
+
+    Examples
+    --------
+    >>> from linrank.clicks import Impressions
+    >>> log = Impressions.of(position=[1, 2, 2], clicked=[1, 1, 0], row=[0, 1, 1])
+    >>> relevance, n_shown = ips_relevance(log, [1.0, 0.5], n_rows=3)
+    >>> relevance.tolist(), n_shown.tolist()
+    ([1.0, 1.0, 0.0], [1.0, 2.0, 0.0])
     """
     row = impressions.rows_needed("ips_relevance")
     if row.max() >= n_rows:

@@ -53,6 +53,12 @@ def simulate_clicks(
     -------
     Impressions
         With rows and lists.
+
+    Examples
+    --------
+    >>> log = simulate_clicks([1, 0, 0], ["q"] * 3, [3, 2, 1], [1, 0.5], n_lists=4, random_state=0)
+    >>> log.row.tolist(), log.clicked.tolist()
+    ([0, 1, 0, 1, 0, 1, 0, 1], [True, False, True, False, True, False, True, False])
     """
     p = as_propensity(propensity)
     attractive = np.asarray(attractiveness, dtype=np.float64)

@@ -120,11 +120,11 @@ class ScoreLoss:
 
     def hessian_matrix(self, rows: Rows, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
-        raise NotImplementedError("this loss offers Hessian products only; use solver='tron'")
+        raise NotImplementedError("a loss for preconditioned solvers defines hessian_matrix")
 
     def hessian_diagonal(self, rows: Rows, point: Any) -> Array:
         """An estimate of the diagonal of ``Xᵀ∇²L(z)X``."""
-        raise NotImplementedError("this loss offers Hessian products only; use solver='tron'")
+        raise NotImplementedError("a loss for preconditioned solvers defines hessian_diagonal")
 
 
 class PairLoss(ScoreLoss):

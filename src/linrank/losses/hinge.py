@@ -33,7 +33,9 @@ class HuberKind:
     ``Σωa = [S(1) - S(1-ε)]/ε`` and ``Σω(max(0, ξ) - aξ) = S(1) + S(1-ε) - [S₂(1) - S₂(1-ε)]/ε``.
 
     The latter, the slack of α, is all that separates the optimum of h_ε from a certified optimum of
-    the hinge. Only pairs with ``0 < ξ < ε`` contribute, each at most ``ε/4``: it falls as ``ε²``.
+    the hinge. Only pairs with ``0 < ξ < ε`` contribute, each at most ``ε/4``: it falls as ``ε²``
+    while their number falls as ε, and as ε once they are only those that the optimum has at the
+    kink, about as many as features.
     """
 
     name = "huber"

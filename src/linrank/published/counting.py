@@ -77,6 +77,13 @@ class TreeHinge(Counted):
     """``l(ξ) = max(0, ξ)`` over all pairs: the oracle of TreeRankSVM, by default on its tree.
 
     The sub-gradient is ``∂/∂z_i = Σ ω_ji - Σ ω_ij`` over the violated pairs (j, i) and (i, j).
+
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``.
+    counting : str, default="red-black"
+        One of `linrank.options.COUNTINGS`.
     """
 
     def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:

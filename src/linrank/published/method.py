@@ -27,6 +27,21 @@ def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -
         ``"prsvm"`` lists the pairs, ``"prsvm+"`` counts by two pointers for each level.
     counting : str, optional
         How the others count: one of `linrank.options.COUNTINGS`, the first if None.
+
+    Returns
+    -------
+    PairLoss
+        ``at(z)`` gives value, gradient and products at the scores z.
+
+    Examples
+    --------
+    Two rows of one query whose scores are equal: the one pair has the loss 1.
+
+    >>> from linrank import Dataset
+    >>> from linrank.pairs import Pairs
+    >>> pairs = Pairs(Dataset.of(np.eye(2), [1, 0]).queries)
+    >>> float(published_loss(pairs, "squared_hinge", "tron", "avl").at(np.zeros(2)).value)
+    1.0
     """
     if method == "prsvm":
         return ExplicitPairs(pairs)

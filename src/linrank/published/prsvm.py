@@ -22,7 +22,15 @@ _BYTES_PER_PAIR = 32  # of the list, which grows by doubling, and of the violate
 class ExplicitPairs(PublishedLoss):
     """``l(ξ) = max(0, ξ)²`` over a list of all p pairs: O(p) in memory and for each product.
 
-    Raises MemoryError, before anything is allocated, where the list does not fit.
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``.
+
+    Raises
+    ------
+    MemoryError
+        Before anything is allocated, where the list does not fit.
     """
 
     def __init__(self, pairs: Pairs) -> None:

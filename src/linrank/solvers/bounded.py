@@ -1,4 +1,4 @@
-"""Newton's method on a box: each step minimises the quadratic model within the bounds.
+"""The steps of Newton's method on a box: near minimisers of the quadratic model within bounds.
 
 At ``w`` with gradient ``g`` and Hessian ``H`` the step is a near minimiser of
 
@@ -13,7 +13,6 @@ search along it is that of `newton`, by sweeps alone.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,86 +20,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank._core import dot
-from linrank.objective import Term
 from linrank.solvers.conjugate import Memory, Solution, combine, half_square, solve_newton
+from linrank.solvers.directions import Step
 from linrank.solvers.faces import Metric, Move, metric_of, minimise
-from linrank.solvers.newton import Preconditioner, Sharpen, line_search, too_few
-from linrank.solvers.result import Callback, Recorder, Result, kkt_residual
+from linrank.solvers.preconditioner import Preconditioner
 
-__all__ = ["bounded_newton"]
+__all__ = ["BoundedDirections"]
 
 Array = NDArray[Any]
 
 
-def bounded_newton(
-    objective: Term,
-    w0: Array,
-    *,
-    preconditioner: Preconditioner,
-    tol: float = 1e-4,
-    max_iter: int = 100,
-    callback: Callback | None = None,
-    started: float | None = None,
-    sharpen: Sharpen | None = None,
-) -> Result:
-    """Minimise ``F`` on its box; stop when the model promises at most ``tol·F``, as `newton` does.
+class BoundedDirections:
+    """Near minimisers of the model in the box; what one learns of the Hessian serves the next."""
 
-    The promise, ``-q(d)``, estimates ``F - F*`` as the Newton decrement does without bounds.
-    ``sharpen`` is that of `newton`.
-    """
-    recorder = Recorder(callback, started)
-    point = objective.at(w0)
-    point = objective.at(point.box.clip(w0))
-    if sharpen is not None and point.w.any():
-        point = sharpen(point, 0.0)
-    if recorder.record(point, step=0.0, n_hvp=0):
-        return recorder.result(point, "callback", "stopped by the callback")
-    forcing, memory = preconditioner.forcing, Memory(preconditioner.memory, len(w0))
-    metric: Metric | None = None
-    n_hvp = n_last = 0
-    while True:
-        if sharpen is not None and recorder.gap <= tol * point.primal:
-            return recorder.result(point, "tolerance", f"certified F - F* <= {tol:g}·F")
-        residual = kkt_residual(point)
-        if residual == 0.0:
-            return recorder.result(point, "tolerance", "the projected gradient is zero")
-        metric = metric_of(preconditioner.matrix(point, n_last), metric)
-        if preconditioner.is_exact:
-            memory.pairs.clear()
-        model = _Hessian(point, metric, memory, preconditioner.limit)
-        if sharpen is not None:  # it is the gap that stops, and it sees the gradient
-            model.norm = max(0.1 * tol * point.primal, 0.5 * (forcing * residual) ** 2)
-        move = _step(model, forcing, 4e-4 * tol * point.value)  # the floor of `newton`
-        n_last = move.n
-        n_hvp += n_last
-        decrement = move.promise(point.gradient)
-        recorder.note_decrement(decrement)
-        is_last = sharpen is None and decrement <= tol * point.value
-        if not is_last and recorder.n_iter >= max_iter:
-            return recorder.result(point, "max_iter", too_few(recorder, decrement, tol, max_iter))
-        trial, step = _search(point, move)
-        if trial is None:
-            stopped = "tolerance" if is_last else "precision"
-            message = "steps have fallen below the rounding of F; the result is as good as it gets"
-            return recorder.result(point, stopped, message)
-        point = trial
-        share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
-        forcing = preconditioner.forcing * min(1.0, max(0.01, share))
-        if sharpen is not None:
-            point = sharpen(trial, decrement)
-            if point is not trial:
-                forcing = preconditioner.forcing
-        if recorder.record(point, step=step, n_hvp=n_hvp):
-            return recorder.result(point, "callback", "stopped by the callback")
-        if is_last:
-            return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
+    def __init__(self, preconditioner: Preconditioner, n_features: int) -> None:
+        self.preconditioner = preconditioner
+        self.memory = Memory(preconditioner.memory, n_features)
+        self._metric: Metric | None = None
+        self._n_last = 0
 
-
-def _search(point: Any, move: Move) -> tuple[Any | None, float]:
-    """The next point and its step; None if there is nowhere to go."""
-    if move.image is None:
-        return None, 0.0
-    return line_search(point, move.d, move.image, point.box.room(point.w, move.d))
+    def at(self, point: Any, forcing: float, floor: float, norm: float) -> Step:
+        """The step from ``point``, with the meaning of `linrank.solvers.directions.Directions`."""
+        matrix = self.preconditioner.matrix(point, self._n_last)
+        self._metric = metric_of(matrix, self._metric)
+        if self.preconditioner.is_exact:
+            self.memory.pairs.clear()
+        model = _Hessian(point, self._metric, self.memory, self.preconditioner.limit, norm)
+        move = _step(model, forcing, floor)
+        self._n_last = move.n
+        return Step(move.d, move.image, move.n, move.promise(point.gradient))
 
 
 @dataclass(eq=False)
@@ -115,7 +63,7 @@ class _Hessian:
     metric: Metric
     memory: Memory
     limit: int
-    norm: float = math.inf
+    norm: float
 
     def __post_init__(self) -> None:
         self.depth = min(self.limit, self.metric.depth)

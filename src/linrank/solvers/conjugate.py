@@ -129,10 +129,6 @@ def solve_newton(
     return Solution(d, image, n, 0.5 * max(ry, 0.0) / lanczos.smallest(), r)
 
 
-def _is_small(r: Array, free: Array | None, norm: float) -> bool:
-    return half_square(r if free is None else free * r) <= norm
-
-
 def half_square(r: Array) -> float:
     """``½‖r‖²``."""
     return 0.5 * float(dot(r, r))

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from linrank._core import dot
-from linrank.solvers.conjugate import Memory, solve_newton
-from linrank.solvers.newton import Preconditioner, line_search
-from linrank.solvers.result import Callback, Recorder, Result
+from linrank.solvers.directions import Directions
+from linrank.solvers.newton import line_search
+from linrank.solvers.preconditioner import Preconditioner
+from linrank.solvers.result import Callback, Recorder, Result, Verdict
 
 __all__ = ["follow"]
 
 _KEEP = 0.1  # share of the tolerance within which the last minimiser serves the next C as well
 _RESIDUAL = 0.3  # share of the tolerance that a solve leaves; the rest is for pairs that change
 _SETTLED = 1e-12  # a decrement below this share of F: the point is there, the bound is loose
-
-Verdict = tuple[Literal["tolerance", "max_iter", "precision", "callback"], str]
 
 
 def follow(
@@ -54,7 +52,7 @@ def follow(
     before = Cs[0]
     for C in Cs:
         point = point.reweighted(C / before)
-        corrector.memory.reweight(C / before)
+        corrector.directions.memory.reweight(C / before)
         before = C
         result, point = corrector.certify(point, _telling(callback, C))
         yield result
@@ -73,41 +71,27 @@ class _Corrector:
     def __init__(
         self, preconditioner: Preconditioner, tol: float, max_iter: int, n_features: int
     ) -> None:
-        self.preconditioner = preconditioner
-        self.memory = Memory(preconditioner.memory, n_features)
+        self.directions = Directions(preconditioner, n_features)
         self.tol, self.max_iter = tol, max_iter
-        self._n_last = 0  # products of the last solve, for this C or the one before
 
     def certify(self, point: Any, callback: Callback | None) -> tuple[Result, Any]:
         """The result for the objective of ``point``, and the point that it ends at."""
         recorder = Recorder(callback, time.perf_counter())
-        n_hvp, step = 0, 0.0
+        n_hvp, t = 0, 0.0
         while True:
-            wants_stop = recorder.record(point, step=step, n_hvp=n_hvp)
+            wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
             verdict = self._verdict(point, recorder, wants_stop)
             if verdict is not None:
                 return recorder.result(point, *verdict), point
-            d, image, decrement = self._direction(point)
-            n_hvp += self._n_last
-            recorder.note_decrement(decrement)
-            trial, step = line_search(point, d, image)
+            # The residual of the system is the gradient that the quadratic model foresees after
+            # the step, and ½‖∇F‖² bounds the gap there: it ends where the model is certified.
+            step = self.directions.at(point, residual=_RESIDUAL * self.tol * point.primal)
+            n_hvp += step.n
+            recorder.note_decrement(step.decrement)
+            trial, t = line_search(point, step.d, step.image)
             if trial is None:
                 return recorder.result(point, *self._loose(point, recorder)), point
             point = trial
-
-    def _direction(self, point: Any) -> tuple[Any, Any, float]:
-        """The Newton direction, its image, and the decrement.
-
-        The residual of the system is the gradient that the quadratic model foresees after the
-        step, and ``½‖∇F‖²`` bounds the gap there: the solve ends where the model is certified.
-        """
-        solve = self.memory.improve(self.preconditioner.at(point, self._n_last))
-        goal = _RESIDUAL * self.tol * point.primal
-        limit = self.preconditioner.limit
-        solution = solve_newton(point, solve, self.memory, 0.0, 0.0, limit, residual=goal)
-        self._n_last = solution.n
-        decrement = -0.5 * dot(point.gradient, solution.d) + solution.rest
-        return solution.d, solution.image, decrement
 
     def _verdict(self, point: Any, recorder: Recorder, wants_stop: bool) -> Verdict | None:
         """Why to stop at this point; None to go on."""

@@ -1,38 +1,24 @@
-"""Newton's method with preconditioned conjugate gradients and an exact line search."""
+"""Newton's method: steps by conjugate gradients, in a box if there is one, and a line search."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank._core import dot
 from linrank.objective import Term
-from linrank.solvers.conjugate import Memory, half_square, solve_newton
-from linrank.solvers.result import Callback, Recorder, Result, kkt_residual
+from linrank.solvers.bounded import BoundedDirections
+from linrank.solvers.directions import Directions
+from linrank.solvers.preconditioner import Preconditioner
+from linrank.solvers.result import Callback, Recorder, Result, Verdict, kkt_residual
 
-__all__ = ["Preconditioner", "Sharpen", "line_search", "newton", "too_few"]
+__all__ = ["Sharpen", "line_search", "newton"]
 
 Array = NDArray[Any]
 Sharpen = Callable[[Any, float], Any]
-
-
-class Preconditioner(Protocol):
-    """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
-
-    limit: int  # products that one solve may take: beyond, a better approximation pays
-    memory: int  # earlier products that improve it
-    forcing: float  # residual, relative to the first, to which the first solve goes
-    is_exact: bool  # whether M is the Hessian of its point: earlier products cannot improve it
-
-    def matrix(self, point: Any, n_last: int) -> Array:
-        """``M``, or its diagonal; ``n_last`` is the number of products that the last solve took."""
-
-    def at(self, point: Any, n_last: int) -> Callable[[Array], Array]:
-        """``r -> M⁻¹ r``."""
 
 
 def newton(
@@ -48,89 +34,97 @@ def newton(
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
-    The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing. The
-    step in hand when it passes the test is still taken: what it leaves is of second order.
+    The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing; on a
+    box it is what the quadratic model promises there. The step in hand when it passes the test is
+    still taken: what it leaves is of second order.
 
     Where ``F`` is a smoothing of what is to be minimised, ``sharpen(point, decrement)`` returns the
     point to go on from, the same or one of a sharper objective; it stops on the certified gap.
     """
     recorder = Recorder(callback, started)
-    point = objective.at(w0)
-    n_hvp = n_last = 0
-    if sharpen is not None and w0.any():
-        point = sharpen(point, 0.0)
-    if recorder.record(point, step=0.0, n_hvp=0):
-        return recorder.result(point, "callback", "stopped by the callback")
-    forcing, memory = preconditioner.forcing, Memory(preconditioner.memory, len(w0))
+    point = _start(objective, w0, sharpen)
+    steps = (Directions if point.box is None else BoundedDirections)(preconditioner, len(w0))
+    forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
     while True:
-        if sharpen is not None and recorder.gap <= tol * point.primal:
-            return recorder.result(point, "tolerance", f"certified F - F* <= {tol:g}·F")
-        if not point.gradient.any():
-            return recorder.result(point, "tolerance", "the gradient is zero")
-        solve = preconditioner.at(point, n_last)
-        if preconditioner.is_exact:
-            memory.pairs.clear()
-        solve = memory.improve(solve)
+        wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
+        by_gap = None if sharpen is None else tol * point.primal
+        verdict = _verdict(recorder, tol, wants_stop, is_last, by_gap)
+        if verdict is not None:
+            return recorder.result(point, *verdict)
         # What a solve leaves need not be far below the tolerance; but one product more at the end
         # tightens the certified gap, which sees ‖∇F‖ and not the decrement, a hundredfold.
         floor = 4e-4 * tol * point.value
         # That sight of ‖∇F‖ counts where the gap is what stops.
-        norm = (
-            math.inf
-            if sharpen is None
-            else max(0.1 * tol * point.primal, forcing**2 * half_square(point.gradient))
-        )
-        solution = solve_newton(point, solve, memory, forcing, floor, preconditioner.limit, norm)
-        d, image, n_last = solution.d, solution.image, solution.n
-        n_hvp += n_last
-        decrement = -0.5 * dot(point.gradient, d) + solution.rest
-        recorder.note_decrement(decrement)
-        is_last = sharpen is None and decrement <= tol * point.value
+        least = 0.5 * (forcing * recorder.kkt_residual) ** 2
+        norm = math.inf if by_gap is None else max(0.1 * by_gap, least)
+        step = steps.at(point, forcing, floor, norm)
+        n_hvp += step.n
+        recorder.note_decrement(step.decrement)
+        is_last = sharpen is None and step.decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            return recorder.result(point, "max_iter", too_few(recorder, decrement, tol, max_iter))
-        trial, step = line_search(point, d, image)
-        if trial is None and sharpen is not None:
-            trial = sharpen(point, 0.0)  # as far as this smoothing goes; the next may go on
+            return recorder.result(point, *_too_few(recorder, tol, max_iter))
+        trial, t = line_search(point, step.d, step.image)
+        if trial is None:  # as far as this smoothing goes; the next may go on
+            trial = point if sharpen is None else sharpen(point, 0.0)
             if trial is point:
-                trial = None
-        if trial is None:
-            stopped = "tolerance" if is_last else "precision"
-            message = "steps have fallen below the rounding of F; the result is as good as it gets"
-            if sharpen is not None:
-                message += "; solver='bundle' needs no smoothing and goes on where features are few"
-            return recorder.result(point, stopped, message)
-        point = trial
-        share = 10.0 * np.sqrt(decrement / max(point.value, 1e-300))
-        forcing = preconditioner.forcing * min(1.0, max(0.01, share))
-        if sharpen is not None:
-            point = sharpen(trial, decrement)
-            if point is not trial:
-                forcing = preconditioner.forcing
-        if recorder.record(point, step=step, n_hvp=n_hvp):
-            return recorder.result(point, "callback", "stopped by the callback")
-        if is_last:
-            return recorder.result(point, "tolerance", f"estimated F - F* <= {tol:g}·F")
+                return recorder.result(point, *_rounded(point, is_last, sharpen))
+        point = trial if sharpen is None else sharpen(trial, step.decrement)
+        forcing = preconditioner.forcing
+        if point is trial:
+            share = 10.0 * np.sqrt(step.decrement / max(point.value, 1e-300))
+            forcing *= min(1.0, max(0.01, share))
 
 
-def too_few(recorder: Recorder, decrement: float, tol: float, max_iter: int) -> str:
-    """What to say when max_iter ends a fit."""
-    objective = recorder.history["objective"][-1]
-    return (
+def _start(objective: Term, w0: Array, sharpen: Sharpen | None) -> Any:
+    """The first point: in the box, and where w0 knows something, as sharp as it allows."""
+    point = objective.at(w0)
+    if point.box is not None:
+        point = objective.at(point.box.clip(w0))
+    return sharpen(point, 0.0) if sharpen is not None and point.w.any() else point
+
+
+def _verdict(
+    recorder: Recorder, tol: float, wants_stop: bool, is_last: bool, gap: float | None
+) -> Verdict | None:
+    """Why to stop before another step, of which ``gap`` may be a reason; None to go on."""
+    if wants_stop:
+        return "callback", "stopped by the callback"
+    if is_last:
+        return "tolerance", f"estimated F - F* <= {tol:g}·F"
+    if gap is not None:  # the optimum of a smoothing is not the end
+        is_there = recorder.gap <= gap
+        return ("tolerance", f"certified F - F* <= {tol:g}·F") if is_there else None
+    if recorder.kkt_residual == 0.0:
+        return "tolerance", "the conditions of the optimum hold exactly"
+    return None
+
+
+def _too_few(recorder: Recorder, tol: float, max_iter: int) -> Verdict:
+    objective, decrement = (recorder.history[key][-1] for key in ("objective", "decrement"))
+    return "max_iter", (
         f"the estimated distance to the optimum, {decrement:.3g}, is above tol·F = "
         f"{tol * objective:.3g} after max_iter={max_iter} iterations; raise max_iter or tol"
     )
 
 
-def line_search(
-    point: Any, d: Array, image: list[Any], longest: float = np.inf
-) -> tuple[Any | None, float]:
+def _rounded(point: Any, is_last: bool, sharpen: Sharpen | None) -> Verdict:
+    message = "steps have fallen below the rounding of F; the result is as good as it gets"
+    if sharpen is not None and point.box is None:  # the bundle cannot keep bounds
+        message += "; solver='bundle' needs no smoothing and goes on where features are few"
+    return "tolerance" if is_last else "precision", message
+
+
+def line_search(point: Any, d: Array, image: list[Any] | None) -> tuple[Any | None, float]:
     """The point near the minimum of ``F`` along ``d``, and its step; None if rounding forbids one.
 
     ``φ(t) = F(w + t d)`` is convex with a continuous slope, so a bracketed secant on ``φ'`` finds
     the minimum. Every trial is a sweep of ``z + t X d``: no product with the rows. The full step
-    nearly always has the small slope that ends the search at once. No step is beyond ``longest``,
-    which is at least 1.
+    nearly always has the small slope that ends the search at once. No step leaves the box, in
+    which ``w + d`` is.
     """
+    if image is None:
+        return None, 0.0
+    longest = np.inf if point.box is None else point.box.room(point.w, d)
     slope0 = point.slope(d, image)
     if not slope0 < 0.0:
         return None, 0.0

@@ -12,17 +12,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Sampled", "by_cholesky"]
+__all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Preconditioner", "Sampled", "by_cholesky"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
+
+
+class Preconditioner(Protocol):
+    """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
+
+    limit: int  # products that one solve may take: beyond, a better approximation pays
+    memory: int  # earlier products that improve it
+    forcing: float  # residual, relative to the first, to which the first solve goes
+    is_exact: bool  # whether M is the Hessian of its point: earlier products cannot improve it
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        """``M``, or its diagonal; ``n_last`` is the number of products that the last solve took."""
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        """``r -> M⁻¹ r``."""
 
 
 def by_cholesky(matrix: Array) -> Solve:

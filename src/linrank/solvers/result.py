@@ -15,11 +15,13 @@ from linrank._core import dot
 from linrank.bounds import Box
 from linrank.losses.base import Dual
 
-__all__ = ["Callback", "Recorder", "Result", "duality_gap", "kkt_residual"]
+__all__ = ["Callback", "Recorder", "Result", "Verdict", "duality_gap", "kkt_residual"]
 
 Array = NDArray[Any]
 _LARGEST = 1e150  # of ‖∇F‖²; the duality gap squares it
 Callback = Callable[[dict[str, Any]], "bool | None"]
+Reason = Literal["tolerance", "max_iter", "precision", "callback"]
+Verdict = tuple[Reason, str]  # why a solver stopped, by name and in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ class Result:
     n_iter: int
     n_hvp: int
     converged: bool
-    stopped: Literal["tolerance", "max_iter", "precision", "callback"]
+    stopped: Reason
     message: str
     history: dict[str, list[float]] = field(repr=False)
 
@@ -204,17 +206,22 @@ class Recorder:
         """The certified bound on ``F - F*`` at the last iterate."""
         return self.history["gap"][-1]
 
+    @property
+    def kkt_residual(self) -> float:
+        """That of the last iterate."""
+        return self.history["kkt_residual"][-1]
+
     def note_decrement(self, decrement: float) -> None:
         """The estimate of ``F - F*`` made at the last iterate."""
         self.history["decrement"][-1] = decrement
 
-    def result(self, point: Any, stopped: Any, message: str) -> Result:
+    def result(self, point: Any, stopped: Reason, message: str) -> Result:
         return Result(
             w=point.w,
             value=point.primal,
             gap=self.gap,
             gradient_norm=self.history["gradient_norm"][-1],
-            kkt_residual=self.history["kkt_residual"][-1],
+            kkt_residual=self.kkt_residual,
             n_iter=self.n_iter,
             n_hvp=int(self.history["n_hvp"][-1]),
             converged=stopped == "tolerance",

@@ -21,11 +21,12 @@ _BAND = 2.0  # pairs a feature that a band should hold: with fewer there is no c
 class Sharpening:
     """Lowers ε of the Huberised hinge while its slack keeps the certified gap above the tolerance.
 
-    The gap at the optimum of ``h_ε`` is the slack of its dual point, which falls as ``ε²``: the
-    pairs of the band and what each of them leaves both shrink with ε. So the ε that a tolerance
-    needs is known from any ε at hand, and is taken at once where that is no more than a factor 20
-    and leaves enough pairs in the band; but not before the step in hand has brought ``F_ε`` down to
-    the order of the slack.
+    The gap at the optimum of ``h_ε`` is the slack of its dual point, which falls as ``ε²`` while
+    the band holds many pairs: their number and what each of them leaves both shrink with ε. (In
+    the end about one a feature stays, and it falls as ε: then it takes more than one change.) So
+    the ε that a tolerance needs is known from any ε at hand, and is taken at once where that is no
+    more than a factor 20 and leaves enough pairs in the band; but not before the step in hand has
+    brought ``F_ε`` down to the order of the slack.
 
     Parameters
     ----------

@@ -1,0 +1,126 @@
+"""What ``linrank train`` says of its data and of its result."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.streams import write_standard
+from linrank.options import TRAINING
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.metrics import Evaluation
+    from linrank.solvers.result import Result
+
+__all__ = ["describe_data", "print_json", "say_result"]
+
+LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
+
+
+def describe_data(data: Dataset) -> str:
+    """Source and size of a dataset in a line."""
+    queries = data.queries
+    return (
+        f"{data.source}: {count(data.n_rows, 'row')}, "
+        f"{count(queries.n_queries, 'query', 'queries')}{' (no qid)' if data.qid is None else ''}, "
+        f"{count(queries.n_pairs, 'pair')}; "
+        f"{data.rows.describe()}, {bytes_text(data.rows.nbytes)}"
+    )
+
+
+def say_result(result: Result, args: argparse.Namespace, took: float, console: Console) -> None:
+    """Work, optimum and convergence on standard error."""
+    console.clear()
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
+    console.say(
+        "trained",
+        f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
+    )
+    console.say(
+        "optimum",
+        f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
+        "of it) above the minimum: certified by the dual",
+    )
+    if result.converged and _relative_gap(result) > LOOSE:
+        scale = "--scale standard or " if args.scale == "none" else ""
+        console.say(
+            "note",
+            "this bound is proven but can be loose: it grows with the square of the gradient, "
+            f"whatever the curvature; {scale}a smaller -e tightens it",
+        )
+    if result.converged:
+        console.say("converged", result.message)
+    else:
+        console.warn(f"not converged: {result.message}")
+
+
+def _relative_gap(result: Result) -> float:
+    return result.gap / result.value if result.value > 0 else 0.0
+
+
+def print_json(
+    args: argparse.Namespace,
+    data: Dataset,
+    preferences: Preferences | None,
+    result: Result,
+    evaluation: Evaluation | None,
+    times: tuple[float, float, float],
+) -> None:
+    """One object on standard output."""
+    import json
+
+    from linrank import __version__
+
+    start, read, trained = times
+    queries = data.queries
+    report = {
+        "command": "train",
+        "linrank": __version__,
+        "data": {
+            "source": args.data,
+            "rows": data.n_rows,
+            "queries": queries.n_queries,
+            "features": data.n_features,
+            "pairs": queries.n_pairs,
+            "preferences": None if preferences is None else len(preferences),
+            "storage": data.rows.describe(),
+            "bytes": int(data.rows.nbytes),
+        },
+        "training": {
+            **{name: getattr(args, name) for name in ("C", *TRAINING[:5])},
+            "scale": args.scale,
+            "query_normalization": args.query_normalization,
+            "positive": args.positive,
+            "bounds": args.bounds,
+            "objective": result.value,
+            "duality_gap": result.gap,
+            "relative_gap": _relative_gap(result),
+            "gradient_norm": result.gradient_norm,
+            "kkt_residual": result.kkt_residual,
+            "iterations": result.n_iter,
+            "hessian_products": result.n_hvp,
+            "converged": result.converged,
+            "stopped": result.stopped,
+            "message": result.message,
+        },
+        "seconds": {
+            "read": read - start,
+            "train": trained - read,
+            "total": time.perf_counter() - start,
+        },
+        "valid": None
+        if evaluation is None
+        else {
+            "source": args.valid,
+            "convention": args.convention,
+            "metrics": evaluation.to_dict()["means"],
+        },
+        "model": args.model,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

@@ -1,0 +1,71 @@
+"""The measure of every model of a path, in one pass over the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.rows import Rows
+from linrank.metrics import convention as named_convention
+from linrank.metrics.evaluate import evaluate_queries
+from linrank.path import PathResult
+from linrank.scaling import Scaling
+from linrank.threads import resolve
+
+__all__ = ["path_scores"]
+
+Array = NDArray[Any]
+
+_BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
+
+
+def path_scores(
+    path: PathResult,
+    data: Dataset,
+    scaling: Scaling,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of every model of a path on the rows of ``data``."""
+    rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
+    coefs = _resized(path.coefs, rows.shape[1])
+    scores = _score_matrix(rows, coefs, resolve(n_jobs))
+    values = []
+    for coef, by_row in zip(coefs, scores, strict=True):
+        # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
+        rules = named_convention(convention)
+        rules = rules if coef.any() else replace(rules, ties="average")
+        result = evaluate_queries(
+            data.queries, data.labels, by_row, metrics=scoring, convention=rules, n_jobs=n_jobs
+        )
+        values.append(next(iter(result.values())))
+    return np.array(values)
+
+
+def _resized(coefs: Array, n_features: int) -> Array:
+    """The models for rows of ``n_features``: a feature that the training rows lack counts 0."""
+    if coefs.shape[1] == n_features:
+        return coefs
+    resized = np.zeros((len(coefs), n_features))
+    n_known = min(n_features, coefs.shape[1])
+    resized[:, :n_known] = coefs[:, :n_known]
+    return resized
+
+
+def _score_matrix(rows: Rows, coefs: Array, n_threads: int) -> Array:
+    """``(n_models, n_rows)`` scores; a block of rows is read once and scored by all models."""
+    n_rows = rows.shape[0]
+    scores = np.empty((len(coefs), n_rows))
+    step = max(1, _BLOCK_BYTES * n_threads * n_rows // max(1, rows.nbytes))
+    for begin in range(0, n_rows, step):
+        block = rows.take(slice(begin, begin + step)).core
+        for k, coef in enumerate(coefs):
+            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
+    return scores

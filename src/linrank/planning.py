@@ -1,0 +1,116 @@
+"""Start and preconditioner for the regime of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import DenseRows, Rows
+from linrank.problem import Problem
+from linrank.solvers.newton import newton
+from linrank.solvers.preconditioner import (
+    Carried,
+    Diagonal,
+    Explicit,
+    Plain,
+    Preconditioner,
+    Sampled,
+)
+
+__all__ = ["carried", "plan"]
+
+Array = NDArray[Any]
+
+_ROUGH = 1e-2  # tolerance on the sample that gives the start
+_WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
+
+
+def plan(problem: Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
+    """Start and preconditioner for the regime of the data.
+
+    While the explicit Hessian costs no more than some tens of products it is the safest choice and
+    needs no tuning; beyond, the Hessian of a sample of 50 rows a feature; where even a Cholesky
+    factor, ``n³/6``, is out of proportion, the diagonal, or nothing if rows are few. Where a
+    twentieth of the rows still determines the features, the optimum on them is a first guess that
+    saves outer iterations, and their Hessian comes before all others but the diagonal.
+    """
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
+    start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
+    cheap = _without_matrix(problem)
+    if cheap is not None:
+        return start, cheap
+    price = _hessian_price(problem.rows)
+    patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
+    if problem.loss == "hinge":
+        patience = 2  # the Hessian of a narrow band ages within a step
+    if n_sample >= 30 * n:
+        part = problem.sample(n_sample)
+        if w0 is None:
+            start = newton(
+                part.objective(),
+                start,
+                preconditioner=Explicit(patience),
+                tol=_ROUGH,
+                sharpen=part.sharpening(_ROUGH),
+            ).w
+        sample = part.objective(_WIDE)
+        guess = Sampled(
+            lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
+            n_sample,
+            start,
+        )
+    if guess is not None and problem.longest_query >= _core.LONG_QUERY:
+        return start, guess  # the core builds the Hessian of a query on one thread
+    if price <= 30 or n_rows < 100 * n:
+        return start, Explicit(patience, guess)
+    return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
+
+
+def carried(problem: Problem) -> Preconditioner:
+    """The preconditioner of a path.
+
+    One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
+    that of a sample, four times as large each time it disappoints.
+    """
+    cheap = _without_matrix(problem)
+    if cheap is not None:
+        return cheap
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
+    price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
+    is_long = problem.longest_query >= _core.LONG_QUERY
+    if 2 * n_sample > n_rows or (price <= 10 and not is_long):
+        return Carried(lambda point, _: point, patience=price // 2 + 1)
+
+    def on_sample(point: Any, k: int) -> Any:
+        sample = problem.sample(n_sample * 4**k)
+        factor = point.parts[1].risk.C / problem.C
+        return replace(sample, C=factor * sample.C).objective().at(point.w)
+
+    return Carried(on_sample, patience=8)
+
+
+def _without_matrix(problem: Problem) -> Preconditioner | None:
+    """A preconditioner for more features than a Cholesky factor is worth; None below that."""
+    n_rows, n = problem.n_rows, problem.rows.shape[1]
+    if n <= 4000 and (n <= 300 or n_rows >= 2 * n):
+        return None
+    if 2 * n_rows < n:
+        return Plain()
+    return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
+
+
+def _hessian_price(rows: Rows) -> int:
+    """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
+    n = rows.shape[1]
+    entries = _entries(rows)
+    product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries
+    return max(1, round((100 + n * n / 60) / product))
+
+
+def _entries(rows: Rows) -> float:
+    """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
+    return rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])

@@ -1,0 +1,167 @@
+"""The problem of a linear RankSVM: its objectives, smoothed or not, and smaller copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.bounds import Box
+from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
+from linrank.data.rows import Rows
+from linrank.errors import NoPairsError
+from linrank.losses.base import ScoreLoss
+from linrank.losses.hinge import Hinge, Huber
+from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.objective import Ridge, Sum
+from linrank.pairs import Pairs, choose_pairs
+from linrank.published import method as published
+from linrank.risk import Risk
+from linrank.sampling import sample_preferences, sample_queries
+from linrank.solvers.smoothing import Sharpening
+from linrank.threads import resolve
+
+__all__ = ["Problem"]
+
+Array = NDArray[Any]
+
+_SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The RankSVM objective and what it takes to make a smaller one of it."""
+
+    rows: Rows
+    pairs: Pairs | None  # of the labels; None if there are none
+    C: float
+    scale: Array | None
+    n_threads: int
+    loss: str = "squared_hinge"
+    preferences: Preferences | None = None
+    box: Box | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        C: float,
+        *,
+        loss: str = "squared_hinge",
+        preferences: Any = None,
+        bounds: tuple[Array, Array] | None = None,
+        scale: Array | None = None,
+        n_jobs: int | None = None,
+        **weighing: Any,
+    ) -> Problem:
+        """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+        if preferences is not None:
+            preferences = Preferences.of(preferences, n_rows=data.n_rows)
+        pairs = _graded_pairs(data, preferences is None, **weighing)
+        n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+        box = None if bounds is None else Box(*bounds)
+        return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that are compared with others, at most."""
+        if self.pairs is not None:
+            return self.pairs.queries.n_rows
+        return min(self.rows.shape[0], 2 * len(self.preferences or ()))
+
+    @property
+    def longest_query(self) -> int:
+        """Rows of the longest query with pairs to find; 0 if all are listed."""
+        return 0 if self.pairs is None else int(np.diff(self.pairs.queries.offsets).max())
+
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
+        if self.loss != "hinge":
+            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
+        return self.sum_of(
+            lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
+            lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
+        )
+
+    def unsmoothed(self) -> Sum:
+        """``F`` with its kinks, for a method that does not need curvature."""
+        if self.loss != "hinge":
+            return self.objective()
+        return self.sum_of(Hinge, PreferenceHinge)
+
+    def published(self, method: str, counting: str | None) -> Sum:
+        """``F`` as a published method computes it: sparse rows in double, one thread."""
+        rows = published.sparse_doubles(self.rows)
+        return replace(self, rows=rows, n_threads=1).sum_of(
+            lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
+            PreferenceHinge if self.loss == "hinge" else PreferenceSquaredHinge,
+        )
+
+    def sum_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> Sum:
+        """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = []
+        if self.pairs is not None:
+            losses.append(of_pairs(self.pairs, self.n_threads))
+        if self.preferences is not None:
+            losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
+        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+
+    def sharpening(self, tol: float) -> Sharpening | None:
+        """From the smoothed hinge to the hinge; None where nothing is smoothed."""
+        return Sharpening(self.objective, tol) if self.loss == "hinge" else None
+
+    def sample(self, n_rows: int) -> Problem:
+        """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
+        whole = self.pairs
+        if whole is None:
+            return self._with_preferences_of(self, n_rows / self.n_rows)
+        queries, positions, row_weight = sample_queries(whole.queries, n_rows, _SAMPLE_SEED)
+        if whole.row_weight is not None:
+            row_weight = row_weight * whole.row_weight[positions]
+        query_weight = None
+        if whole.query_weight is not None:
+            first = np.searchsorted(whole.queries.offsets, positions, side="right") - 1
+            query_weight = whole.query_weight[first[queries.offsets[:-1]]]
+        gain = None if whole.gain is None else whole.gain[positions]
+        pairs = Pairs(queries, row_weight, query_weight, gain, whole.adjacent)
+        n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
+        weight = pairs.total_weight()
+        sample = replace(
+            self,
+            pairs=pairs,
+            C=self.C * whole.total_weight() / weight if weight > 0 else self.C,
+            n_threads=_useful_threads(n_bytes, self.n_threads),
+        )
+        return sample._with_preferences_of(self, n_rows / self.n_rows)
+
+    def _with_preferences_of(self, whole: Problem, share: float) -> Problem:
+        """The same problem with a share of the preferences, which keep their weight in all."""
+        if whole.preferences is None:
+            return self
+        some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
+        n_threads = _useful_threads(share * self.rows.nbytes, self.n_threads)
+        return replace(self, preferences=some, n_threads=n_threads)
+
+
+def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
+    """The pairs of the labels; None where there are none and none are needed."""
+    try:
+        return choose_pairs(data, **options)
+    except NoPairsError:
+        if is_needed:
+            raise
+        return None
+
+
+def _useful_threads(n_bytes: float, n_threads: int) -> int:
+    """One thread where a product takes less than half a millisecond: starting others costs more."""
+    return n_threads if n_bytes >= 4_000_000 else 1
