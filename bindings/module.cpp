@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -107,22 +108,38 @@ QueryView checked_queries(const Vector<std::int64_t> &offsets, const OptionalOrd
     return {span_of(offsets), checked_order(order, std::int64_t(n_rows))};
 }
 
-/// Levels lie within [0, n_levels) of their query; the offsets have been checked.
+/// Levels lie within [0, n_levels) of their query, and are no more than its rows; the offsets have been
+/// checked.
 void check_levels(std::span<const std::int32_t> levels, std::span<const std::int64_t> offsets,
                   std::span<const std::int32_t> n_levels) {
     require_length(levels.size(), offsets.back(), "levels");
     require_length(n_levels.size(), std::int64_t(offsets.size()) - 1, "n_levels");
-    for (std::size_t q = 0; q < n_levels.size(); ++q)
+    for (std::size_t q = 0; q < n_levels.size(); ++q) {
+        if (n_levels[q] < 0) throw std::invalid_argument("a number of levels is negative");
+        if (n_levels[q] > offsets[q + 1] - offsets[q])
+            throw std::invalid_argument("a query has more levels than rows");
         for (std::int64_t t = offsets[q]; t < offsets[q + 1]; ++t)
             if (levels[std::size_t(t)] < 0 || levels[std::size_t(t)] >= n_levels[q])
                 throw std::invalid_argument("a level is out of range");
+    }
 }
 
-/// A NaN has no place among scores that are sorted.
+/// A NaN has no place among numbers that are sorted.
+void check_no_nan(const Vector<double> &values, const char *what) {
+    for (const double value : span_of(values))
+        if (value != value) throw std::invalid_argument(std::string(what) + " is NaN");
+}
+
 void check_scores(const Vector<double> &scores, std::size_t n_rows) {
     require_length(scores.shape(0), std::int64_t(n_rows), "scores");
-    for (const double score : span_of(scores))
-        if (score != score) throw std::invalid_argument("a score is NaN");
+    check_no_nan(scores, "a score");
+}
+
+/// A square matrix of side n; n * n does not overflow.
+void check_square(const Vector<double> &matrix, std::int64_t n, const char *name) {
+    if (n < 0 || n > INT32_MAX)
+        throw std::invalid_argument("n must lie in [0, 2^31), got " + std::to_string(n));
+    require_length(matrix.shape(0), n * n, name);
 }
 
 /// Rows and the arrays that they look at.
@@ -151,7 +168,9 @@ BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int6
         throw std::invalid_argument("values and columns differ in length");
     if (n_rows < 0 || offsets(0) != 0 || offsets(n_rows) > n_entries)
         throw std::invalid_argument("row offsets do not match the values");
-    if (n_columns < 0) throw std::invalid_argument("n_columns must be >= 0");
+    // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
+    if (n_columns < 0 || n_columns > std::int64_t(1) << 48)
+        throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
     unlocked([&] {
         for (std::int64_t i = 0; i < n_rows; ++i)
             if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
@@ -197,6 +216,7 @@ auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
 auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets, OptionalOrder order,
                     int n_threads) {
     const QueryView queries = checked_queries(offsets, order, labels.shape(0));
+    check_no_nan(labels, "a label");
     Levels result = unlocked(
         [&] { return rank_levels(span_of(labels), queries.offsets, queries.order, n_threads); });
     return std::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
@@ -272,13 +292,21 @@ private:
     }
 };
 
+/// The rows of all pieces. Every function that fills arrays asks for them: no piece is None, and none is
+/// there twice, since filling takes the memory of a piece.
 std::int64_t rows_of(const PieceList &pieces) {
+    PieceList sorted = pieces;
+    std::sort(sorted.begin(), sorted.end());
+    if (!sorted.empty() && sorted.front() == nullptr) throw std::invalid_argument("a piece is None");
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        throw std::invalid_argument("a piece is listed twice");
     std::int64_t n = 0;
     for (const svmlight::Piece *piece : pieces) n += piece->n_rows;
     return n;
 }
 
 void check_columns(const PieceList &pieces, std::int64_t n_columns, std::int64_t base) {
+    if (base < 0) throw std::invalid_argument("base must be >= 0, got " + std::to_string(base));
     for (const svmlight::Piece *piece : pieces)
         if (piece->n_entries > 0 && (piece->lowest < base || piece->highest - base >= n_columns))
             throw std::invalid_argument("a feature index is out of range");
@@ -299,11 +327,11 @@ template <class Value>
 void fill_csr_of(const PieceList &pieces, Output<Value> values, Output<std::int32_t> columns,
                  Output<std::int64_t> offsets, std::int64_t n_columns, std::int64_t base,
                  int n_threads) {
+    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
     std::int64_t n_entries = 0;
     for (const svmlight::Piece *piece : pieces) n_entries += piece->n_entries;
     require_length(values.shape(0), n_entries, "values");
     require_length(columns.shape(0), n_entries, "columns");
-    require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
     check_columns(pieces, n_columns, base);
     nb::gil_scoped_release release;
     svmlight::fill_csr<Value>(pieces, values.data(), columns.data(), offsets.data(), base, n_threads);
@@ -320,8 +348,8 @@ nb::list fill_query_codes_of(const PieceList &pieces, Output<std::int64_t> codes
 
 void fill_comments_of(const PieceList &pieces, Output<std::uint8_t> text,
                       Output<std::int64_t> offsets) {
-    require_length(text.shape(0), svmlight::comment_bytes(pieces), "text");
     require_length(offsets.shape(0), rows_of(pieces) + 1, "offsets");
+    require_length(text.shape(0), svmlight::comment_bytes(pieces), "text");
     svmlight::fill_comments(pieces, reinterpret_cast<char *>(text.data()), offsets.data());
 }
 
@@ -397,10 +425,20 @@ std::int64_t n_positions(const BoundRows &rows, const Order &order) {
     return order.empty() ? n_rows(rows.rows) : std::int64_t(order.size());
 }
 
+/// Vectors keep their memory when they are moved, so `problem` may look at those beside it.
 struct BoundProblem {
     PairProblem problem;
-    std::vector<std::int32_t> by_level;
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int32_t> n_levels, by_level;
     nb::object keep_alive;
+
+    /// Python may write to the levels, which are too many to copy: a point looks at them once, when it is
+    /// made, and they are checked then.
+    const PairProblem &checked(const Vector<double> &z) const {
+        require_length(z.shape(0), problem.n_rows(), "z");
+        check_levels(problem.levels, offsets, n_levels);
+        return problem;
+    }
 };
 
 BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> levels,
@@ -416,14 +454,15 @@ BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> lev
     for (std::size_t q = 0; q < n_levels.shape(0); ++q) {
         const std::int64_t length = offsets(q + 1) - offsets(q);
         if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
-        if (n_levels(q) > length) throw std::invalid_argument("a query has more levels than rows");
     }
-    BoundProblem bound{{span_of(offsets), span_of(levels), span_of(n_levels), span_of(row_weight),
-                        span_of(query_weight), {}, span_of(gain), adjacent},
-                       {},
-                       nb::make_tuple(offsets, levels, n_levels, row_weight, query_weight, gain)};
+    const auto o = span_of(offsets);
+    const auto k = span_of(n_levels);
+    BoundProblem bound{{}, {o.begin(), o.end()}, {k.begin(), k.end()}, {},
+                       nb::make_tuple(levels, row_weight, query_weight, gain)};
+    bound.problem = {bound.offsets, span_of(levels), bound.n_levels, span_of(row_weight),
+                     span_of(query_weight), {}, span_of(gain), adjacent};
     bound.by_level = level_order(bound.problem);
-    bound.problem.by_level = bound.by_level;  // a vector keeps its memory when it is moved
+    bound.problem.by_level = bound.by_level;
     return bound;
 }
 
@@ -436,8 +475,12 @@ PairLoss pair_loss(const std::string &name, double epsilon) {
     if (name == "squared_hinge") return {PairLoss::squared_hinge, epsilon};
     if (name == "hinge") return {PairLoss::hinge, epsilon};
     if (name != "huber") throw std::invalid_argument("there is no loss '" + name + "'");
-    if (!(epsilon > 0.0 && epsilon <= 1.0))
-        throw std::invalid_argument("epsilon must lie in (0, 1], got " + std::to_string(epsilon));
+    // Sums over a band are differences divided by ε: below, they would be nothing but rounding.
+    if (!(epsilon >= 1e-10 && epsilon <= 1.0)) {
+        std::ostringstream message;
+        message << "epsilon must lie in [1e-10, 1], got " << epsilon;
+        throw std::invalid_argument(message.str());
+    }
     return {PairLoss::huber, epsilon};
 }
 
@@ -479,9 +522,8 @@ void bind_pairs(nb::module_ &m) {
         if (near && !near->problem.is(problem))
             throw std::invalid_argument("near is a point of another problem");
         const PairPoint *guess = near ? near->point.get() : nullptr;
-        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).checked(z);
         const PairLoss kind = pair_loss(loss, epsilon);
-        require_length(z.shape(0), pairs.n_rows(), "z");
         return BoundPoint{unlocked([&] {
             return std::make_shared<PairPoint>(pairs, kind, span_of(z), guess, n_threads);
         }), nb::borrow(problem)};
@@ -533,9 +575,8 @@ void bind_published(nb::module_ &m) {
     }, "A sub-gradient of sum_of_slacks.");
     m.def("published_point", [](nb::handle_t<BoundProblem> problem, Vector<double> z,
                                 const std::string &counting) {
-        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).problem;
+        const PairProblem &pairs = nb::cast<const BoundProblem &>(problem).checked(z);
         check_published(pairs);
-        require_length(z.shape(0), pairs.n_rows(), "z");
         const published::Count count = published::counting(counting);
         return BoundPublishedPoint{unlocked([&] {
             return std::make_shared<published::PublishedPoint>(pairs, span_of(z), count);
@@ -691,13 +732,13 @@ void bind_hessian(nb::module_ &m) {
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
        "An estimate of the diagonal of H.");
     m.def("cholesky_factor", [](Vector<double> matrix, std::int64_t n) {
-        require_length(matrix.shape(0), n * n, "matrix");
+        check_square(matrix, n, "matrix");
         std::vector<double> factor(matrix.data(), matrix.data() + matrix.shape(0));
         const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
         return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
     }, nb::arg("matrix").noconvert(), nb::arg("n"), "The factor, or None if not positive definite.");
     m.def("cholesky_solve", [](Vector<double> factor, std::int64_t n, Vector<double> b) {
-        require_length(factor.shape(0), n * n, "factor");
+        check_square(factor, n, "factor");
         require_length(b.shape(0), n, "b");
         std::vector<double> x(b.data(), b.data() + b.shape(0));
         unlocked([&] { cholesky_solve(span_of(factor), n, x); });

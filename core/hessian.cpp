@@ -125,10 +125,8 @@ void hessian_product(const Rows &rows, Order order, const PairPoint &point,
 
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoint &point,
                                    int n_threads) {
-    const std::int64_t n = n_columns(rows), padded = (n + 15) / 16 * 16;
-    const std::int64_t n_parts = std::clamp<std::int64_t>(
-        (std::int64_t(64) << 20) / (8 * std::max<std::int64_t>(1, padded * padded)), 2, 16);
-    const std::vector<Chunk> chunks = chunks_of(point.problem(), n_parts);
+    const PaddedSquare square(n_columns(rows));
+    const std::vector<Chunk> chunks = chunks_of(point.problem(), square.n_parts());
     std::vector<std::vector<double>> parts(chunks.size());
     std::visit([&]<class Storage>(const Storage &storage) {
         parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t k) {
@@ -139,13 +137,7 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const PairPoin
             parts[std::size_t(k)] = std::move(gram.product);
         });
     }, rows);
-    std::vector<double> sum(std::size_t(padded * padded)), out(std::size_t(n * n));
-    reduce(parts, sum, n_threads);
-    for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t c = r; c < n; ++c)
-            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
-                point.curvature() * sum[std::size_t(r * padded + c)];
-    return out;
+    return square.sum(parts, point.curvature(), n_threads);
 }
 
 namespace {
@@ -175,7 +167,9 @@ std::vector<double> chunk_diagonal(const Storage &storage, Order order, const Pa
         double total_degree = 0;
         for (std::int64_t t = 0; t < problem.length(q); ++t) {
             const double degree = point.degree(q)[t];
-            if (degree == 0.0) continue;
+            // Of a band, rounding may leave a little less than nothing; with none of that the estimate
+            // is not negative, and never divided by 0.
+            if (!(degree > 0.0)) continue;
             total_degree += degree;
             for_each_entry(rows, t, [&](std::int64_t c, double x) {
                 if (x == 0.0) return;  // `touched` would get an entry for every zero of dense rows

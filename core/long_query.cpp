@@ -79,8 +79,8 @@ struct PairPoint::LongScratch {
     PageArray<double> s, a, b;
 };
 
-// above += Σ weight_ij v_j / u_i over the pairs above each row, below the same with sign +1, or both into
-// one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and - below: two
+// above = Σ weight_ij v_j / u_i over the pairs above each row, below the same over those below it, or the
+// sum of both where they are one array. With gains |g_j - g_i| u_j v_j = ±(g_j u_j v_j - g_i u_j v_j), + above and - below: two
 // sweeps, the first one times -g_i. v = u·(some vector) is used up.
 void PairPoint::add_pair_sums(std::int64_t q, const Windows &w, double *v, double *above, double *below,
                               int n_threads) const {

@@ -178,9 +178,8 @@ double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, d
 }
 
 // The squared-hinge sums for one margin θ: sets degree_ and gradient, or for the inner margin of a band
-// takes its own off them. With l⁺, l⁻ the
-// weights of the violators above and below row i, and γ⁺, γ⁻ the same sums of weight·s (Lee & Lin 2014,
-// eqs. 16-19, with weights):
+// takes its own off them. With l⁺, l⁻ the weights of the violators above and below row i, and γ⁺, γ⁻ the
+// same sums of weight·s (Lee & Lin 2014, eqs. 16-19, with weights):
 //   (AᵀA s)_i = c u_i [(l⁺ + l⁻) s_i - γ⁺ - γ⁻],   (Aᵀe)_i = c u_i (l⁻ - l⁺),   p = Σ_i c u_i l⁺
 //   Σ ξ = θ p - sᵀAᵀe,   Σ ξ² = θ² p - 2 θ sᵀAᵀe + sᵀAᵀA s,   ½ ∂Σξ²/∂s = AᵀA s - θ Aᵀe
 // The hinge's sub-gradient is -Aᵀe.

@@ -241,22 +241,16 @@ std::vector<double> diagonal_of(const Storage &storage, Order order, const Prefe
 
 std::vector<double> hessian_matrix(const Rows &rows, Order order, const PreferencePoint &point,
                                    int n_threads) {
-    const std::int64_t n = n_columns(rows), padded = (n + 15) / 16 * 16;
-    const std::int64_t n_parts = std::clamp<std::int64_t>(
-        (std::int64_t(64) << 20) / (8 * std::max<std::int64_t>(1, padded * padded)), 2, 16);
+    const PaddedSquare square(n_columns(rows));
+    const std::int64_t n_parts = square.n_parts();
     std::vector<std::vector<double>> parts(static_cast<std::size_t>(n_parts));
     std::visit([&]<class Storage>(const Storage &storage) {
         for_row_parts(point.list(), n_parts, n_threads,
                       [&](std::int64_t k, std::int64_t first, std::int64_t last) {
-            parts[std::size_t(k)] = gram_of(storage, order, point, first, last, padded);
+            parts[std::size_t(k)] = gram_of(storage, order, point, first, last, square.padded);
         });
     }, rows);
-    std::vector<double> sum(std::size_t(padded * padded)), out(std::size_t(n * n));
-    reduce(parts, sum, n_threads);
-    for (std::int64_t r = 0; r < n; ++r)
-        for (std::int64_t c = r; c < n; ++c)
-            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] = sum[std::size_t(r * padded + c)];
-    return out;
+    return square.sum(parts, 1.0, n_threads);
 }
 
 std::vector<double> hessian_diagonal(const Rows &rows, Order order, const PreferencePoint &point,

@@ -1,6 +1,7 @@
 #include "products.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "parallel.hpp"
 #include "row_range.hpp"
@@ -39,6 +40,26 @@ void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out
             if (!part.empty())
                 for (std::int64_t c = first; c < last; ++c) out[std::size_t(c)] += part[std::size_t(c)];
     });
+}
+
+PaddedSquare::PaddedSquare(std::int64_t n_columns) : n(n_columns), padded((n_columns + 15) / 16 * 16) {
+    if (n > std::int64_t(1) << 28) throw std::bad_alloc();
+}
+
+std::int64_t PaddedSquare::n_parts() const {
+    const std::int64_t bytes = 8 * std::max<std::int64_t>(1, padded * padded);
+    return std::clamp<std::int64_t>((std::int64_t(64) << 20) / bytes, 2, 16);
+}
+
+std::vector<double> PaddedSquare::sum(const std::vector<std::vector<double>> &parts, double factor,
+                                      int n_threads) const {
+    std::vector<double> total(std::size_t(padded * padded)), out(std::size_t(n * n));
+    reduce(parts, total, n_threads);
+    for (std::int64_t r = 0; r < n; ++r)
+        for (std::int64_t c = r; c < n; ++c)
+            out[std::size_t(r * n + c)] = out[std::size_t(c * n + r)] =
+                factor * total[std::size_t(r * padded + c)];
+    return out;
 }
 
 void multiply(const Rows &rows, Order order, std::span<const double> w, std::span<double> out,

@@ -30,6 +30,19 @@ std::int64_t n_accumulators(const Rows &rows);
 /// out[c] = Σ_k parts[k][c], in order of k.
 void reduce(const std::vector<std::vector<double>> &parts, std::span<double> out, int n_threads);
 
+/// A symmetric n × n matrix, computed on and above the diagonal with its side padded for the kernels.
+struct PaddedSquare {
+    const std::int64_t n, padded;
+
+    /// Throws std::bad_alloc for a side whose square no address space holds.
+    explicit PaddedSquare(std::int64_t n_columns);
+    /// How many such matrices a reduction may use: some 64 MB of them, and at least two.
+    std::int64_t n_parts() const;
+    /// factor · Σ parts in full, without the padding.
+    std::vector<double> sum(const std::vector<std::vector<double>> &parts, double factor,
+                            int n_threads) const;
+};
+
 /// The rows of positions [first, first + n) with the operations that kernels are made of: dot, add and
 /// unpack, and add_cached, for Hessian products, whose sums are in the precision of the data.
 template <class Storage>

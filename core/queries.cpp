@@ -104,7 +104,7 @@ void sort_ranked(std::vector<Ranked> &rows, int n_threads) {
         std::sort(rows.begin(), rows.end());
         return;
     }
-    const std::int64_t n_chunks = n_threads;
+    const std::int64_t n_chunks = std::min(n_threads, 256);  // of at least 256 rows each
     const auto bound = [&](std::int64_t chunk) {
         return rows.begin() + n * std::min(chunk, n_chunks) / n_chunks;
     };
@@ -153,7 +153,8 @@ std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64
 /// Bounds of at most 4·n_threads runs of queries with about equally many rows.
 std::vector<std::int64_t> chunk_queries(std::span<const std::int64_t> offsets, int n_threads) {
     const auto n_queries = static_cast<std::int64_t>(offsets.size()) - 1;
-    const std::int64_t n_chunks = n_threads > 1 ? 4 * static_cast<std::int64_t>(n_threads) : 1;
+    const std::int64_t n_chunks =
+        n_threads > 1 ? std::clamp<std::int64_t>(n_queries, 1, 4 * static_cast<std::int64_t>(n_threads)) : 1;
     std::vector<std::int64_t> bounds{0};
     for (std::int64_t c = 1; c < n_chunks; ++c) {
         const std::int64_t row = offsets.back() / n_chunks * c;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 
 #include "parallel.hpp"
 #include "svmlight.hpp"
@@ -32,7 +33,7 @@ template <class Value>
 Entries<Value> take_entries(Piece &piece) {
     auto *entries = std::get_if<Entries<Value>>(&piece.entries);
     if (entries == nullptr) throw std::invalid_argument("a piece has values of another type");
-    return std::move(*entries);
+    return std::exchange(*entries, {});  // its width, too: what is left has no entries
 }
 
 /// Calls entry(row, feature, value) for every entry of a piece, in order.

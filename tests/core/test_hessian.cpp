@@ -1,6 +1,7 @@
 // Xᵀ∇²L X: the fused product, the matrix and the factor agree with the sum over pairs, for every storage.
 #include "hessian.hpp"
 
+#include <new>
 #include <numeric>
 #include <type_traits>
 
@@ -117,6 +118,44 @@ void products_equal_the_definition(Rng &rng) {
     }
 }
 
+/// A higher level has lower scores by 3, and within a level they differ by 0 or 0.8: the windows of the two
+/// ends of a band differ by rows that make no pair. What is left of the degrees is rounding of either sign,
+/// and its sum may be 0; the one pair that is in the band must not suffer.
+void queries_with_an_empty_band_leave_the_diagonal(Rng &rng) {
+    for (int repetition = 0; repetition < 1000; ++repetition) {
+        Problem problem = draw_problem(rng, true, 12);
+        std::vector<double> z, x;
+        for (const std::int32_t level : problem.levels)
+            z.push_back(0.8 * double(draw(rng, 0, 1)) - 3.0 * level);
+        for (std::size_t i = 0; i < z.size(); ++i) x.push_back(double(draw(rng, 1, 3)));
+        problem.add_query({0, 1});
+        problem.finish();
+        problem.u.insert(problem.u.end(), {1.0, 1.0});
+        problem.c.push_back(1.0);
+        z.insert(z.end(), {0.0, 0.9});
+        x.insert(x.end(), {1.0, 3.0});
+        const PairProblem p = problem.view();
+        const PairPoint point(p, losses[2], z, nullptr, 1);
+        const DenseRows<double> rows{x.data(), 1, p.n_rows(), 1};
+        // (1·1 + 1·9 - 4²/2) / ε
+        CHECK(close(hessian_diagonal(rows, {}, point, 1)[0], 2.0 / losses[2].epsilon, 1e-9));
+    }
+}
+
+void a_square_too_large_for_any_memory_is_refused() {
+    const std::int64_t offset = 0;
+    const CsrRows<double, std::int32_t> rows{nullptr, nullptr, &offset, 0, std::int64_t(1) << 32};
+    const Problem problem;
+    const PairPoint point(problem.view(), {}, {}, nullptr, 1);
+    bool is_refused = false;
+    try {
+        hessian_matrix(rows, {}, point, 1);
+    } catch (const std::bad_alloc &) {
+        is_refused = true;
+    }
+    CHECK(is_refused);
+}
+
 /// A query whose centred rows exceed the cache is unpacked row by row; few levels and many.
 void an_unpacked_query_equals_the_definition(Rng &rng) {
     for (const std::int64_t n_labels : {3, 600}) {
@@ -186,6 +225,8 @@ void the_factor_solves(Rng &rng) {
 int main() {
     Rng rng(2);
     products_equal_the_definition(rng);
+    queries_with_an_empty_band_leave_the_diagonal(rng);
+    a_square_too_large_for_any_memory_is_refused();
     an_unpacked_query_equals_the_definition(rng);
     sums_of_a_large_query_keep_their_precision(rng);
     the_factor_solves(rng);
