@@ -50,9 +50,8 @@ def measure(quick: bool) -> list[Table]:
             continue
         for title, make in MODELS.items():
             start = time.process_time()
-            found = [
-                tuned(make, X, y, split(group, seed)) for seed in range(1 if quick else SPLITS)
-            ]
+            seeds = SPLITS[:1] if quick else SPLITS
+            found = [tuned(make, X, y, split(group, seed)) for seed in seeds]
             taken = time.process_time() - start
             test, chosen = zip(*found, strict=True)
             values = " ".join(f"{value:.4f}" for value in test)

@@ -254,6 +254,7 @@ def test_the_usual_grid(files, capsys):
         (["d", "-o", "-", "--json"], "exclude each other"),
         (["d", "--selection", "one_se", "--valid", "v"], "needs the spread over folds"),
         (["d", "--plot", "-"], "--plot needs the name of a file"),
+        (["d", "--plot", "x.foo"], "--plot x.foo: the name must end in .png, .svg, .pdf"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments, message, capsys):

@@ -191,6 +191,10 @@ def test_weights_are_inverse_and_bounded():
             power_law(3, bad)
     with pytest.raises(ValueError, match="n_positions must be >= 1, got 0"):
         power_law(0)
+    with pytest.raises(ValueError, match="lower eta or n_positions"):
+        power_law(10, 1e6)
+    with pytest.raises(ValueError, match="noise must be >= 0, got -1"):
+        simulate_clicks([0.5], ["q"], [1.0], [1.0], n_lists=1, noise=-1)
 
 
 def test_relevance_is_the_weighted_mean():

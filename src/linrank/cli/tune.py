@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
+PICTURES = (".png", ".svg", ".pdf")
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
 
 DESCRIPTION = """\
@@ -140,6 +141,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     check_training(args, parser)
     if args.plot == STANDARD:
         parser.error("--plot needs the name of a file")
+    if args.plot is not None and not args.plot.lower().endswith(PICTURES):
+        parser.error(f"--plot {args.plot}: the name must end in {', '.join(PICTURES)}")
     for output in (args.output, args.plot):
         if output is not None:
             check_writable(output)

@@ -41,6 +41,11 @@ def power_law(n_positions: int, eta: float = 1.0) -> Array:
     if not (math.isfinite(eta) and eta >= 0):
         raise ValueError(f"eta must be finite and >= 0, got {eta}")
     propensity: Array = np.arange(1, n_positions + 1, dtype=np.float64) ** -float(eta)
+    if propensity[-1] == 0.0:
+        raise ValueError(
+            f"eta={eta:g} leaves position {n_positions} a propensity below what a number can hold; "
+            "lower eta or n_positions"
+        )
     return propensity
 
 

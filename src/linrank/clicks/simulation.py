@@ -66,6 +66,8 @@ def simulate_clicks(
         raise ValueError("attractiveness must lie in [0, 1]")
     if n_lists < 1:
         raise ValueError(f"n_lists must be >= 1, got {n_lists}")
+    if not noise >= 0.0:
+        raise ValueError(f"noise must be >= 0, got {noise}")
     rng = np.random.default_rng(random_state)
     queries = Queries.of(np.zeros(len(attractive)), qid)
     by_position = queries.gather(np.asarray(scores, dtype=np.float64))
