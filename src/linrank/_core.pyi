@@ -32,6 +32,12 @@ def csr_rows(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order
 @overload
 def csr_rows(values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_columns: int) -> Rows: ...
 
+def first_non_finite(rows: Rows, n_threads: int = 1) -> tuple[int, int] | None:
+    """(row, column) of the first NaN or infinity, or None."""
+
+def columns_increase(rows: Rows, n_threads: int = 1) -> bool:
+    """Whether the column indices of every row increase strictly."""
+
 def factorise(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
     (codes, first): ids numbered by first appearance, and the row of each first appearance.
@@ -47,12 +53,6 @@ def rank_levels(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), or
 
 def count_pairs(levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """Pairs (i above j) of each query."""
-
-def first_non_finite(rows: Rows, n_threads: int = 1) -> tuple[int, int] | None:
-    """(row, column) of the first NaN or infinity, or None."""
-
-def columns_increase(rows: Rows, n_threads: int = 1) -> bool:
-    """Whether the column indices of every row increase strictly."""
 
 class Piece:
     """What was read from one block of lines."""
@@ -278,11 +278,6 @@ LONG_QUERY: int = 131072
 def instruction_set() -> str:
     """The vector kernels in use."""
 
-def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float, float]:
-    """
-    Total weight of the pairs in the right order, in the wrong one, and tied.
-    """
-
 def summarise_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
     """
     (mean, variance, minimum, maximum) of every column, absent entries being 0.
@@ -343,3 +338,8 @@ def evaluate_queries(labels: Annotated[NDArray[numpy.float64], dict(shape=(None,
 
 def ranks_within_queries(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int = 1) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """Rank of each row in its query, from 1."""
+
+def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[float, float, float]:
+    """
+    Total weight of the pairs in the right order, in the wrong one, and tied.
+    """

@@ -1,0 +1,95 @@
+// Products with the rows, Hessians, their factors.
+#include <nanobind/stl/tuple.h>
+
+#include "cholesky.hpp"
+#include "hessian.hpp"
+#include "module.hpp"
+#include "points.hpp"
+#include "simd.hpp"
+
+
+void bind_products(nb::module_ &m) {
+    m.def("scores", [](const BoundRows &rows, Vector<double> w, OptionalOrder order, int n_threads) {
+        require_length(w.shape(0), n_columns(rows.rows), "w");
+        const Order o = checked_order(order, n_rows(rows.rows));
+        std::vector<double> out(static_cast<std::size_t>(n_positions(rows, o)));
+        unlocked([&] { multiply(rows.rows, o, span_of(w), out, n_threads); });
+        return to_numpy(std::move(out));
+    }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
+       nb::arg("n_threads"), "X w, by position.");
+    m.def("gradient", [](const BoundRows &rows, Vector<double> r, OptionalOrder order, int n_threads) {
+        const Order o = checked_order(order, n_rows(rows.rows));
+        require_length(r.shape(0), n_positions(rows, o), "r");
+        std::vector<double> out(static_cast<std::size_t>(n_columns(rows.rows)));
+        unlocked([&] { multiply_transposed(rows.rows, o, span_of(r), out, n_threads); });
+        return to_numpy(std::move(out));
+    }, nb::arg("rows"), nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),
+       nb::arg("n_threads"), "Transposed X times r, r by position.");
+}
+
+void bind_hessian(nb::module_ &m) {
+    const auto check = [](const BoundRows &rows, const Order &order, const BoundPoint &point) {
+        require_length(point.point->gradient.size(), n_positions(rows, order), "the point");
+    };
+    m.def("hessian_product", [check](const BoundRows &rows, OptionalOrder order,
+                                     const BoundPoint &point, Vector<double> v, int n_threads) {
+        const Order o = checked_order(order, n_rows(rows.rows));
+        check(rows, o, point);
+        require_length(v.shape(0), n_columns(rows.rows), "v");
+        std::vector<double> out(v.shape(0));
+        PageArray<double> image(point.point->gradient.size(), PageArray<double>::huge);
+        unlocked([&] {
+            hessian_product(rows.rows, o, *point.point, span_of(v), out,
+                            {image.data(), image.size()}, n_threads);
+        });
+        return std::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(image)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"),
+       nb::arg("v").noconvert(), nb::arg("n_threads"), "(H v, X v) in one pass over the rows.");
+    const auto dense = [check](const BoundRows &rows, const OptionalOrder &order,
+                               const BoundPoint &point, int n_threads, auto function) {
+        const Order o = checked_order(order, n_rows(rows.rows));
+        check(rows, o, point);
+        const nb::gil_scoped_release release;
+        return function(rows.rows, o, *point.point, n_threads);
+    };
+    using Function = std::vector<double> (*)(const Rows &, Order, const PairPoint &, int);
+    m.def("hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,
+                                    const BoundPoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_matrix)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "H in full, flattened.");
+    m.def("hessian_diagonal", [dense](const BoundRows &rows, OptionalOrder order,
+                                      const BoundPoint &point, int n_threads) {
+        return to_numpy(dense(rows, order, point, n_threads, Function(hessian_diagonal)));
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+       "An estimate of the diagonal of H.");
+    m.def("cholesky_factor", [](Vector<double> matrix, std::int64_t n) {
+        check_square(matrix, n, "matrix");
+        std::vector<double> factor(matrix.data(), matrix.data() + matrix.shape(0));
+        const bool is_definite = unlocked([&] { return cholesky_factor(factor, n); });
+        return is_definite ? nb::cast(to_numpy(std::move(factor))) : nb::none();
+    }, nb::arg("matrix").noconvert(), nb::arg("n"), "The factor, or None if not positive definite.");
+    m.def("cholesky_solve", [](Vector<double> factor, std::int64_t n, Vector<double> b) {
+        check_square(factor, n, "factor");
+        require_length(b.shape(0), n, "b");
+        std::vector<double> x(b.data(), b.data() + b.shape(0));
+        unlocked([&] { cholesky_solve(span_of(factor), n, x); });
+        return to_numpy(std::move(x));
+    }, nb::arg("factor").noconvert(), nb::arg("n"), nb::arg("b").noconvert());
+    m.def("add_scaled", [](Vector<double> x, double a, Vector<double> y, int n_threads) {
+        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+        PageArray<double> out(x.shape(0), PageArray<double>::huge);
+        unlocked([&] {
+            add_scaled(span_of(x), a, span_of(y), {out.data(), out.size()}, n_threads);
+        });
+        return to_numpy(std::move(out));
+    }, nb::arg("x").noconvert(), nb::arg("a"), nb::arg("y").noconvert(), nb::arg("n_threads"),
+       "x + a y.");
+    m.def("dot", [](Vector<double> x, Vector<double> y) {
+        require_length(y.shape(0), std::int64_t(x.shape(0)), "y");
+        return kernels().dot_vectors(std::int64_t(x.shape(0)), x.data(), y.data());
+    }, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
+       "Inner product on one thread, the same bits whatever BLAS does.");
+    m.attr("LONG_QUERY") = long_query;
+    m.def("instruction_set", [] { return kernels().name; }, "The vector kernels in use.");
+}

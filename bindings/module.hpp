@@ -1,0 +1,14 @@
+// The parts of the module, each bound by a file of its own.
+#pragma once
+#include <nanobind/nanobind.h>
+
+void bind_rows(nanobind::module_ &m);
+void bind_queries(nanobind::module_ &m);
+void bind_reader(nanobind::module_ &m);
+void bind_pairs(nanobind::module_ &m);
+void bind_preferences(nanobind::module_ &m);
+void bind_published(nanobind::module_ &m);
+void bind_products(nanobind::module_ &m);
+void bind_hessian(nanobind::module_ &m);
+void bind_scaling(nanobind::module_ &m);
+void bind_metrics(nanobind::module_ &m);

@@ -1,0 +1,55 @@
+// What the points of all pair losses have in common in Python.
+#pragma once
+#include <sstream>
+
+#include "arrays.hpp"
+#include "pair_sweep.hpp"
+
+/// Vectors keep their memory when they are moved, so `problem` may look at those beside it.
+struct BoundProblem {
+    PairProblem problem;
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int32_t> n_levels, by_level;
+    nb::object keep_alive;
+
+    /// Python may write to the levels, which are too many to copy: a point looks at them once, when it is
+    /// made, and they are checked then.
+    const PairProblem &checked(const Vector<double> &z) const {
+        require_length(z.shape(0), problem.n_rows(), "z");
+        check_levels(problem.levels, offsets, n_levels);
+        return problem;
+    }
+};
+
+struct BoundPoint {
+    std::shared_ptr<PairPoint> point;
+    nb::object problem;  // the arrays that the point looks at
+};
+
+inline PairLoss pair_loss(const std::string &name, double epsilon) {
+    if (name == "squared_hinge") return {PairLoss::squared_hinge, epsilon};
+    if (name == "hinge") return {PairLoss::hinge, epsilon};
+    if (name != "huber") throw std::invalid_argument("there is no loss '" + name + "'");
+    // Sums over a band are differences divided by ε: below, they would be nothing but rounding.
+    if (!(epsilon >= 1e-10 && epsilon <= 1.0)) {
+        std::ostringstream message;
+        message << "epsilon must lie in [1e-10, 1], got " << epsilon;
+        throw std::invalid_argument(message.str());
+    }
+    return {PairLoss::huber, epsilon};
+}
+
+/// A NumPy view of the gradient that keeps its point alive.
+template <class Bound>
+nb::ndarray<nb::numpy, const double, nb::ndim<1>> gradient_of(nb::handle_t<Bound> self) {
+    const auto &gradient = nb::cast<const Bound &>(self).point->gradient;
+    return {gradient.data(), {gradient.size()}, self};
+}
+
+template <class Bound>
+void bind_point(nb::class_<Bound> &c) {
+    c.def_prop_ro("value", [](const Bound &p) { return p.point->value; })
+        .def_prop_ro("sum_of_slacks", [](const Bound &p) { return p.point->sum_of_slacks; })
+        .def_prop_ro("n_violations", [](const Bound &p) { return p.point->n_violations; })
+        .def_prop_ro("gradient", &gradient_of<Bound>);
+}
