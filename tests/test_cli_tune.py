@@ -67,6 +67,13 @@ def test_options_go_through(files, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:the best C")
+def test_the_report_names_the_options(files, capsys):
+    told = report(capsys, files["train"], *GRID, "--loss", "hinge", "--pairs", "adjacent")
+    assert (told["loss"], told["pairs"], told["solver"]) == ("hinge", "adjacent", "newton")
+    assert told["data"]["rows"] > 0
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
 def test_bounds_go_through(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
     options = ["--positive", "--bounds", "1::0.01"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, bytes_text, count, seconds
 from linrank.cli.streams import write_standard
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linrank.metrics import Evaluation
     from linrank.solvers.result import Result
 
-__all__ = ["describe_data", "print_json", "say_result"]
+__all__ = ["data_summary", "describe_data", "options_summary", "print_json", "say_result"]
 
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
@@ -64,6 +64,24 @@ def _relative_gap(result: Result) -> float:
     return result.gap / result.value if result.value > 0 else 0.0
 
 
+def data_summary(data: Dataset, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON reports say of the training data."""
+    return {
+        "source": args.data,
+        "rows": data.n_rows,
+        "queries": data.queries.n_queries,
+        "features": data.n_features,
+        "pairs": data.queries.n_pairs,
+        "storage": data.rows.describe(),
+        "bytes": int(data.rows.nbytes),
+    }
+
+
+def options_summary(args: argparse.Namespace) -> dict[str, Any]:
+    """What they say of the options of training, `C` left out."""
+    return {name: getattr(args, name) for name in (*TRAINING, "scale", "positive", "bounds")}
+
+
 def print_json(
     args: argparse.Namespace,
     data: Dataset,
@@ -78,26 +96,16 @@ def print_json(
     from linrank import __version__
 
     start, read, trained = times
-    queries = data.queries
     report = {
         "command": "train",
         "linrank": __version__,
         "data": {
-            "source": args.data,
-            "rows": data.n_rows,
-            "queries": queries.n_queries,
-            "features": data.n_features,
-            "pairs": queries.n_pairs,
+            **data_summary(data, args),
             "preferences": None if preferences is None else len(preferences),
-            "storage": data.rows.describe(),
-            "bytes": int(data.rows.nbytes),
         },
         "training": {
-            **{name: getattr(args, name) for name in ("C", *TRAINING[:5])},
-            "scale": args.scale,
-            "query_normalization": args.query_normalization,
-            "positive": args.positive,
-            "bounds": args.bounds,
+            "C": args.C,
+            **options_summary(args),
             "objective": result.value,
             "duality_gap": result.gap,
             "relative_gap": _relative_gap(result),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.streams import replacing, write_standard
+from linrank.cli.train_report import data_summary, options_summary
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -97,22 +98,13 @@ def print_json(
     report = {
         "command": "tune",
         "linrank": __version__,
-        "data": {
-            "source": args.data,
-            "rows": data.n_rows,
-            "queries": data.queries.n_queries,
-            "features": data.n_features,
-            "pairs": data.queries.n_pairs,
-        },
+        "data": data_summary(data, args),
         "valid": args.valid,
         "folds": len(tuning.scores),
         "scoring": args.scoring,
         "convention": args.convention,
         "selection": args.selection,
-        "scale": args.scale,
-        "query_normalization": args.query_normalization,
-        "positive": args.positive,
-        "bounds": args.bounds,
+        **options_summary(args),
         "C": float(tuning.Cs[k]),
         "score": float(tuning.mean_scores[k]),
         "at_edge": tuning.edge is not None,
