@@ -6,12 +6,15 @@ Apart from all else, so that the command line can list them without loading NumP
 from __future__ import annotations
 
 __all__ = [
+    "ALGORITHMS",
+    "AVERAGES",
     "COUNTED",
     "COUNTINGS",
     "LOSSES",
     "PAIRS",
     "PAIR_WEIGHTINGS",
     "PUBLISHED",
+    "SAMPLINGS",
     "SCALES",
     "SOLVERS",
     "TRAINING",
@@ -50,3 +53,9 @@ COUNTINGS = (
     "prefix-table",  # running sums of every level, O(l k) in time and in memory
     "two-pointers",  # PRSVM+: a problem of two levels for each level, O(l k)
 )
+
+# ---- stochastic pairwise descent ----------------------------------------------------------------
+
+ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
+SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
+AVERAGES = ("weighted", "uniform")  # of the iterates, if they are averaged at all
