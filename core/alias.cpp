@@ -37,11 +37,13 @@ double compensated_sum(std::span<const double> weights, double largest) {
 /// to the largest: it holds at least a slot, and is the one that they change least.
 PageArray<Wide> shares(std::span<const double> weights) {
     const auto heaviest = std::max_element(weights.begin(), weights.end());
-    const double n = double(weights.size()), sum = compensated_sum(weights, *heaviest);
+    const double n = double(weights.size()), slots = n / compensated_sum(weights, *heaviest);
     PageArray<Wide> share(weights.size());
     Wide total = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-        share[i] = Wide(std::ldexp(weights[i] / *heaviest * (n / sum), 64));
+        const double whole = weights[i] / *heaviest * slots;  // in slots
+        const auto high = std::uint64_t(whole);
+        share[i] = (Wide(high) << 64) + std::uint64_t((whole - double(high)) * 0x1p64);
         total += share[i];
     }
     share[std::size_t(heaviest - weights.begin())] += full * weights.size() - total;  // modulo 2¹²⁸

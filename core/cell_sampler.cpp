@@ -55,7 +55,8 @@ struct Pending {
     std::uint64_t winner, loser;  // random bits, then places in the array of rows
 };
 
-/// All samplers of cells; a Slot has a threshold, an alias, and what `place` needs of the cell.
+/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell to turn
+/// random bits into places (`find_places`).
 template <class Sampler, class Slot, class Index>
 class Blocks : public PairSampler {
   public:
@@ -79,6 +80,7 @@ class Blocks : public PairSampler {
     }
 
     PageArray<Slot> slots_;
+    PageArray<Index> rows_;
 
   private:
     void draw_block(Random &random, std::span<RowPair> out) const {
@@ -94,17 +96,13 @@ class Blocks : public PairSampler {
             const Slot &slot = slots_[pair.cell.slot];
             pair.cell.slot = pair.cell.choose(slot.threshold, slot.alias);
             __builtin_prefetch(&slots_[pair.cell.slot]);
+            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot + 1].threshold - 1);
         }
-        for (Pending &pair : pending) {
-            static_cast<const Sampler &>(*this).place(slots_[pair.cell.slot], pair);
-            __builtin_prefetch(&rows_[pair.winner]);
-            __builtin_prefetch(&rows_[pair.loser]);
-        }
+        static_cast<const Sampler &>(*this).find_places(pending);
         for (std::size_t k = 0; k < out.size(); ++k)
             out[k] = {std::int64_t(rows_[pending[k].winner]), std::int64_t(rows_[pending[k].loser])};
     }
 
-    PageArray<Index> rows_;
     std::int64_t n_rows_;
 };
 
@@ -130,9 +128,14 @@ class UniformCells final : public Blocks<UniformCells<Index>, UniformSlot<Index>
         }
     }
 
-    void place(const UniformSlot<Index> &slot, Pending &pair) const {
-        pair.winner = slot.winner_first + scaled(pair.winner, slot.n_winners);
-        pair.loser = slot.loser_first + scaled(pair.loser, slot.n_losers);
+    void find_places(std::span<Pending> pending) const {
+        for (Pending &pair : pending) {
+            const UniformSlot<Index> &slot = this->slots_[pair.cell.slot];
+            pair.winner = slot.winner_first + scaled(pair.winner, slot.n_winners);
+            pair.loser = slot.loser_first + scaled(pair.loser, slot.n_losers);
+            __builtin_prefetch(&this->rows_[pair.winner]);
+            __builtin_prefetch(&this->rows_[pair.loser]);
+        }
     }
 };
 
@@ -153,9 +156,21 @@ class WeightedCells final : public Blocks<WeightedCells, WeightedSlot, std::uint
         }
     }
 
-    void place(const WeightedSlot &slot, Pending &pair) const {
-        pair.winner = std::uint64_t(sums_.find(slot.winners, pair.winner));
-        pair.loser = std::uint64_t(sums_.find(slot.losers, pair.loser));
+    void find_places(std::span<Pending> pending) const {
+        std::array<RunningSums::Search, 2 * block> buffer;
+        const std::span<RunningSums::Search> searches = std::span(buffer).first(2 * pending.size());
+        for (std::size_t k = 0; k < pending.size(); ++k) {
+            const WeightedSlot &slot = slots_[pending[k].cell.slot];
+            searches[2 * k] = sums_.search(slot.winners, pending[k].winner);
+            searches[2 * k + 1] = sums_.search(slot.losers, pending[k].loser);
+        }
+        RunningSums::finish(searches);
+        for (std::size_t k = 0; k < pending.size(); ++k) {
+            pending[k].winner = std::uint64_t(sums_.place(searches[2 * k]));
+            pending[k].loser = std::uint64_t(sums_.place(searches[2 * k + 1]));
+            __builtin_prefetch(&rows_[pending[k].winner]);
+            __builtin_prefetch(&rows_[pending[k].loser]);
+        }
     }
 
   private:

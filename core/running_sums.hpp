@@ -54,19 +54,35 @@ class RunningSums {
         return {first, n, low, high};
     }
 
-    /// The first place of the range whose sum exceeds a uniform number of [low, high): what has weight
-    /// zero adds nothing and is never found.
-    std::int64_t find(const Range &range, std::uint64_t bits) const {
+    /// The search for the first place of a range whose sum exceeds `target`; done when n is 1.
+    struct Search {
+        const double *base;
+        std::int64_t n;
+        double target;
+    };
+
+    /// For a uniform number of [low, high): what has weight zero adds nothing and is never found.
+    Search search(const Range &range, std::uint64_t bits) const {
         const double drawn = range.low + double(bits >> 11) * 0x1p-53 * (range.high - range.low);
-        const double target = drawn < range.high ? drawn : range.low;  // rounded up, once in 2⁵³ times
-        const double *base = sums_.data() + range.first;
-        // No branch on the data: a mispredicted one costs more than the whole step.
-        for (std::int64_t n = range.n; n > 1;) {
-            const std::int64_t half = n / 2;
-            base += half & -std::int64_t(base[half - 1] <= target);
-            n -= half;
+        __builtin_prefetch(sums_.data() + range.first + range.n / 2);
+        // Rounding may lift the last numbers to the end of the range, where nothing exceeds them.
+        return {sums_.data() + range.first, range.n, drawn < range.high ? drawn : range.low};
+    }
+    std::int64_t place(const Search &done) const { return done.base - sums_.data(); }
+
+    /// All searches step by step together, so that their waits for memory overlap. No branch on the data:
+    /// one that is mispredicted costs more than the step.
+    static void finish(std::span<Search> searches) {
+        std::int64_t longest = 1;
+        for (const Search &search : searches) longest = std::max(longest, search.n);
+        for (; longest > 1; longest -= longest / 2) {
+            for (Search &search : searches) {
+                const std::int64_t half = search.n / 2;  // 0 once n is 1: nothing moves any more
+                search.base += half & -std::int64_t(search.base[half - (search.n > 1)] <= search.target);
+                search.n -= half;
+                __builtin_prefetch(search.base + search.n / 2);
+            }
         }
-        return base - sums_.data();
     }
 
   private:
