@@ -1,1 +1,1 @@
-"""Stochastic pairwise descent: learning from pairs that are drawn, one after the other."""
+"""Stochastic pairwise descent: learning from sampled pairs, at a cost that the data do not set."""
