@@ -1,6 +1,21 @@
 """The rank and roc loops of sofia-ml, rewritten plainly in C++ (``sofia.cpp``) and compiled here.
 
-The compiler is ``$CXX`` or g++, at -O3 for any processor of the family; one thread.
+The compiler is ``$CXX`` or g++, at -O3 for any processor of the family; one thread. Million steps a
+second of pegasos, of sofia-ml itself on one AMD EPYC and of this rendition on another:
+
+============================  ============  ============
+loop and rows                 sofia-ml      this one
+============================  ============  ============
+rank, a (42k × 46)            0.68 to 0.78  0.8 to 1.1
+roc, a                        1.3           1.1 to 1.2
+rank, 75 non-zeros a row      0.55 to 0.77  0.41 to 0.48
+============================  ============  ============
+
+The figures of this one were taken on a busy machine; a set that fits in the first caches gives 2.5.
+Room reserved for the difference before it is filled would make the steps of a 1.2 to 1.4 times as
+fast and those of sparse rows 1.1 times; a plain loop lets the vector grow, and so does this one.
+Where a query has hundreds of labels and the index outgrows the caches (c), its hash tables cost as
+much as all the rest: the roc loop, whose index is two arrays, runs there at twice the speed.
 """
 
 from __future__ import annotations
