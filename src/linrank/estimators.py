@@ -10,7 +10,7 @@ import numpy as np
 from linrank.bounds import weight_bounds
 from linrank.data.preferences import Preferences
 from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import LinearRanker
+from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["RankSVM"]
 
 
-class RankSVM(LinearRanker):
+class RankSVM(ExactRanker):
     """Linear ranker by RankSVM on all pairs.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``

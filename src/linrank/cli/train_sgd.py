@@ -55,8 +55,8 @@ def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _fit(
     data: Dataset, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, DescentResult]:
+    from linrank.model import LinearModel
     from linrank.scaling import Scaling
-    from linrank.sgd_model import model_of
     from linrank.stochastic.training import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
@@ -71,7 +71,7 @@ def _fit(
         callback=_progress(console),
     )
     settings = {**options, "C": args.C, "seed": args.seed, "index_base": data.index_base}
-    return model_of(result, data, scaling, **settings), result
+    return LinearModel.of(result, data, scaling, **settings), result
 
 
 def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
