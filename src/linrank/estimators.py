@@ -11,7 +11,6 @@ from linrank.bounds import weight_bounds
 from linrank.data.preferences import Preferences
 from linrank.errors import ConvergenceWarning
 from linrank.linear_ranker import ExactRanker
-from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
@@ -306,7 +305,7 @@ class RankSVM(ExactRanker):
         preferences: Preferences | None = None,
     ) -> RankSVM:
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = self._monitor(sets, scaling)
+        monitor = Monitor.of(self, sets, scaling)
         result = train(
             scaling.transformed(data, n_jobs=self.n_jobs),
             C=self.C,
@@ -320,22 +319,6 @@ class RankSVM(ExactRanker):
             callback=monitor,
         )
         return self._finish(result, data, scaling, monitor, preferences)
-
-    def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
-        if self.early_stopping and not sets:
-            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
-        parse(self.scoring)  # a misspelt name is told even where there is nothing to score yet
-        if self.n_iter_no_change < 1:
-            raise ValueError(f"n_iter_no_change must be >= 1, got {self.n_iter_no_change}")
-        return Monitor(
-            sets,
-            self.scoring,
-            scaling,
-            patience=self.n_iter_no_change if self.early_stopping else None,
-            verbose=self.verbose,
-            callback=self.callback,
-            n_jobs=self.n_jobs,
-        )
 
     def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
         if not (self.warm_start and hasattr(self, "coef_")):

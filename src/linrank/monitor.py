@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.metrics import convention, evaluate
+from linrank.metrics import convention, evaluate, parse
 from linrank.model import LinearModel
 
 if TYPE_CHECKING:
@@ -146,6 +146,29 @@ class Monitor:
         ]
         self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
         self._patience, self._verbose, self._callback = patience, verbose, callback
+
+    @classmethod
+    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
+        """The monitor that the parameters of an estimator ask for."""
+        if ranker.early_stopping and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        parse(ranker.scoring)  # a misspelt name is told even where there is nothing to score yet
+        if ranker.n_iter_no_change < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
+        return cls(
+            sets,
+            ranker.scoring,
+            scaling,
+            patience=ranker.n_iter_no_change if ranker.early_stopping else None,
+            verbose=ranker.verbose,
+            callback=ranker.callback,
+            n_jobs=ranker.n_jobs,
+        )
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do at an iterate."""
+        return bool(self._sets) or self._verbose > 0 or self._callback is not None
 
     def __call__(self, state: State) -> bool:
         if self._sets:
