@@ -66,6 +66,7 @@ ALLOWED: dict[str, set[str]] = {
     "monitor": MODEL | {"metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
     "tuning": MODEL | {"metrics", "path", "validation"},
+    "stochastic": TRAINING | {"scaling", "metrics", "monitor", "weights"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "linear_ranker": MODEL | {"metrics", "ranker"},
@@ -73,9 +74,16 @@ ALLOWED: dict[str, set[str]] = {
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"},
+    "seeds": set(),
+    "sgd_ranker": MODEL | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"},
+    "sgd_ranker_cv": MODEL
+    | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"}
+    | {"sgd_ranker", "validation"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
-    "cli": MODEL | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"},
+    "cli": MODEL
+    | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
+    | {"stochastic"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linrank.path import PathResult, ranksvm_path
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
+    from linrank.sgd_ranker import SGDRanker
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "RankerMixin",
+    "SGDRanker",
     "evaluate",
     "load",
     "load_model",
@@ -64,6 +66,7 @@ _HOME = {
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
+    "SGDRanker": "linrank.sgd_ranker",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

@@ -101,8 +101,8 @@ class SGDRanker(LinearRanker):
         Threads of the recorded objective and of scoring; None or -1 means all cores. The steps
         themselves follow each other on one thread.
     verbose : int, default=0
-        Report each milestone when positive: to the logger ``linrank`` if it is set up for INFO, else
-        to standard error.
+        Report each milestone when positive: to the logger ``linrank`` if it is set up for INFO,
+        else to standard error.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ class SGDRanker(LinearRanker):
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
         if self.early_stopping and monitor.best_w is not None:
-            result = _at_record(result, monitor)
+            result = _at(result, monitor.best_iteration, monitor.best_w)
         settings = self._options() | {"C": self.C, "seed": seed}
         self._adopt_model(LinearModel.of(result, data, scaling, **settings), data)
         self.alpha_ = result.alpha
@@ -296,12 +296,11 @@ def kind_of_average(average: Any) -> str | None:
     return str(average)
 
 
-def _at_record(result: DescentResult, monitor: Monitor) -> DescentResult:
-    """The outcome with the weights of the milestone that the validation data liked best."""
-    k = monitor.best_iteration
+def _at(result: DescentResult, k: int, w: NDArray[np.float64]) -> DescentResult:
+    """The outcome as it was at milestone k, where the validation data liked it best."""
     return replace(
         result,
-        w=monitor.best_w,
+        w=w,
         objective=result.history["objective"][k],
         gap=result.history["gap"][k],
         n_steps=int(result.history["n_steps"][k]),

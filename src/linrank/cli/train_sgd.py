@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +81,7 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
         return None
 
     def show(state: dict[str, Any]) -> None:
-        objective = state.get("objective")
-        known = "" if objective is None else f"  objective {objective:.8g}"
+        known = "" if math.isnan(state["objective"]) else f"  objective {state['objective']:.8g}"
         text = f"step {state['n_steps']:>11,}{known}  {state['seconds']:.2f} s"
         console.detail(text)
         console.status(text)
@@ -99,11 +99,12 @@ def _say_result(
         f"{args.algorithm}, λ = {result.alpha:g}, sampling {args.sampling}: "
         f"{count(result.n_steps, 'step')} in {seconds(took)}",
     )
-    if result.value is not None:
-        console.say("objective", f"{result.value:.10g} ({args.record})")
+    if args.record is not None:
+        known = f", at most {result.gap:.2g} above the minimum" if result.gap >= 0 else ""
+        console.say("objective", f"{result.objective:.10g} ({args.record}){known}")
     if args.tol is None:
         return
-    if result.converged:
+    if result.stopped == "tolerance":
         console.say("converged", result.message)
     else:
         console.warn(f"not converged: {result.message}")
@@ -118,9 +119,10 @@ def _summary(result: DescentResult, args: argparse.Namespace) -> dict[str, Any]:
         "C": args.C,
         "seed": args.seed,
         "scale": args.scale,
-        "objective": result.value,
+        "objective": None if math.isnan(result.objective) else result.objective,
+        "duality_gap": None if math.isnan(result.gap) else result.gap,
+        "loss": result.loss,
         "steps": result.n_steps,
-        "converged": result.converged,
         "stopped": result.stopped,
         "message": result.message,
     }
@@ -128,4 +130,4 @@ def _summary(result: DescentResult, args: argparse.Namespace) -> dict[str, Any]:
 
 def _is_done(result: DescentResult, args: argparse.Namespace) -> bool:
     """Whether what was asked for was reached: the tolerance, or without one the steps."""
-    return args.tol is None or result.converged
+    return args.tol is None or result.stopped == "tolerance"
