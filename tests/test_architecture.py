@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": TRAINING | {"scaling", "metrics", "monitor", "weights"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "ranker"},
+    "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -78,12 +78,13 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker": MODEL | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"}
-    | {"sgd_ranker", "validation"},
+    | {"sgd_ranker", "sgd_tuning", "validation"},
+    "sgd_tuning": MODEL | {"metrics", "stochastic", "validation"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"stochastic"},
+    | {"sgd_tuning", "stochastic"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

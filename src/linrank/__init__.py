@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
+    from linrank.sgd_ranker_cv import SGDRankerCV
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "RankSVMCV",
     "RankerMixin",
     "SGDRanker",
+    "SGDRankerCV",
     "evaluate",
     "load",
     "load_model",
@@ -67,6 +69,7 @@ _HOME = {
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
     "SGDRanker": "linrank.sgd_ranker",
+    "SGDRankerCV": "linrank.sgd_ranker_cv",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

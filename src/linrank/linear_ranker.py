@@ -1,6 +1,7 @@
 """LinearRanker: what fitted linear estimators have in common, scoring above all.
 
-ExactRanker adds what those share that minimise over all pairs.
+ExactRanker adds what those share that minimise over all pairs, DescentRanker what those share that
+learn from sampled ones.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
+    from linrank.stochastic.training import DescentResult
 
-__all__ = ["ExactRanker", "LinearRanker"]
+__all__ = ["DescentRanker", "ExactRanker", "LinearRanker"]
 
 
 class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -163,3 +165,19 @@ class ExactRanker(LinearRanker):
         self.kkt_residual_ = result.kkt_residual
         self.history_ = result.history
         self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
+
+
+class DescentRanker(LinearRanker):
+    """Learns from sampled pairs; its ``fit`` ends with `_adopt`."""
+
+    def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_model(model, data)
+        self.alpha_ = result.alpha
+        self.n_steps_ = result.n_steps
+        self.stopped_ = result.stopped
+        self.objective_ = result.objective
+        self.duality_gap_ = result.gap
+        self.loss_ = result.loss
+        self.history_ = result.history
+        self.n_pairs_ = result.n_pairs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import LinearRanker
+from linrank.linear_ranker import DescentRanker
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.options import AVERAGES
@@ -32,7 +32,7 @@ __all__ = ["SGDRanker"]
 _DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
 
-class SGDRanker(LinearRanker):
+class SGDRanker(DescentRanker):
     """Linear ranker by stochastic descent on pairs drawn at random.
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
@@ -271,18 +271,13 @@ class SGDRanker(LinearRanker):
         if self.tol is not None and result.stopped == "n_steps":
             message = f"SGDRanker did not reach tol={self.tol:g}: {result.message}; raise n_steps"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        history = {**result.history, **monitor.history}
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
         if self.early_stopping and monitor.best_w is not None:
             result = _at(result, monitor.best_iteration, monitor.best_w)
         settings = self._options() | {"C": self.C, "seed": seed}
-        self._adopt_model(LinearModel.of(result, data, scaling, **settings), data)
-        self.alpha_ = result.alpha
-        self.n_steps_, self.stopped_ = result.n_steps, result.stopped
-        self.objective_, self.duality_gap_ = result.objective, result.gap
-        self.loss_, self.n_pairs_ = result.loss, result.n_pairs
-        self.history_ = history
+        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
+        self.history_ |= monitor.history
         return self
 
 

@@ -17,7 +17,16 @@ from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
 from linrank.scaling import Scaling
 from linrank.threads import resolve
-from linrank.validation import Fold, check_selection, first_best, judge, side_by_side, simplest
+from linrank.validation import (
+    Fold,
+    check_selection,
+    edge,
+    first_best,
+    judge,
+    side_by_side,
+    simplest,
+    weight_of_part,
+)
 
 __all__ = ["Progress", "Tuning", "tune"]
 
@@ -71,17 +80,7 @@ class Tuning:
     @property
     def edge(self) -> str | None:
         """What to say when the largest mean is at an end of the grid; None elsewhere."""
-        if len(self.Cs) == 1 or self.best not in (0, len(self.Cs) - 1):
-            return None
-        if np.ptp(self.mean_scores) <= 1e-12 * abs(self.mean_scores[0]):
-            return (
-                f"every C of the grid scores {self.mean_scores[0]:.6g}, and the smallest is taken; "
-                "try a wider grid, or validation rows that tell models apart"
-            )
-        end, beyond = ("smallest", "smaller") if self.best == 0 else ("largest", "larger")
-        return (
-            f"the best C, {self.Cs[self.best]:g}, is the {end} of the grid; try {beyond} values too"
-        )
+        return edge("C", self.Cs, self.mean_scores)
 
     def model(
         self, path: PathResult, data: Dataset, scaling: Scaling, **settings: Any
@@ -173,7 +172,7 @@ class _Work:
             path, scaling = solve_path(
                 part,
                 self.Cs,
-                query_weight=self._weight_of(part, fold.train),
+                query_weight=weight_of_part(self.query_weight, self.data, part, fold.train),
                 n_jobs=n_threads,
                 callback=lambda _: self.cancelled.is_set(),
                 progress=lambda result: self._report(k, next(Cs), result),
@@ -192,14 +191,6 @@ class _Work:
             n_jobs=n_threads,
         )
         return scores, path
-
-    def _weight_of(self, part: Dataset, rows: Array | None) -> Array | None:
-        """The factors c_q in the order of the queries of a part of the data."""
-        if self.query_weight is None or rows is None:
-            return self.query_weight
-        whole, queries = self.data.queries, part.queries
-        by_row = whole.scatter(np.repeat(self.query_weight, np.diff(whole.offsets)))
-        return queries.gather(by_row[rows])[queries.offsets[:-1]]
 
     def _report(self, k: int, C: float, result: Any) -> None:
         if self._progress is None:

@@ -23,10 +23,12 @@ __all__ = [
     "as_folds",
     "check_selection",
     "deal",
+    "edge",
     "first_best",
     "judge",
     "side_by_side",
     "simplest",
+    "weight_of_part",
 ]
 
 Array = NDArray[Any]
@@ -203,3 +205,33 @@ def simplest(scores: Array) -> int:
     best = first_best(mean)
     error = scores[:, best].std(ddof=1) / np.sqrt(len(scores))
     return int(np.argmax(mean >= mean[best] - error))
+
+
+def edge(name: str, values: Array, mean: Array) -> str | None:
+    """What to say when the largest mean is at an end of a grid; None elsewhere.
+
+    ``values`` of the parameter ``name`` are in order, ascending or descending.
+    """
+    best = first_best(mean)
+    if len(values) == 1 or best not in (0, len(values) - 1):
+        return None
+    if np.ptp(mean) <= 1e-12 * abs(mean[0]):
+        taken = "smallest" if values[0] < values[-1] else "largest"
+        return (
+            f"every {name} of the grid scores {mean[0]:.6g}, and the {taken} is taken; "
+            "try a wider grid, or validation rows that tell models apart"
+        )
+    is_least = values[best] == min(values)
+    end, beyond = ("smallest", "smaller") if is_least else ("largest", "larger")
+    return f"the best {name}, {values[best]:g}, is the {end} of the grid; try {beyond} values too"
+
+
+def weight_of_part(
+    query_weight: Array | None, data: Dataset, part: Dataset, rows: Array | None
+) -> Array | None:
+    """The factors c_q in the order of the queries of a part, the ``rows``, of the data."""
+    if query_weight is None or rows is None:
+        return query_weight
+    whole, queries = data.queries, part.queries
+    by_row = whole.scatter(np.repeat(query_weight, np.diff(whole.offsets)))
+    return queries.gather(by_row[rows])[queries.offsets[:-1]]

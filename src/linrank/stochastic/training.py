@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     Callback = Callable[[dict[str, Any]], bool | None]
     Objective = ExactObjective | SampledObjective
 
-__all__ = ["DEFAULT_ALPHA", "DescentResult", "descend", "regularisation", "run_in_chunks"]
+__all__ = [
+    "DEFAULT_ALPHA",
+    "DescentResult",
+    "check_descent",
+    "descend",
+    "regularisation",
+    "run_in_chunks",
+]
 
 DEFAULT_ALPHA = 1e-4
 RECORDS = ("sampled", "exact")
@@ -135,7 +142,7 @@ def descend(
     callback : callable, optional
         Called with the state at every milestone; True stops.
     """
-    _check(algorithm, n_steps, record, tol)
+    check_descent(algorithm, n_steps, record, tol)
     sampler = pair_sampler(
         data.queries,
         sampling,
@@ -191,7 +198,8 @@ def regularisation(alpha: float | None, C: float | None, total_weight: float) ->
     return DEFAULT_ALPHA if alpha is None else float(alpha)
 
 
-def _check(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+    """Refuse options that no data could make right."""
     if algorithm not in ALGORITHMS:
         expected = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"algorithm must be one of {expected}, got {algorithm!r}")
