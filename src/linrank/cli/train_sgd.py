@@ -12,7 +12,7 @@ from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD
-from linrank.cli.train_report import data_summary, describe_data, print_json
+from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
 from linrank.cli.training import check_files, validate
 
 if TYPE_CHECKING:
@@ -100,14 +100,16 @@ def _say_result(
         f"{count(result.n_steps, 'step')} in {seconds(took)}",
     )
     if args.record is not None:
-        known = f", at most {result.gap:.2g} above the minimum" if result.gap >= 0 else ""
+        # The bound of a last iterate is often as large as the objective, and then says nothing.
+        is_tight = result.gap < LOOSE * result.objective
+        known = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
         console.say("objective", f"{result.objective:.10g} ({args.record}){known}")
     if args.tol is None:
         return
     if result.stopped == "tolerance":
         console.say("converged", result.message)
     else:
-        console.warn(f"not converged: {result.message}")
+        console.warn(f"not converged: {result.message}; raise --n-steps, or -e to accept it")
 
 
 def _summary(result: DescentResult, args: argparse.Namespace) -> dict[str, Any]:
