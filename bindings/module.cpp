@@ -17,4 +17,5 @@ NB_MODULE(_core, m) {
     bind_hessian(m);
     bind_scaling(m);
     bind_metrics(m);
+    bind_stream(m);
 }

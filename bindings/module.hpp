@@ -12,3 +12,4 @@ void bind_products(nanobind::module_ &m);
 void bind_hessian(nanobind::module_ &m);
 void bind_scaling(nanobind::module_ &m);
 void bind_metrics(nanobind::module_ &m);
+void bind_stream(nanobind::module_ &m);
