@@ -18,4 +18,5 @@ NB_MODULE(_core, m) {
     bind_scaling(m);
     bind_metrics(m);
     bind_stream(m);
+    bind_descent(m);
 }

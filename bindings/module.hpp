@@ -13,3 +13,4 @@ void bind_hessian(nanobind::module_ &m);
 void bind_scaling(nanobind::module_ &m);
 void bind_metrics(nanobind::module_ &m);
 void bind_stream(nanobind::module_ &m);
+void bind_descent(nanobind::module_ &m);

@@ -4,13 +4,9 @@
 #include <span>
 
 #include "random.hpp"
+#include "row_pair.hpp"
 
 namespace linrank {
-
-/// Two rows of a matrix.
-struct RowPair {
-    std::int64_t winner, loser;
-};
 
 /// A distribution over pairs.
 ///

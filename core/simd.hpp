@@ -7,6 +7,9 @@
 #pragma once
 #include <cstdint>
 
+#include "learner.hpp"
+#include "rows.hpp"
+
 namespace linrank {
 
 /// Rows `index[t]` (or first + t where index is null) of a dense matrix, t = 0..n_rows-1.
@@ -42,6 +45,17 @@ struct Windows {
     const std::int32_t *place;     // place of each row; ranked_sums only
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
 };
+
+/// Steps of one model, or of several side by side, on pairs of rows stored in this way.
+template <class Storage>
+struct DescentKernel {
+    void (*one)(const Storage &, const DescentBatch &);
+    void (*lanes)(const Storage &, const DescentBatch &);
+};
+struct DescentKernels
+    : DescentKernel<DenseRows<float>>, DescentKernel<DenseRows<double>>,
+      DescentKernel<CsrRows<float, std::int32_t>>, DescentKernel<CsrRows<double, std::int32_t>>,
+      DescentKernel<CsrRows<float, std::int64_t>>, DescentKernel<CsrRows<double, std::int64_t>> {};
 
 struct Kernels {
     const char *name;
@@ -86,6 +100,8 @@ struct Kernels {
     void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
+
+    DescentKernels descent;
 };
 
 /// The kernels for this processor.

@@ -1,4 +1,5 @@
 #include "dense.hpp"
+#include "descent.hpp"
 #include "gram.hpp"
 #include "sweep.hpp"
 
@@ -7,6 +8,11 @@
 
 namespace linrank::LINRANK_ISA {
 
+namespace {
+template <class Storage>
+constexpr DescentKernel<Storage> descend{descend_one<Storage>, descend_lanes<Storage>};
+}
+
 extern const Kernels table;
 const Kernels table = {
     LINRANK_NAME(LINRANK_ISA),
@@ -14,6 +20,9 @@ const Kernels table = {
     add_f32, add_f64, add_cached_f32, add_cached_f64,
     prefix_table, prefix_table_two, ranked_sums, ranked_sums_two, radix_above, radix_below,
     add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors,
+    {descend<DenseRows<float>>, descend<DenseRows<double>>,
+     descend<CsrRows<float, std::int32_t>>, descend<CsrRows<double, std::int32_t>>,
+     descend<CsrRows<float, std::int64_t>>, descend<CsrRows<double, std::int64_t>>},
 };
 
 }  // namespace linrank::LINRANK_ISA

@@ -1,0 +1,149 @@
+#include "descent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "parallel.hpp"
+#include "simd.hpp"
+
+namespace linrank {
+
+namespace {
+// Pairs are drawn this many at a time: enough to ask for rows well ahead, few enough to stay in the
+// first-level cache.
+constexpr std::int64_t batch_size = 512;
+// ‖v‖² is kept by adding what every step changes. It is summed afresh when this many steps have been
+// taken in all, so that rounding cannot pile up and where calls begin and end does not matter.
+constexpr std::int64_t measured_every = 1 << 14;
+
+std::size_t n_lines(std::int64_t n_numbers) { return std::size_t((n_numbers + 7) / 8); }
+}  // namespace
+
+Descent::Descent(std::int64_t n_columns, std::span<const Learner> learners, Average average)
+    : n_columns_(n_columns), n_models_(std::int64_t(learners.size())), average_(average) {
+    for (std::size_t first = 0; first < learners.size(); first += lanes) {
+        const std::size_t last = std::min(learners.size(), first + std::size_t(lanes));
+        Group group{{learners.begin() + std::ptrdiff_t(first), learners.begin() + std::ptrdiff_t(last)},
+                    learners.size() == 1 ? 1 : lanes, {}, {}, {}};
+        resize(group);
+        groups_.push_back(std::move(group));
+    }
+}
+
+void Descent::resize(Group &group) const {
+    // One line more: n_columns may be 0, and a vector is never empty then.
+    group.v.resize(n_lines(n_columns_ * group.width) + 1);
+    if (average_ != Average::none) group.z.resize(group.v.size());
+    group.scratch.resize(n_lines(n_columns_) + 1);
+}
+
+void Descent::grow(std::int64_t n_columns) {
+    n_columns_ = std::max(n_columns_, n_columns);
+    for (Group &group : groups_) resize(group);
+}
+
+void Descent::measure(Group &group) const {
+    const double *v = &group.v[0].numbers[0];
+    for (std::size_t lane = 0; lane < group.learners.size(); ++lane) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < n_columns_; ++c) {
+            const double x = v[c * group.width + std::int64_t(lane)];
+            sum += x * x;
+        }
+        group.learners[lane].square = sum;
+    }
+}
+
+void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
+                      std::int64_t steps_before) const {
+    DescentBatch batch{group.learners.data(), int(group.learners.size()), n_columns_,
+                       &group.v[0].numbers[0], group.z.empty() ? nullptr : &group.z[0].numbers[0],
+                       &group.scratch[0].numbers[0], average_, pairs.data(), 0, 0};
+    for (std::size_t done = 0; done < pairs.size();) {
+        const std::int64_t until = measured_every - (steps_before + std::int64_t(done)) % measured_every;
+        batch.pairs = pairs.data() + done;
+        batch.n_known = std::int64_t(pairs.size() - done);
+        batch.n_pairs = std::min(batch.n_known, until);
+        std::visit(
+            [&]<class Storage>(const Storage &stored) {
+                const DescentKernel<Storage> &kernel = kernels().descent;
+                (group.width == 1 ? kernel.one : kernel.lanes)(stored, batch);
+            },
+            rows);
+        if (batch.n_pairs == until) measure(group);
+        done += std::size_t(batch.n_pairs);
+    }
+}
+
+void Descent::run(const Rows &rows, const PairSampler &sampler, Random &random, std::int64_t n_steps,
+                  int n_threads) {
+    const Random start = random;
+    parallel_for(std::int64_t(groups_.size()), n_threads, [&](std::int64_t g) {
+        Random own = start;
+        std::array<RowPair, batch_size> pairs;
+        for (std::int64_t done = 0; done < n_steps; done += batch_size) {
+            const std::span<RowPair> batch(pairs.data(),
+                                           std::size_t(std::min(batch_size, n_steps - done)));
+            sampler.draw(own, batch);
+            advance(groups_[std::size_t(g)], rows, batch, n_steps_ + done);
+        }
+        if (g == 0) random = own;
+    });
+    n_steps_ += n_steps;
+}
+
+void Descent::step(const Rows &rows, std::span<const RowPair> pairs, int n_threads) {
+    parallel_for(std::int64_t(groups_.size()), n_threads, [&](std::int64_t g) {
+        advance(groups_[std::size_t(g)], rows, pairs, n_steps_);
+    });
+    n_steps_ += std::int64_t(pairs.size());
+}
+
+const Learner &Descent::learner(std::int64_t model) const {
+    return group_of(model).learners[std::size_t(model % lanes)];
+}
+
+void Descent::weights(std::int64_t model, std::span<double> out) const {
+    const Learner &m = learner(model);
+    const Vectors kept = vectors(model);
+    const bool averaged = average_ != Average::none && m.total > 0;
+    for (std::size_t c = 0; c < out.size(); ++c)
+        out[c] = averaged ? (m.K * kept.v[c] - kept.z[c]) / m.total : m.scale() * kept.v[c];
+}
+
+Descent::Vectors Descent::vectors(std::int64_t model) const {
+    const Group &group = group_of(model);
+    const auto column = [&](const std::vector<Line> &lines) {
+        std::vector<double> out(std::size_t(lines.empty() ? 0 : n_columns_));
+        for (std::size_t c = 0; c < out.size(); ++c)
+            out[c] = (&lines[0].numbers[0])[std::int64_t(c) * group.width + model % lanes];
+        return out;
+    };
+    return {column(group.v), column(group.z)};
+}
+
+void Descent::restore(std::int64_t model, const Learner &learner, const Vectors &vectors) {
+    Group &group = group_of(model);
+    group.learners[std::size_t(model % lanes)] = learner;
+    const auto fill = [&](std::vector<Line> &lines, const std::vector<double> &from) {
+        for (std::size_t c = 0; c < from.size(); ++c)
+            (&lines[0].numbers[0])[std::int64_t(c) * group.width + model % lanes] = from[c];
+    };
+    fill(group.v, vectors.v);
+    if (!group.z.empty()) fill(group.z, vectors.z);
+}
+
+void Descent::become(std::int64_t model, const Learner &learner, std::span<const double> w) {
+    Learner next = learner;
+    next.a = 1;
+    next.K = next.total = next.square = 0;
+    Vectors vectors{{w.begin(), w.end()}, std::vector<double>(w.size())};
+    for (double &x : vectors.v) {
+        if (next.shrinks()) x *= next.strength * next.t;  // w = v/(λt)
+        next.square += x * x;
+    }
+    restore(model, next, vectors);
+}
+
+}  // namespace linrank

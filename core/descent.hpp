@@ -1,0 +1,76 @@
+// Stochastic pairwise descent: learners that take a step on one pair of rows after another.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "learner.hpp"
+#include "pair_sampler.hpp"
+#include "rows.hpp"
+
+namespace linrank {
+
+/// One or several models that learn from the same stream of pairs.
+///
+/// The result of many steps does not depend on how they were divided into calls, nor on the number of
+/// threads: models are taken in groups of `lanes`, a group is the work of one thread, and each draws the
+/// stream anew.
+class Descent {
+  public:
+    /// The vectors of a model as they are kept, and its scalars.
+    struct Vectors {
+        std::vector<double> v, z;  // z is empty if nothing is averaged
+    };
+
+    /// All models start at w = 0; `first_step` is in their t.
+    Descent(std::int64_t n_columns, std::span<const Learner> learners, Average average);
+
+    std::int64_t n_columns() const { return n_columns_; }
+    std::int64_t n_models() const { return n_models_; }
+    std::int64_t n_steps() const { return n_steps_; }
+    Average average() const { return average_; }
+
+    /// n_steps steps on pairs drawn from the sampler, whose rows exist. The random numbers move on.
+    void run(const Rows &rows, const PairSampler &sampler, Random &random, std::int64_t n_steps,
+             int n_threads);
+    /// A step on each of these pairs.
+    void step(const Rows &rows, std::span<const RowPair> pairs, int n_threads);
+
+    /// out[c] = weight c of the model, averaged if iterates are.
+    void weights(std::int64_t model, std::span<double> out) const;
+
+    const Learner &learner(std::int64_t model) const;
+    /// The model goes on by another rule from the weights `w`; its average starts anew.
+    void become(std::int64_t model, const Learner &learner, std::span<const double> w);
+    /// New columns have weight 0.
+    void grow(std::int64_t n_columns);
+
+    Vectors vectors(std::int64_t model) const;
+    /// What learner() and vectors() of another run told; the lengths are right.
+    void restore(std::int64_t model, const Learner &learner, const Vectors &vectors);
+    void set_n_steps(std::int64_t n_steps) { n_steps_ = n_steps; }
+
+  private:
+    struct alignas(64) Line {
+        double numbers[8] = {};
+    };
+    struct Group {
+        std::vector<Learner> learners;
+        int width;  // 1, or `lanes`
+        std::vector<Line> v, z, scratch;
+        double *v_at(std::int64_t c, std::int64_t lane) { return &v[0].numbers[0] + c * width + lane; }
+    };
+
+    Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }
+    const Group &group_of(std::int64_t model) const { return groups_[std::size_t(model / lanes)]; }
+    void resize(Group &group) const;
+    void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
+                 std::int64_t steps_before) const;
+    void measure(Group &group) const;
+
+    std::int64_t n_columns_, n_models_, n_steps_ = 0;
+    Average average_;
+    std::vector<Group> groups_;
+};
+
+}  // namespace linrank

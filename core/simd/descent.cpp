@@ -1,0 +1,442 @@
+// One pass over pairs of rows for one model, or for eight side by side.
+//
+// A model alone is vectorised over the columns, several are vectorised over the models: then a sparse
+// entry meets one cache line with its weight in all of them. x_winner - x_loser is taken in the type of
+// the rows, everything else in double; of sparse rows it is never formed.
+#include "descent.hpp"
+
+#include "steps.hpp"
+#include "vector.hpp"
+
+namespace linrank::LINRANK_ISA {
+namespace {
+
+typedef std::int32_t I32x8 __attribute__((vector_size(32)));
+typedef std::int64_t I64x8 __attribute__((vector_size(64)));
+template <class T> struct Bits8;
+template <> struct Bits8<float> { using type = I32x8; };
+template <> struct Bits8<double> { using type = I64x8; };
+
+inline F64x8 widen(F64x8 v) { return v; }
+inline F64x8 widen(F32x8 v) {
+#ifdef __AVX512F__
+    return F64x8(_mm512_maskz_cvtps_pd(0xff, __m256(v)));  // as load8 in vector.hpp
+#else
+    return __builtin_convertvector(v, F64x8);
+#endif
+}
+
+// ---- differences of rows: ⟨v, x⟩, ‖x‖², v += δ x, for x = x_winner - x_loser ----------------------
+
+/// Of dense rows, for one model.
+template <class Value>
+class DenseDifference {
+    using Vec = Vec8<Value>;
+    using Bits = typename Bits8<Value>::type;
+
+  public:
+    DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
+        : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z) {
+        // Lane k of the last vector is column whole + k. It is loaded with the eight last columns of
+        // the row, for behind them may be no memory, and moved into place.
+        const int rest = int(n_ - whole_);
+        for (int k = 0; k < 8; ++k) {
+            place_[k] = k < rest ? 8 - rest + k : 0;
+            kept_[k] = k < rest ? -1 : 0;
+        }
+    }
+
+    void prefetch(RowPair pair) const {
+        const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
+        const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
+        for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
+            __builtin_prefetch(winner + byte);
+            __builtin_prefetch(loser + byte);
+        }
+    }
+    void prefetch_far(RowPair) const {}
+
+    void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
+
+    double dot() const {
+        F64x8 even{}, odd{};
+        std::int64_t c = 0;
+        for (; c + 16 <= whole_; c += 16) {
+            even += widen(whole(c)) * load8<double>(v_ + c);
+            odd += widen(whole(c + 8)) * load8<double>(v_ + c + 8);
+        }
+        if (c < whole_) even += widen(whole(c)) * load8<double>(v_ + c);
+        if (whole_ < n_) odd += widen(tail()) * load8<double>(v_ + whole_);
+        return sum_lanes(even + odd);
+    }
+
+    double square() const {
+        F64x8 sum{};
+        each([&](std::int64_t, F64x8 x) { sum += x * x; });
+        return sum_lanes(sum);
+    }
+
+    void add(double delta) const {
+        each([&](std::int64_t c, F64x8 x) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
+    }
+    /// The same, and returned is by how much ‖v‖² has grown.
+    double add_tracked(double delta, double dot) const {
+        F64x8 sum{};
+        each([&](std::int64_t c, F64x8 x) {
+            store8(v_ + c, load8<double>(v_ + c) + delta * x);
+            sum += x * x;
+        });
+        return delta * (2 * dot + delta * sum_lanes(sum));
+    }
+    void add_to_average(double weight) const {
+        each([&](std::int64_t c, F64x8 x) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
+    }
+
+  private:
+    const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+
+    Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
+    Vec tail() const {
+        if (n_ < 8) {
+            Vec x{};
+            for (std::int64_t c = 0; c < n_; ++c) x[c] = winner_[c] - loser_[c];
+            return x;
+        }
+        return Vec(Bits(__builtin_shuffle(whole(n_ - 8), place_)) & kept_);
+    }
+    template <class Body>
+    void each(const Body &body) const {
+        for (std::int64_t c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
+        if (whole_ < n_) body(whole_, widen(tail()));
+    }
+
+    const DenseRows<Value> &rows_;
+    std::int64_t n_, whole_;
+    double *v_, *z_;
+    Bits place_{}, kept_{};
+    const Value *winner_ = nullptr, *loser_ = nullptr;
+};
+
+/// Of dense rows, for all lanes: x is written down once, then every column meets a line of v.
+template <class Value>
+class DenseLanesDifference {
+  public:
+    DenseLanesDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
+        : rows_(rows), n_(rows.n_columns), v_(batch.v), z_(batch.z), x_(batch.scratch) {}
+    ~DenseLanesDifference() {
+        for (std::int64_t c = 0; c < n_; ++c) x_[c] = 0;
+    }
+
+    void prefetch(RowPair pair) const {
+        const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
+        const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
+        for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
+            __builtin_prefetch(winner + byte);
+            __builtin_prefetch(loser + byte);
+        }
+    }
+    void prefetch_far(RowPair) const {}
+
+    void take(RowPair pair) {
+        const Value *winner = row(pair.winner), *loser = row(pair.loser);
+        for (std::int64_t c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
+    }
+    F64x8 dot() const {
+        F64x8 sum[4]{};
+        std::int64_t c = 0;
+        for (; c + 4 <= n_; c += 4)
+            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * load8<double>(v_ + 8 * (c + k));
+        for (; c < n_; ++c) sum[0] += x_[c] * load8<double>(v_ + 8 * c);
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    double square() const {
+        double sum[4]{};
+        std::int64_t c = 0;
+        for (; c + 4 <= n_; c += 4)
+            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * x_[c + k];
+        for (; c < n_; ++c) sum[0] += x_[c] * x_[c];
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    void add(F64x8 delta) const { add_to(v_, delta); }
+    F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
+        add_to(v_, delta);
+        return delta * (2.0 * dot + delta * square());
+    }
+    void add_to_average(F64x8 weight) const { add_to(z_, weight); }
+
+  private:
+    const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+    void add_to(double *target, F64x8 delta) const {
+        for (std::int64_t c = 0; c < n_; ++c)
+            store8(target + 8 * c, load8<double>(target + 8 * c) + x_[c] * delta);
+    }
+
+    const DenseRows<Value> &rows_;
+    std::int64_t n_;
+    double *v_, *z_, *x_;
+};
+
+inline double load_lanes(const double *p, double) { return *p; }
+inline F64x8 load_lanes(const double *p, F64x8) { return load8<double>(p); }
+inline void store_lanes(double *p, double v) { *p = v; }
+inline void store_lanes(double *p, F64x8 v) { store8(p, v); }
+
+/// Of sparse rows, for one model (Lanes = double) or all lanes (F64x8): winner and loser one after the
+/// other.
+template <class Storage, class Lanes>
+class SparseDifference {
+    using Value = typename Storage::value_type;
+    using Index = typename Storage::index_type;
+    static constexpr std::int64_t width = sizeof(Lanes) / sizeof(double);
+
+  public:
+    SparseDifference(const Storage &rows, const DescentBatch &batch)
+        : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
+
+    void prefetch_far(RowPair pair) const {
+        __builtin_prefetch(rows_.offsets + pair.winner);
+        __builtin_prefetch(rows_.offsets + pair.loser);
+    }
+    void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
+
+    void take(RowPair pair) { winner_ = entries(pair.winner), loser_ = entries(pair.loser); }
+
+    Lanes dot() const { return dot(winner_) - dot(loser_); }
+
+    /// ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩, the winner spread out for the last.
+    double square() const {
+        double sum = 0;
+        for (std::int64_t k = winner_.first; k < winner_.last; ++k) {
+            const double x = double(rows_.values[k]);
+            scratch_[rows_.columns[k]] = x;
+            sum += x * x;
+        }
+        for (std::int64_t k = loser_.first; k < loser_.last; ++k) {
+            const double x = double(rows_.values[k]);
+            sum += x * (x - 2 * scratch_[rows_.columns[k]]);
+        }
+        for (std::int64_t k = winner_.first; k < winner_.last; ++k) scratch_[rows_.columns[k]] = 0;
+        return sum > 0 ? sum : 0;
+    }
+
+    void add(Lanes delta) const { add_to(v_, winner_, delta), add_to(v_, loser_, -delta); }
+    Lanes add_tracked(Lanes delta, Lanes) const {
+        return add_measured(winner_, delta) + add_measured(loser_, -delta);
+    }
+    void add_to_average(Lanes weight) const {
+        add_to(z_, winner_, weight), add_to(z_, loser_, -weight);
+    }
+
+  private:
+    struct Entries {
+        std::int64_t first, last;
+    };
+    Entries entries(std::int64_t i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
+
+    void prefetch_row(std::int64_t i) const {
+        const Entries e = entries(i);
+        constexpr std::int64_t line = 64;
+        for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Value)))
+            __builtin_prefetch(rows_.values + k);
+        for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Index)))
+            __builtin_prefetch(rows_.columns + k);
+    }
+    Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
+
+    Lanes dot(Entries e) const {
+        // Four sums: each addition waits for the one before.
+        Lanes s0{}, s1{}, s2{}, s3{};
+        std::int64_t k = e.first;
+        for (; k + 4 <= e.last; k += 4) {
+            s0 += double(rows_.values[k]) * weights(k);
+            s1 += double(rows_.values[k + 1]) * weights(k + 1);
+            s2 += double(rows_.values[k + 2]) * weights(k + 2);
+            s3 += double(rows_.values[k + 3]) * weights(k + 3);
+        }
+        for (; k < e.last; ++k) s0 += double(rows_.values[k]) * weights(k);
+        return (s0 + s1) + (s2 + s3);
+    }
+    void add_to(double *target, Entries e, Lanes delta) const {
+        for (std::int64_t k = e.first; k < e.last; ++k) {
+            double *p = target + width * rows_.columns[k];
+            store_lanes(p, load_lanes(p, Lanes{}) + double(rows_.values[k]) * delta);
+        }
+    }
+    /// Columns of a row differ, so what an entry adds to ‖v‖² does not depend on the others.
+    Lanes add_measured(Entries e, Lanes delta) const {
+        Lanes grown{};
+        for (std::int64_t k = e.first; k < e.last; ++k) {
+            double *p = v_ + width * rows_.columns[k];
+            const Lanes before = load_lanes(p, Lanes{}), step = double(rows_.values[k]) * delta;
+            store_lanes(p, before + step);
+            grown += step * (2.0 * before + step);
+        }
+        return grown;
+    }
+
+    const Storage &rows_;
+    double *v_, *z_, *scratch_;
+    Entries winner_{}, loser_{};
+};
+
+// ---- one model -------------------------------------------------------------------------------------
+
+/// v = 0 for the model of a lane; K v - z stays what it is.
+void clear(const DescentBatch &batch, std::int64_t width, int lane) {
+    const std::int64_t n = batch.n_columns;
+    for (std::int64_t c = 0; c < n; ++c) {
+        double &v = batch.v[c * width + lane];
+        if (batch.z) batch.z[c * width + lane] -= batch.learners[lane].K * v;
+        v = 0;
+    }
+}
+
+/// Takes the factor a into v before it leaves the range of numbers.
+void fold_if_needed(const DescentBatch &batch, std::int64_t width, int lane) {
+    Learner &m = batch.learners[lane];
+    if (m.a > 0x1p-100 && m.a < 0x1p100) return;
+    for (std::int64_t c = 0; c < batch.n_columns; ++c) batch.v[c * width + lane] *= m.a;
+    m.K /= m.a;
+    m.square *= m.a * m.a;
+    m.a = 1;
+}
+
+template <Algorithm algorithm, class Square, class Clear>
+inline double step(Learner &m, double dot, const Square &square, const Clear &clear_v) {
+    if constexpr (algorithm == Algorithm::passive_aggressive)
+        return passive_aggressive_step(m, dot, square);
+    else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, clear_v);
+    else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
+    else return hinge_step(m, dot);
+}
+
+template <Algorithm algorithm, bool averaged, class Difference, class Storage>
+void descend(const Storage &rows, const DescentBatch &batch) {
+    constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
+    constexpr int far = 16, near = 8;
+    Learner m = batch.learners[0];
+    Difference x(rows, batch);
+    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+        if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
+        if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
+        x.take(batch.pairs[k]);
+        double dot = x.dot();
+        const double delta = step<algorithm>(m, dot, [&] { return x.square(); }, [&] {
+            batch.learners[0].K = m.K;
+            clear(batch, 1, 0);
+            dot = 0;
+        });
+        if (delta != 0) {
+            if constexpr (averaged) x.add_to_average(m.K * delta);
+            if constexpr (tracked) m.square += x.add_tracked(delta, dot);
+            else x.add(delta);
+        }
+        if constexpr (algorithm == Algorithm::pegasos) project(m);
+        if constexpr (tracked) {
+            if (m.a < 0x1p-100 || m.a > 0x1p100) {
+                batch.learners[0] = m;
+                fold_if_needed(batch, 1, 0);
+                m = batch.learners[0];
+            }
+        }
+        if constexpr (averaged) count_iterate(m, batch.average, m.scale());
+    }
+    batch.learners[0] = m;
+}
+
+template <Algorithm algorithm, class Difference, class Storage>
+void descend_averaged(const Storage &rows, const DescentBatch &batch) {
+    if (batch.z) descend<algorithm, true, Difference>(rows, batch);
+    else descend<algorithm, false, Difference>(rows, batch);
+}
+
+template <class Storage> struct OneDifference;
+template <class Value> struct OneDifference<DenseRows<Value>> {
+    using type = DenseDifference<Value>;
+};
+template <class Value, class Index> struct OneDifference<CsrRows<Value, Index>> {
+    using type = SparseDifference<CsrRows<Value, Index>, double>;
+};
+
+// ---- eight models ----------------------------------------------------------------------------------
+
+template <class Storage> struct LanesDifference;
+template <class Value> struct LanesDifference<DenseRows<Value>> {
+    using type = DenseLanesDifference<Value>;
+};
+template <class Value, class Index> struct LanesDifference<CsrRows<Value, Index>> {
+    using type = SparseDifference<CsrRows<Value, Index>, F64x8>;
+};
+
+template <class Square, class Clear>
+inline double step_of(Learner &m, double dot, const Square &square, const Clear &clear_v) {
+    switch (m.algorithm) {
+        case Algorithm::passive_aggressive: return passive_aggressive_step(m, dot, square);
+        case Algorithm::romma: return romma_step(m, dot, square, clear_v);
+        case Algorithm::logistic: return logistic_step(m, dot);
+        default: return hinge_step(m, dot);
+    }
+}
+
+}  // namespace
+
+template <class Storage>
+void descend_one(const Storage &rows, const DescentBatch &batch) {
+    using Difference = typename OneDifference<Storage>::type;
+    switch (batch.learners[0].algorithm) {
+        case Algorithm::sgd_svm: return descend_averaged<Algorithm::sgd_svm, Difference>(rows, batch);
+        case Algorithm::pegasos: return descend_averaged<Algorithm::pegasos, Difference>(rows, batch);
+        case Algorithm::passive_aggressive:
+            return descend_averaged<Algorithm::passive_aggressive, Difference>(rows, batch);
+        case Algorithm::romma: return descend_averaged<Algorithm::romma, Difference>(rows, batch);
+        case Algorithm::logistic: return descend_averaged<Algorithm::logistic, Difference>(rows, batch);
+    }
+}
+
+template <class Storage>
+void descend_lanes(const Storage &rows, const DescentBatch &batch) {
+    constexpr int far = 16, near = 8;
+    typename LanesDifference<Storage>::type x(rows, batch);
+    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+        if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
+        if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
+        x.take(batch.pairs[k]);
+        F64x8 dot = x.dot(), delta{}, weight{};
+        double xx = -1;
+        const auto square = [&] { return xx < 0 ? xx = x.square() : xx; };
+        bool moves = false;
+        for (int lane = 0; lane < batch.n_models; ++lane) {
+            Learner &m = batch.learners[lane];
+            delta[lane] = step_of(m, dot[lane], square, [&] {
+                clear(batch, lanes, lane);
+                dot[lane] = 0;
+            });
+            weight[lane] = m.K * delta[lane];
+            moves |= delta[lane] != 0;
+        }
+        F64x8 grown{};
+        if (moves) {
+            if (batch.z) x.add_to_average(weight);
+            grown = x.add_tracked(delta, dot);
+        }
+        for (int lane = 0; lane < batch.n_models; ++lane) {
+            Learner &m = batch.learners[lane];
+            m.square += grown[lane];
+            if (m.algorithm == Algorithm::pegasos) project(m);
+            fold_if_needed(batch, lanes, lane);
+            if (batch.z) count_iterate(m, batch.average, m.scale());
+        }
+    }
+}
+
+#define LINRANK_DESCENT(...)                                                       \
+    template void descend_one(const __VA_ARGS__ &, const DescentBatch &);          \
+    template void descend_lanes(const __VA_ARGS__ &, const DescentBatch &);
+LINRANK_DESCENT(DenseRows<float>)
+LINRANK_DESCENT(DenseRows<double>)
+LINRANK_DESCENT(CsrRows<float, std::int32_t>)
+LINRANK_DESCENT(CsrRows<double, std::int32_t>)
+LINRANK_DESCENT(CsrRows<float, std::int64_t>)
+LINRANK_DESCENT(CsrRows<double, std::int64_t>)
+
+}  // namespace linrank::LINRANK_ISA

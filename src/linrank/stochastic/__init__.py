@@ -1,0 +1,1 @@
+"""Stochastic pairwise descent: learning from sampled pairs, at a cost that the data do not set."""

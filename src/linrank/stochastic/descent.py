@@ -1,0 +1,207 @@
+"""Descent: models that take a step on one sampled pair after another.
+
+With ``x = x_winner - x_loser`` and step t counted from ``first_step + 1``, the steps are
+
+=========  ================================================================================
+sgd-svm    ``w ← (1 - 1/t) w + [w·x < 1] x/(λt)``
+pegasos    the same, then ``w ← min(1, 1/(√λ‖w‖)) w``
+logistic   ``w ← (1 - 1/t) w + σ(-w·x) x/(λt)``, σ the logistic function
+pa         ``w ← w + min(A, max(0, 1 - w·x)/‖x‖²) x``, A the aggressiveness
+romma      the w of least norm with ``w·x ≥ 1`` and ``w·w_before ≥ ‖w_before‖²``, if ``w·x < 1``
+=========  ================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank import _core
+from linrank.options import AVERAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import Rows
+    from linrank.stochastic.samplers import PairSampler
+
+    Array = NDArray[np.float64]
+
+__all__ = ["RULES", "Descent", "Learner"]
+
+RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/learner.hpp
+_AVERAGES = {None: 0, "uniform": 1, "weighted": 2}
+_SHRINKING = ("sgd-svm", "pegasos", "logistic")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The rule of one model.
+
+    Attributes
+    ----------
+    algorithm : {"sgd-svm", "pegasos", "pa", "romma", "logistic"}
+        See the module.
+    alpha : float
+        λ > 0, the weight of ``½‖w‖²`` beside the mean loss; ``pa`` and ``romma`` have none.
+    aggressiveness : float
+        Largest step of ``pa``, > 0.
+    first_step : float
+        Steps to count as taken already, >= 0: the first has the length ``1/(λ(first_step + 1))``.
+    """
+
+    algorithm: str = "pegasos"
+    alpha: float = 1e-4
+    aggressiveness: float = 1.0
+    first_step: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in RULES:
+            expected = ", ".join(map(repr, RULES))
+            raise ValueError(f"algorithm must be one of {expected}, got {self.algorithm!r}")
+        for name in ("alpha", "aggressiveness"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be finite and > 0, got {value}")
+        if not (self.first_step >= 0 and math.isfinite(self.first_step)):
+            raise ValueError(f"first_step must be finite and >= 0, got {self.first_step}")
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the rule has a λ."""
+        return self.algorithm in _SHRINKING
+
+    def _scalars(self) -> Array:
+        """As in core/learner.hpp: algorithm, strength, a, t, ‖v‖², K, Σρ, loss, updates."""
+        strength = self.alpha if self.shrinks else self.aggressiveness
+        return np.array([RULES[self.algorithm], strength, 1, self.first_step, 0, 0, 0, 0, 0.0])
+
+
+class Descent:
+    """One or several models that learn from the same stream of pairs.
+
+    The same seed, rows and samplers give the same bits, however the steps are divided into calls
+    and whatever the number of threads.
+
+    Parameters
+    ----------
+    n_features : int
+        Length of the weights; see :meth:`grow`.
+    learners : sequence of Learner
+        One for each model. All of them start at ``w = 0``.
+    average : {None, "uniform", "weighted"}
+        The weights are the last iterate, ``Σ w_t / T`` or ``Σ t w_t / Σ t``.
+    seed : int
+        Of the random numbers, 0 to 2⁶⁴ - 1.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        learners: Sequence[Learner],
+        average: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if average not in _AVERAGES:
+            expected = ", ".join(map(repr, AVERAGES))
+            raise ValueError(f"average must be None or one of {expected}, got {average!r}")
+        self.learners = list(learners)
+        self.average = average
+        self.random = _core.Random(seed)
+        self._core = _core.Descent(
+            n_features, [learner._scalars() for learner in learners], _AVERAGES[average]
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Length of the weights."""
+        return int(self._core.n_columns)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken so far, the same for all models."""
+        return int(self._core.n_steps)
+
+    def run(self, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1) -> None:
+        """Take `n_steps` steps on pairs that the sampler draws."""
+        self._core.run(rows.core, sampler.core, self.random, n_steps, n_threads)
+
+    def step(self, rows: Rows, winners: Any, losers: Any, n_threads: int = 1) -> None:
+        """Take a step on each pair of rows (winner, loser), in order."""
+        self._core.step(
+            rows.core,
+            np.ascontiguousarray(winners, dtype=np.int64),
+            np.ascontiguousarray(losers, dtype=np.int64),
+            n_threads,
+        )
+
+    def weights(self) -> Array:
+        """The weights of all models, of shape (n_models, n_features); averaged if iterates are."""
+        return np.array([self._core.weights(m) for m in range(len(self.learners))])
+
+    def mean_losses(self) -> Array:
+        """The mean loss that the steps of each model have met, every pair before its update.
+
+        On fresh pairs this is an honest estimate: the model has not learnt from them yet.
+        """
+        losses = [self._core.kept(m)[0][7] for m in range(len(self.learners))]
+        return np.array(losses) / max(self.n_steps, 1)
+
+    def become(self, model: int, learner: Learner, w: Any) -> None:
+        """Let a model go on by another rule from the weights `w`; its average starts anew.
+
+        A rule with λ scales `w` by ``1 - 1/t`` at once, so with ``first_step=0`` nothing of it
+        would be left; that is refused unless `w` is zero.
+        """
+        start = np.ascontiguousarray(w, dtype=np.float64)
+        if learner.shrinks and learner.first_step == 0 and start.any():
+            raise ValueError("a start other than 0 needs first_step > 0: the first step erases it")
+        self._core.become(model, learner._scalars(), start)
+        self.learners[model] = learner
+
+    def grow(self, n_features: int) -> None:
+        """Make room for more features; their weights are 0."""
+        self._core.grow(n_features)
+
+    def state(self) -> dict[str, Any]:
+        """All that :meth:`restore` needs to go on bit for bit: arrays, numbers and strings."""
+        kept = [self._core.kept(m) for m in range(len(self.learners))]
+        return {
+            "average": self.average,
+            "n_steps": self.n_steps,
+            "random": np.array(self.random.state, dtype=np.uint64),
+            "scalars": np.array([scalars for scalars, _, _ in kept]),
+            "v": np.array([v for _, v, _ in kept]),
+            "z": np.array([z for _, _, z in kept]),
+            "rules": np.array(
+                [[r.alpha, r.aggressiveness, r.first_step] for r in self.learners], dtype=np.float64
+            ),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Any]) -> Descent:
+        """A descent that goes on where the one of the state stood."""
+        names = list(RULES)
+        scalars, v, z = (np.ascontiguousarray(state[key], np.float64) for key in ("scalars", "v", "z"))
+        rules = np.asarray(state["rules"], dtype=np.float64)
+        if scalars.ndim != 2 or scalars.shape[1] != 9 or not len(scalars) == len(v) == len(z) > 0:
+            raise ValueError("the state of the descent is damaged: its arrays do not fit together")
+        if v.ndim != 2 or z.ndim != 2 or rules.shape != (len(scalars), 3):
+            raise ValueError("the state of the descent is damaged: its arrays do not fit together")
+        if not np.isin(scalars[:, 0], range(len(names))).all():
+            raise ValueError("the state of the descent is damaged: unknown algorithm")
+        learners = [
+            Learner(names[int(scalar[0])], *map(float, rule))
+            for scalar, rule in zip(scalars, rules, strict=True)
+        ]
+        descent = cls(v.shape[1], learners, state["average"])
+        for m in range(len(learners)):
+            descent._core.restore(m, scalars[m], v[m], z[m])
+        descent._core.n_steps = int(state["n_steps"])
+        descent.random.state = np.ascontiguousarray(state["random"], dtype=np.uint64)
+        return descent
