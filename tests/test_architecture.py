@@ -65,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     "path_scores": MODEL | {"metrics", "path"},
     "tuning": MODEL | {"metrics", "folds", "path", "path_scores"},
     "monitor": MODEL | {"metrics"},
+    "stochastic": TRAINING | {"scaling", "metrics", "monitor", "weights"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "linear_ranker": MODEL | {"metrics", "ranker"},

@@ -1,0 +1,277 @@
+"""Samplers: which pair comes next, and the objective that a sampling stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.data.vectors import as_labels, as_weights
+from linrank.errors import NoPairsError
+from linrank.options import SAMPLINGS
+from linrank.pairs import Pairs
+
+__all__ = ["PairSampler", "pair_sampler"]
+
+Array = NDArray[Any]
+_MOST_DRAWS = 1e5  # of two rows for a pair, by rejection: a millisecond
+
+
+@dataclass(frozen=True, eq=False)
+class PairSampler:
+    """A distribution over pairs (i above j): ``P(i, j) = ω_ij / Σω``.
+
+    The expected loss of a drawn pair is the pair sum of ``pairs`` divided by ``total_weight``.
+
+    Attributes
+    ----------
+    core : _core.PairSampler
+        Draws pairs of rows.
+    sampling : str
+        The name of the distribution.
+    pairs : Pairs
+        The same distribution as weights ω; with "roc" its queries are not those of the data.
+    total_weight : float
+        ``Σω``, so that ``λ = 1 / (C·total_weight)`` makes the objective that of `RankSVM`.
+    n_pairs : int
+        Pairs of the queries that take part, whatever their weight.
+    """
+
+    core: _core.PairSampler
+    sampling: str
+    pairs: Pairs
+    total_weight: float
+    n_pairs: int
+
+
+def pair_sampler(
+    queries: Queries,
+    sampling: str = "pairs",
+    *,
+    labels: Any = None,
+    row_weight: Any = None,
+    query_weight: Any = None,
+    keep: Any = None,
+) -> PairSampler:
+    """A sampler of the pairs of ``queries``; `NoPairsError` if there is none to draw.
+
+    Parameters
+    ----------
+    queries : Queries
+        The rows by query and their levels.
+    sampling : {"pairs", "query", "query-level", "roc", "rejection"}
+        - "pairs": every pair alike, ``ω_ij = c_q u_i u_j``.
+        - "query": every query alike, its pairs alike: ``ω_ij = c_q u_i u_j / Σ_q u_i u_j``.
+        - "query-level": every query alike, every two of its k levels, every two rows of these:
+          ``ω_ij ∝ 2 c_q / (k (k - 1) n_i n_j)`` with n the rows of the query in the level of i or
+          j; ``Σω = 1``. The sampler of Sculley's paper.
+        - "roc": rows of positive label above all others, whatever their query:
+          ``ω_ij = u_i u_j``.
+        - "rejection": as "pairs", by drawing two rows until they make a pair.
+    labels : array (n_rows,), optional
+        Labels by row of the matrix; "roc" needs them, the others do not look at them.
+    row_weight : array (n_rows,), optional
+        The factors u by row of the matrix; not with "query-level" and "rejection".
+    query_weight : array (n_queries,), optional
+        The factors c; not with "roc" and "rejection".
+    keep : bool array (n_queries,), optional
+        False for queries that take no part, such as those of a held-out fold.
+
+    Examples
+    --------
+    >>> from linrank import _core
+    >>> queries = Queries.of([0, 1, 0, 2], qid=["a", "a", "b", "b"])
+    >>> sampler = pair_sampler(queries)
+    >>> winners, losers = sampler.core.draw(_core.Random(0), 1000)
+    >>> print(set(zip(winners.tolist(), losers.tolist())) == {(1, 0), (3, 2)})
+    True
+    """
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}; got {sampling!r}")
+    u = None if row_weight is None else as_weights(row_weight, queries.n_rows, "row_weight")
+    c = (
+        None
+        if query_weight is None
+        else as_weights(query_weight, queries.n_queries, "query_weight")
+    )
+    _refuse(sampling, u, c)
+    kept = _kept(keep, queries.n_queries)
+    if sampling == "roc":
+        return _roc(queries, labels, u, kept)
+    if queries.n_pairs == 0 or (kept is not None and not queries.pairs_per_query[kept].any()):
+        raise NoPairsError(_no_pairs_message(queries, kept))
+    pairs = Pairs(queries, _by_position(queries, u), _factors(queries, c, kept))
+    if sampling == "rejection":
+        return _rejection(pairs, kept)
+    if sampling == "query-level":
+        return _query_level(pairs)
+    return _by_level(_normalised(pairs) if sampling == "query" else pairs, sampling)
+
+
+# ---- the samplings ------------------------------------------------------------------------------
+
+
+def _by_level(pairs: Pairs, sampling: str) -> PairSampler:
+    """``P(i, j) ∝ c_q u_i u_j``: all that the weights of ``pairs`` can say."""
+    total = pairs.total_weight()
+    if not total > 0:
+        raise NoPairsError(
+            f"all {pairs.n_pairs} pairs have weight zero; check the weights of rows and queries"
+        )
+    queries = pairs.queries
+    core = _core.level_sampler(*_arrays(queries), _c(pairs), pairs.row_weight)
+    return PairSampler(core, sampling, pairs, total, _count(pairs))
+
+
+def _normalised(pairs: Pairs) -> Pairs:
+    """Every query weighs c_q, whatever the number and weight of its pairs."""
+    total = pairs.weight_by_query()
+    c = np.divide(_c(pairs), total, out=np.zeros_like(total), where=total > 0)
+    return replace(pairs, query_weight=c)
+
+
+def _query_level(pairs: Pairs) -> PairSampler:
+    """``u_i = 1/n_i`` and ``c_q/Σc · 2/(k (k - 1))``: of two levels, each pair has ``1/(n n')``."""
+    queries = pairs.queries
+    usable = np.where(queries.n_levels > 1, _c(pairs), 0.0)
+    if not usable.any():
+        raise NoPairsError("every query of two levels has weight zero; check query_weight")
+    k = queries.n_levels.astype(np.float64)
+    c = np.divide(2.0 * usable / usable.sum(), k * (k - 1.0), out=np.zeros_like(k), where=k > 1)
+    weighted = Pairs(queries, 1.0 / _rows_of_level(queries), c)
+    core = _core.query_level_sampler(*_arrays(queries), usable)
+    return PairSampler(core, "query-level", weighted, 1.0, _count(weighted))
+
+
+def _rejection(pairs: Pairs, kept: Array | None) -> PairSampler:
+    queries, n_pairs = pairs.queries, _count(pairs)
+    lengths = np.diff(queries.offsets)
+    n_rows = int(lengths.sum() if kept is None else lengths[kept].sum())
+    draws = n_rows * n_rows / (2 * n_pairs)
+    if draws > _MOST_DRAWS:
+        raise ValueError(
+            f"sampling='rejection' would draw l²/2p = {draws:.3g} times for each of the "
+            f"p = {n_pairs} pairs of {n_rows} rows, more than {_MOST_DRAWS:g}; use "
+            "sampling='pairs', the same distribution at a fixed cost"
+        )
+    core = _core.rejection_sampler(*_arrays(queries), kept)
+    return PairSampler(core, "rejection", pairs, float(n_pairs), n_pairs)
+
+
+def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> PairSampler:
+    """All rows that take part as one query of two levels."""
+    if labels is None:
+        raise ValueError("sampling='roc' compares labels > 0 with the rest; pass labels, by row")
+    positive = as_labels(labels, queries.n_rows) > 0
+    rows = None if kept is None else _rows_of(queries, kept)
+    levels = (positive if rows is None else positive[rows]).astype(np.int32)
+    n_positive, n_rows = int(levels.sum()), len(levels)
+    if n_positive in (0, n_rows):
+        raise NoPairsError(
+            f"sampling='roc' compares labels > 0 with the rest, but {n_positive} of {n_rows} rows "
+            "have a label > 0; check the labels"
+        )
+    pooled = Queries(np.array([0, n_rows]), rows, levels, np.array([2], dtype=np.int32))
+    return _by_level(Pairs(pooled, _by_position(pooled, u)), "roc")
+
+
+# ---- weights and counts -------------------------------------------------------------------------
+
+
+def _arrays(queries: Queries) -> tuple[Array, Array | None, Array, Array]:
+    return queries.offsets, queries.order, queries.levels, queries.n_levels
+
+
+def _c(pairs: Pairs) -> Array:
+    """The factors c, ones included."""
+    c = pairs.query_weight
+    return np.ones(pairs.queries.n_queries) if c is None else c
+
+
+def _factors(queries: Queries, c: Array | None, kept: Array | None) -> Array | None:
+    """c with zeros for the queries that take no part."""
+    if kept is None:
+        return c
+    factors: Array = np.where(kept, 1.0 if c is None else c, 0.0)
+    return factors
+
+
+def _by_position(queries: Queries, u: Array | None) -> Array | None:
+    return None if u is None else np.ascontiguousarray(queries.gather(u))
+
+
+def _count(pairs: Pairs) -> int:
+    """Pairs of the queries that take part, exact."""
+    if pairs.query_weight is None:
+        return pairs.n_pairs
+    p = pairs.queries.pairs_per_query[pairs.query_weight > 0]
+    return (int((p >> 32).sum()) << 32) + int((p & 0xFFFFFFFF).sum())
+
+
+def _rows_of_level(queries: Queries) -> Array:
+    """Rows of the query in the level of each position."""
+    head = np.cumsum(queries.n_levels) - queries.n_levels
+    cell = queries.levels + np.repeat(head, np.diff(queries.offsets))
+    rows: Array = np.bincount(cell)[cell]
+    return rows
+
+
+def _rows_of(queries: Queries, kept: Array) -> Array:
+    """The rows of the queries that take part, in the order of the matrix."""
+    rows = np.flatnonzero(np.repeat(kept, np.diff(queries.offsets)))
+    return rows if queries.order is None else np.sort(queries.order[rows])
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def _kept(keep: Any, n_queries: int) -> Array | None:
+    if keep is None:
+        return None
+    kept = np.ascontiguousarray(keep)
+    if kept.dtype != np.bool_ or kept.shape != (n_queries,):
+        raise ValueError(
+            f"keep must hold True or False for each of {n_queries} queries, got {kept.dtype} of "
+            f"shape {kept.shape}"
+        )
+    return kept
+
+
+def _refuse(sampling: str, u: Array | None, c: Array | None) -> None:
+    """Weights that a sampling cannot honour."""
+    if u is not None and sampling in ("query-level", "rejection"):
+        raise ValueError(
+            f"sampling={sampling!r} draws the rows of a level alike and cannot weigh them; use "
+            "sampling='pairs', or leave the weights of rows out"
+        )
+    if c is not None and sampling == "rejection":
+        raise ValueError(
+            "sampling='rejection' draws all pairs alike and cannot weigh queries; use "
+            "sampling='pairs', or leave the weights of queries out"
+        )
+    if c is not None and sampling == "roc":
+        raise ValueError(
+            "sampling='roc' compares rows whatever their query and cannot weigh queries; use "
+            "weights of rows, or sampling='pairs'"
+        )
+
+
+def _no_pairs_message(queries: Queries, kept: Array | None) -> str:
+    lengths = np.diff(queries.offsets)
+    lengths = lengths if kept is None else lengths[kept]
+    n_rows, n_queries = int(lengths.sum()), len(lengths)
+    if n_queries == 0:
+        return "keep leaves out every query, so there is no pair to draw"
+    if n_queries > 1 and n_queries == n_rows:
+        return (
+            f"each of the {n_queries} query ids occurs once, so no row can be compared with "
+            "another; check that qid is not a row id"
+        )
+    return (
+        f"labels are constant within each of the {n_queries} queries ({n_rows} rows), so no pair "
+        "can be formed; check labels and qid"
+    )
