@@ -128,7 +128,8 @@ std::unique_ptr<PairSampler> rejection_sampler(Ints offsets, OptionalOrder order
 void bind_samplers(nb::module_ &m) {
     nb::class_<Random>(m, "Random", "xoshiro256++, seeded by splitmix64.")
         .def(nb::init<std::uint64_t>(), nb::arg("seed"))
-        .def_prop_rw("state", &state_of, &set_state, "Four words, not all zero.")
+        .def_prop_rw("state", &state_of, &set_state, nb::for_getter(nb::rv_policy::move),
+                     "Four words, not all zero.")
         .def("numbers", &numbers, nb::arg("n"), "The next n numbers of 64 bits.");
     m.def("alias_table", &alias_table, nb::arg("weights").noconvert(),
           "(threshold, alias) of each slot: all that a draw by weight looks at.");

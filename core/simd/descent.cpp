@@ -291,12 +291,19 @@ void clear(const DescentBatch &batch, std::int64_t width, int lane) {
     }
 }
 
-/// Takes the factor a into v before it leaves the range of numbers.
-void fold_if_needed(const DescentBatch &batch, std::int64_t width, int lane) {
+/// Whether a has strayed so far from 1 that it has to be taken into v.
+inline bool strays(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
+
+/// w = a v becomes w = v. The average is settled at the same time, z ← z - K v and K ← 0, which leaves
+/// K v - z as it is: as long as old and new scales differ little, the difference loses no digits.
+void fold(const DescentBatch &batch, std::int64_t width, int lane) {
     Learner &m = batch.learners[lane];
-    if (m.a > 0x1p-100 && m.a < 0x1p100) return;
-    for (std::int64_t c = 0; c < batch.n_columns; ++c) batch.v[c * width + lane] *= m.a;
-    m.K /= m.a;
+    for (std::int64_t c = 0; c < batch.n_columns; ++c) {
+        double &v = batch.v[c * width + lane];
+        if (batch.z) batch.z[c * width + lane] -= m.K * v;
+        v *= m.a;
+    }
+    m.K = 0;
     m.square *= m.a * m.a;
     m.a = 1;
 }
@@ -333,9 +340,9 @@ void descend(const Storage &rows, const DescentBatch &batch) {
         }
         if constexpr (algorithm == Algorithm::pegasos) project(m);
         if constexpr (tracked) {
-            if (m.a < 0x1p-100 || m.a > 0x1p100) {
+            if (strays(m)) {
                 batch.learners[0] = m;
-                fold_if_needed(batch, 1, 0);
+                fold(batch, 1, 0);
                 m = batch.learners[0];
             }
         }
@@ -423,7 +430,7 @@ void descend_lanes(const Storage &rows, const DescentBatch &batch) {
             Learner &m = batch.learners[lane];
             m.square += grown[lane];
             if (m.algorithm == Algorithm::pegasos) project(m);
-            fold_if_needed(batch, lanes, lane);
+            if (strays(m)) fold(batch, lanes, lane);
             if (batch.z) count_iterate(m, batch.average, m.scale());
         }
     }

@@ -344,6 +344,38 @@ def weighted_concordance(offsets: Annotated[NDArray[numpy.int64], dict(shape=(No
     Total weight of the pairs in the right order, in the wrong one, and tied.
     """
 
+class Descent:
+    """Models that learn from one stream of pairs."""
+
+    def __init__(self, n_columns: int, learners: Sequence[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], average: int) -> None: ...
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_models(self) -> int: ...
+
+    @property
+    def n_steps(self) -> int: ...
+
+    @n_steps.setter
+    def n_steps(self, arg: int, /) -> None: ...
+
+    def run(self, rows: Rows, sampler: PairSampler, random: Random, n_steps: int, n_threads: int = 1) -> None: ...
+
+    def step(self, rows: Rows, winners: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], losers: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int = 1) -> None: ...
+
+    def weights(self, model: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def become(self, model: int, learner: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def grow(self, n_columns: int) -> None: ...
+
+    def kept(self, model: int) -> tuple:
+        """(scalars, v, z) of a model, for `restore`."""
+
+    def restore(self, model: int, learner: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
 class Random:
     """xoshiro256++, seeded by splitmix64."""
 

@@ -77,8 +77,8 @@ class Buffer:
             if value < 1:
                 raise ValueError(f"{name} must be >= 1, got {value}")
         self.memory, self.sampling = int(memory), sampling
-        self._bounds = (int(rows_per_level), int(rows_per_query))
-        self._index = _core.StreamIndex(*self._bounds)
+        self.bounds = (int(rows_per_level), int(rows_per_query))
+        self._index = _core.StreamIndex(*self.bounds)
         self._arena: Arena | None = None
         self.n_new_queries = 0
 
@@ -139,6 +139,9 @@ class Buffer:
             ids, labels = np.zeros(len(labels), np.int64), (labels > 0).astype(np.float64)
         if self._arena is None:
             self._open(rows, rows.shape[1])
+        elif self._arena.storage == "dense" and isinstance(rows, CsrRows):
+            if rows.shape[1] > self._arena.n_columns:
+                self._become_sparse(rows)
         assert self._arena is not None
         sizes = self._make_room(self._arena, rows, ids)
         n_queries, n_used = self.n_queries, int(self._index.n_used)
@@ -151,8 +154,9 @@ class Buffer:
         self._arena = arena_for(rows, self.memory, n_columns)
         self._index.reserve(self._arena.capacity)
 
-    def become_sparse(self, rows: CsrRows) -> None:
-        """Go on with sparse rows like ``rows``; everything is forgotten."""
+    def _become_sparse(self, rows: CsrRows) -> None:
+        """Go on with sparse rows, which have come to be the smaller ones, from nothing: the dense
+        rows and sparse copies of them would take twice the memory."""
         self._index.evict(0, 0)
         self._index.compact()
         self._open(rows, rows.shape[1])
@@ -242,7 +246,7 @@ class Buffer:
         if any(len(array) != n_rows for array in arrays[:3]):
             raise CheckpointError("the rows of the buffer and their labels differ in number")
         arena.restore(part)
-        self._index = _core.StreamIndex.restore(*self._bounds, *arrays, int(state["n_forgotten"]))
+        self._index = _core.StreamIndex.restore(*self.bounds, *arrays, int(state["n_forgotten"]))
         self._index.reserve(arena.capacity)
         self._arena = arena
         self.n_new_queries = int(state["n_new_queries"])

@@ -187,7 +187,9 @@ class Descent:
     def restore(cls, state: Mapping[str, Any]) -> Descent:
         """A descent that goes on where the one of the state stood."""
         names = list(RULES)
-        scalars, v, z = (np.ascontiguousarray(state[key], np.float64) for key in ("scalars", "v", "z"))
+        scalars, v, z = (
+            np.ascontiguousarray(state[key], np.float64) for key in ("scalars", "v", "z")
+        )
         rules = np.asarray(state["rules"], dtype=np.float64)
         if scalars.ndim != 2 or scalars.shape[1] != 9 or not len(scalars) == len(v) == len(z) > 0:
             raise ValueError("the state of the descent is damaged: its arrays do not fit together")

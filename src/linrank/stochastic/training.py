@@ -1,0 +1,352 @@
+"""descend: a stochastic fit on data in memory."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank import threads
+from linrank.options import ALGORITHMS
+from linrank.stochastic.descent import Descent, Learner
+from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.objectives import ExactObjective, SampledObjective
+from linrank.stochastic.samplers import pair_sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.data.rows import Rows
+    from linrank.stochastic.samplers import PairSampler
+
+    Array = NDArray[Any]
+    Callback = Callable[[dict[str, Any]], bool | None]
+    Objective = ExactObjective | SampledObjective
+
+__all__ = ["DEFAULT_ALPHA", "DescentResult", "descend", "regularisation", "run_in_chunks"]
+
+DEFAULT_ALPHA = 1e-4
+RECORDS = ("sampled", "exact")
+_CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
+_PATIENCE = 2  # milestones without progress that `tol` takes for the end
+
+
+@dataclass(frozen=True, eq=False)
+class DescentResult:
+    """The outcome of a stochastic fit.
+
+    Attributes
+    ----------
+    w : float64 array
+        The weights, averaged if asked for.
+    alpha : float
+        λ.
+    n_steps : int
+        Steps taken.
+    objective : float
+        At ``w``, as recorded; nan if it was not.
+    gap : float
+        Certified bound on ``objective - minimum``; nan unless the record is exact.
+    loss : float
+        Mean loss that the steps met, each pair before the update that it caused.
+    stopped : {"n_steps", "tolerance", "callback"}
+        Why it ended.
+    message : str
+        The same in words.
+    n_pairs : int
+        Pairs that the sampler may draw.
+    history : dict of lists
+        At each milestone "n_steps", "objective", "gap", "loss" and "seconds".
+    """
+
+    w: Array
+    alpha: float
+    n_steps: int
+    objective: float
+    gap: float
+    loss: float
+    stopped: str
+    message: str
+    n_pairs: int
+    history: dict[str, list[float]] = field(repr=False)
+
+
+def descend(
+    data: Dataset,
+    *,
+    algorithm: str = "pegasos",
+    alpha: float | None = None,
+    C: float | None = None,
+    aggressiveness: float = 1.0,
+    n_steps: int = 100_000,
+    sampling: str = "pairs",
+    average: str | None = None,
+    tol: float | None = None,
+    record: str | None = None,
+    seed: int = 0,
+    w0: Array | None = None,
+    query_weight: Array | None = None,
+    validation: Dataset | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> DescentResult:
+    """Learn weights from `n_steps` sampled pairs.
+
+    Parameters
+    ----------
+    data : Dataset
+        The rows, scaled if they are to be.
+    algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
+        See :mod:`linrank.stochastic.descent`; ``hybrid`` is ``pa`` first, ``pegasos`` after.
+    alpha, C : float, optional
+        λ, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the number (total weight) of the pairs.
+    aggressiveness : float
+        Largest step of ``pa``.
+    n_steps : int
+        Steps, at most if `tol` is given.
+    sampling : str
+        The distribution of the pairs; see :mod:`linrank.stochastic.samplers`.
+    average : {None, "weighted", "uniform"}
+        Of the iterates.
+    tol : float, optional
+        Stop when the objective has not fallen by the share `tol` for two milestones. It is that of
+        `record`, or, with `validation`, of pairs sampled there.
+    record : {None, "sampled", "exact"}
+        The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
+    seed : int
+        The same seed gives the same bits.
+    w0 : array, optional
+        Weights to start from.
+    query_weight : array by query, optional
+        Factors c of the pair weights.
+    validation : Dataset, optional
+        Held-out data that `tol` looks at.
+    n_jobs : int, optional
+        Threads of the exact objective; the steps of one model are taken one after another.
+    callback : callable, optional
+        Called with the state at every milestone; True stops.
+    """
+    _check(algorithm, n_steps, record, tol)
+    sampler = pair_sampler(
+        data.queries,
+        sampling,
+        labels=data.labels,
+        row_weight=data.weight,
+        query_weight=query_weight,
+    )
+    alpha = regularisation(alpha, C, sampler.total_weight)
+    run = _Run(data.rows, sampler, algorithm, alpha, aggressiveness, n_steps, average, seed, w0)
+    if record is None and tol is not None:
+        record = "sampled"
+    objective = _objective(data.rows, sampler, alpha, record, algorithm, seed, n_jobs)
+    watched = objective
+    if validation is not None and tol is not None:
+        held_out = pair_sampler(validation.queries, sampling, labels=validation.labels)
+        watched = _objective(validation.rows, held_out, alpha, "sampled", algorithm, seed, n_jobs)
+    watch = _Watch(objective, watched, tol, callback)
+    verdict = ("n_steps", f"took all {n_steps:,} steps")
+    if objective is None and callback is None:
+        run.until(n_steps)
+    else:
+        for milestone in _milestones(n_steps):
+            run.until(milestone)
+            if (ended := watch(run)) is not None:
+                verdict = ended
+                break
+    last = watch.latest
+    return DescentResult(
+        run.weights(),
+        alpha,
+        run.n_steps,
+        last.get("objective", math.nan),
+        last.get("gap", math.nan),
+        run.loss,
+        *verdict,
+        sampler.n_pairs,
+        watch.history,
+    )
+
+
+def regularisation(alpha: float | None, C: float | None, total_weight: float) -> float:
+    """λ from what the user gave: itself, or ``1/(C Σω)``, or the default."""
+    if alpha is not None and C is not None:
+        raise ValueError(f"give alpha or C, not both: got alpha={alpha} and C={C}")
+    for name, value in (("alpha", alpha), ("C", C)):
+        if value is not None and not (
+            isinstance(value, numbers.Real) and value > 0 and math.isfinite(value)
+        ):
+            raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+    if C is not None:
+        return 1.0 / (float(C) * total_weight)
+    return DEFAULT_ALPHA if alpha is None else float(alpha)
+
+
+def run_in_chunks(
+    descent: Descent, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1
+) -> None:
+    """Take steps in chunks of some milliseconds: Python answers Ctrl-C between them."""
+    chunk = 4096
+    while n_steps > 0:
+        chunk = min(chunk, n_steps)
+        start = time.perf_counter()
+        descent.run(rows, sampler, chunk, n_threads)
+        n_steps -= chunk
+        if time.perf_counter() - start < _CHUNK_SECONDS / 2:
+            chunk *= 2
+
+
+def _check(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+    if algorithm not in ALGORITHMS:
+        expected = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"algorithm must be one of {expected}, got {algorithm!r}")
+    if not isinstance(n_steps, numbers.Integral) or isinstance(n_steps, bool) or n_steps < 1:
+        raise ValueError(f"n_steps must be an integer >= 1, got {n_steps!r}")
+    if record not in (None, *RECORDS):
+        raise ValueError(f"record must be None, 'sampled' or 'exact', got {record!r}")
+    if record == "exact" and algorithm == "logistic":
+        raise ValueError(
+            "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
+            "use record='sampled'"
+        )
+    if tol is not None and not (tol > 0 and math.isfinite(tol)):
+        raise ValueError(f"tol must be finite and > 0, got {tol}")
+
+
+def _objective(
+    rows: Rows,
+    sampler: PairSampler,
+    alpha: float,
+    record: str | None,
+    algorithm: str,
+    seed: int,
+    n_jobs: int | None,
+) -> Objective | None:
+    if record is None:
+        return None
+    if record == "exact":
+        return ExactObjective(rows, sampler, alpha, threads.resolve(n_jobs))
+    # Another stream than that of the steps, so that nothing is measured on the pairs of the fit.
+    return SampledObjective(
+        rows, sampler, alpha, seed ^ 0x5DEECE66D, logistic=algorithm == "logistic"
+    )
+
+
+def _milestones(n_steps: int) -> Iterator[int]:
+    """100, 178, 316, 562, 1000, ...: four a decade, the last step last."""
+    k, step = 0, 100
+    while step < n_steps:
+        yield step
+        k += 1
+        step = round(100 * 10 ** (k / 4))
+    yield n_steps
+
+
+class _Run:
+    """One model on its way; ``hybrid`` changes its rule on time."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        sampler: PairSampler,
+        algorithm: str,
+        alpha: float,
+        aggressiveness: float,
+        n_steps: int,
+        average: str | None,
+        seed: int,
+        w0: Array | None,
+    ) -> None:
+        self.rows, self.sampler = rows, sampler
+        self._switch: tuple[int, Learner] | None = None
+        first_step = 0.0
+        if algorithm == "hybrid" or w0 is not None:
+            square = mean_square(rows, sampler, seed)
+            n_first, first_step, eager = switch_plan(square, alpha, n_steps)
+        if algorithm == "hybrid":
+            self._switch = (n_first, Learner("pegasos", alpha, aggressiveness, first_step))
+            learner = Learner("pa", alpha, eager)
+        else:
+            learner = Learner(algorithm, alpha, aggressiveness, first_step)
+        self._descent = Descent(rows.shape[1], [learner], average, seed)
+        if w0 is not None:
+            self._descent.become(0, learner, w0)
+
+    @property
+    def n_steps(self) -> int:
+        return self._descent.n_steps
+
+    @property
+    def loss(self) -> float:
+        return float(self._descent.mean_losses()[0])
+
+    def weights(self) -> Array:
+        return self._descent.weights()[0]
+
+    def until(self, n_steps: int) -> None:
+        """Go on until `n_steps` steps have been taken."""
+        if self._switch is not None and n_steps > self._switch[0]:
+            n_first, then = self._switch
+            self._advance(n_first)
+            self._descent.become(0, then, self.weights())
+            self._switch = None
+        self._advance(n_steps)
+
+    def _advance(self, n_steps: int) -> None:
+        run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps)
+
+
+class _Watch:
+    """What happens at a milestone: history, tolerance, callback."""
+
+    def __init__(
+        self,
+        objective: Objective | None,
+        watched: Objective | None,
+        tol: float | None,
+        callback: Callback | None,
+    ) -> None:
+        self._objective, self._watched = objective, watched
+        self._tol, self._callback = tol, callback
+        self._start = time.perf_counter()
+        self._best, self._n_stalled = math.inf, 0
+        self.history: dict[str, list[float]] = {
+            key: [] for key in ("n_steps", "objective", "gap", "loss", "seconds")
+        }
+
+    @property
+    def latest(self) -> dict[str, float]:
+        return {key: values[-1] for key, values in self.history.items() if values}
+
+    def __call__(self, run: _Run) -> tuple[str, str] | None:
+        """Why to stop, if so."""
+        seconds = time.perf_counter() - self._start
+        w = run.weights()
+        value, gap = (math.nan, math.nan) if self._objective is None else self._objective(w)
+        for key, entry in zip(
+            self.history, (run.n_steps, value, gap, run.loss, seconds), strict=True
+        ):
+            self.history[key].append(entry)
+        state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
+        if self._callback is not None and self._callback(state):
+            return "callback", f"stopped by the callback after {run.n_steps:,} steps"
+        if self._tol is None or self._watched is None:
+            return None
+        if self._watched is not self._objective:
+            value = self._watched(w)[0]
+        if value < (1 - self._tol) * self._best:
+            self._best, self._n_stalled = value, 0
+            return None
+        self._n_stalled += 1
+        if self._n_stalled < _PATIENCE:
+            return None
+        return (
+            "tolerance",
+            f"the objective fell by less than {self._tol:g} of it for {_PATIENCE} milestones",
+        )

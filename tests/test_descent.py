@@ -1,0 +1,328 @@
+"""Stochastic learners: each step against the formula, and the laws of the state."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from plain_descent import PlainDescent
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from linrank.data.queries import Queries
+from linrank.data.rows import CsrRows, as_rows
+from linrank.stochastic.descent import RULES, Descent, Learner
+from linrank.stochastic.samplers import pair_sampler
+
+ALGORITHMS = tuple(RULES)
+AVERAGES = (None, "uniform", "weighted")
+
+
+def learner(algorithm, strength=0.05, first_step=0.0):
+    return Learner(algorithm, strength, strength, first_step)
+
+
+def matrix(rng, n_rows, n_features, kind, dtype=np.float64):
+    X = rng.standard_normal((n_rows, n_features)).astype(dtype)
+    if kind == "dense":
+        return X, as_rows(X)
+    X *= rng.random(X.shape) < 0.3
+    rows = as_rows(csr_array(X))
+    if kind == "csr64":
+        rows = CsrRows(rows.values, rows.columns.astype(np.int64), rows.offsets, rows.n_columns)
+    return X, rows
+
+
+def pairs(rng, n_rows, n_pairs):
+    winners = rng.integers(0, n_rows, n_pairs)
+    return winners, (winners + rng.integers(1, n_rows, n_pairs)) % n_rows
+
+
+def consistent(X, winners, losers):
+    """The same pairs, turned so that one direction ranks them all: on others ROMMA goes astray."""
+    better = X.sum(axis=1)
+    right = better[winners] > better[losers]
+    return np.where(right, winners, losers), np.where(right, losers, winners)
+
+
+def twin_of(rule, X, winners, losers):
+    twin = PlainDescent(
+        X.shape[1],
+        rule.algorithm,
+        strength=rule.alpha if rule.shrinks else rule.aggressiveness,
+        first_step=rule.first_step,
+    )
+    for i, j in zip(winners, losers, strict=True):
+        twin.step(X[i] - X[j])
+    return twin
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["dense", "csr", "csr64"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_steps_are_those_of_the_formula(algorithm, kind, dtype):
+    for n_features in (1, 3, 7, 8, 9, 16, 21, 46):
+        rng = np.random.default_rng(n_features)
+        X, rows = matrix(rng, 30, n_features, kind, dtype)
+        winners, losers = consistent(X, *pairs(rng, 30, 200))
+        rule = learner(algorithm)
+        # Of dense rows the difference is rounded to their type, of sparse rows it is never formed.
+        twin = twin_of(rule, X if kind == "dense" else X.astype(np.float64), winners, losers)
+        for average in AVERAGES:
+            descent = Descent(n_features, [rule], average)
+            descent.step(rows, winners, losers)
+            expected = twin.w if average is None else twin.averaged(average)
+            scale = np.abs(expected).max() + 1e-12
+            assert_allclose(descent.weights()[0], expected, atol=1e-9 * scale, rtol=0)
+            assert_allclose(descent.mean_losses()[0], twin.loss / 200, rtol=1e-9)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("n_models", [2, 7, 8, 9, 20])
+def test_models_side_by_side_are_the_same_as_alone(n_models, kind, average):
+    rng = np.random.default_rng(n_models)
+    X, rows = matrix(rng, 40, 13, kind, np.float32)
+    winners, losers = consistent(X, *pairs(rng, 40, 300))
+    rules = [learner(ALGORITHMS[m % len(ALGORITHMS)], 10.0 ** -(m % 4)) for m in range(n_models)]
+    together = Descent(13, rules, average)
+    together.step(rows, winners, losers)
+    for rule, weights in zip(rules, together.weights(), strict=True):
+        alone = Descent(13, [rule], average)
+        alone.step(rows, winners, losers)
+        assert_allclose(weights, alone.weights()[0], atol=1e-9 * np.abs(weights).max())
+
+
+def sampled_problem(seed=0, n_rows=200):
+    rng = np.random.default_rng(seed)
+    rows = as_rows(rng.standard_normal((n_rows, 11)).astype(np.float32))
+    queries = Queries.of(rng.integers(0, 3, n_rows).astype(float), rng.integers(0, 9, n_rows))
+    return rows, pair_sampler(queries)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(0, 1500), max_size=6),
+    st.sampled_from(ALGORITHMS),
+    st.sampled_from(AVERAGES),
+)
+def test_calls_and_threads_leave_no_trace(cuts, algorithm, average):
+    rows, sampler = sampled_problem()
+    rules = [learner(algorithm, 0.01 * (m + 1)) for m in range(10)]
+    whole, cut = (Descent(11, rules, average, seed=5) for _ in range(2))
+    whole.run(rows, sampler, sum(cuts), n_threads=1)
+    for n_steps in cuts:
+        cut.run(rows, sampler, n_steps, n_threads=3)
+    assert_array_equal(whole.weights(), cut.weights())
+    assert_array_equal(whole.random.state, cut.random.state)
+
+
+def test_the_norm_is_measured_anew_at_the_same_steps_however_calls_are_cut():
+    rows, sampler = sampled_problem()
+    whole, cut = (Descent(11, [learner("pegasos", 1e-3)], seed=5) for _ in range(2))
+    whole.run(rows, sampler, 50_000)
+    for n_steps in (16_383, 1, 1, 20_000, 13_615):
+        cut.run(rows, sampler, n_steps)
+    assert_array_equal(whole.weights(), cut.weights())
+
+
+def test_drawn_pairs_are_those_of_the_sampler():
+    from linrank import _core
+
+    rows, sampler = sampled_problem()
+    drawn, given_ = (Descent(11, [learner("pegasos")], seed=3) for _ in range(2))
+    drawn.run(rows, sampler, 1000)
+    given_.step(rows, *sampler.core.draw(_core.Random(3), 1000))
+    assert_array_equal(drawn.weights(), given_.weights())
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_state_goes_on_bit_for_bit(algorithm, n_models, average):
+    rows, sampler = sampled_problem()
+    rules = [learner(algorithm, 0.01 * (m + 1)) for m in range(n_models)]
+    descent = Descent(11, rules, average, seed=1)
+    descent.run(rows, sampler, 700)
+    other = Descent.restore(descent.state())
+    for each in (descent, other):
+        each.run(rows, sampler, 900)
+    assert other.n_steps == 1600
+    assert other.learners == descent.learners
+    assert_array_equal(other.weights(), descent.weights())
+    assert_array_equal(other.mean_losses(), descent.mean_losses())
+
+
+# ---- laws of the steps --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_steps", [1, 10, 1000, 30_000])
+def test_pegasos_stays_in_its_ball(n_steps):
+    rows, sampler = sampled_problem()
+    for alpha in (1e-6, 1e-3, 1.0):
+        descent = Descent(11, [Learner("pegasos", alpha)])
+        descent.run(rows, sampler, n_steps)
+        assert np.linalg.norm(descent.weights()[0]) <= (1 + 1e-9) / math.sqrt(alpha)
+
+
+def test_a_passive_aggressive_step_without_limit_reaches_margin_one():
+    rng = np.random.default_rng(2)
+    X, rows = matrix(rng, 20, 6, "dense")
+    descent = Descent(6, [Learner("pa", aggressiveness=1e9)])
+    for i, j in zip(*pairs(rng, 20, 50), strict=True):
+        before = descent.weights()[0] @ (X[i] - X[j])
+        descent.step(rows, [i], [j])
+        after = descent.weights()[0] @ (X[i] - X[j])
+        assert after == pytest.approx(max(1.0, before), rel=1e-12)
+
+
+def test_a_passive_aggressive_step_solves_its_problem():
+    """The minimiser of ½‖v - w‖² + A·hinge(v), on a line along x."""
+    rng = np.random.default_rng(4)
+    X, rows = matrix(rng, 20, 6, "dense")
+    descent = Descent(6, [Learner("pa", aggressiveness=0.05)])
+    for i, j in zip(*pairs(rng, 20, 30), strict=True):
+        w, x = descent.weights()[0], X[i] - X[j]
+        grid = np.linspace(-0.1, 0.1, 4001)
+        value = 0.5 * grid**2 * (x @ x) + 0.05 * np.maximum(0, 1 - w @ x - grid * (x @ x))
+        descent.step(rows, [i], [j])
+        moved = (descent.weights()[0] - w) @ x / (x @ x)
+        assert moved == pytest.approx(grid[np.argmin(value)], abs=1e-4)
+
+
+def test_a_romma_step_solves_its_problem():
+    rng = np.random.default_rng(3)
+    X, rows = matrix(rng, 20, 4, "dense")
+    n_solved = 0
+    for i, j in zip(*pairs(rng, 20, 40), strict=True):
+        start = rng.standard_normal(4) * rng.choice([0.05, 0.3, 2.0])
+        x = X[i] - X[j]
+        if start @ x >= 1:
+            continue
+        descent = Descent(4, [Learner("romma")])
+        descent.become(0, Learner("romma"), start)
+        descent.step(rows, [i], [j])
+        w = descent.weights()[0]
+        assert w @ x == pytest.approx(1, rel=1e-9)
+        assert w @ start >= start @ start * (1 - 1e-9)
+        solved = minimize(
+            lambda v: v @ v,
+            w + 0.01,
+            jac=lambda v: 2 * v,
+            method="SLSQP",
+            constraints=[
+                {"type": "ineq", "fun": lambda v, x=x: v @ x - 1},
+                {"type": "ineq", "fun": lambda v, s=start: v @ s - s @ s},
+            ],
+            options={"ftol": 1e-12},
+        )
+        if solved.success:
+            n_solved += 1
+            assert w @ w <= solved.fun * (1 + 1e-6)
+    assert n_solved > 15
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_equal_rows_move_nothing_but_the_shrinking(algorithm, kind):
+    X = np.array([[1.0, 0, 2], [1, 0, 2], [0, 3, 1]])
+    rows = as_rows(X if kind == "dense" else csr_array(X))
+    descent = Descent(3, [learner(algorithm)])
+    descent.step(rows, [0, 0, 1], [2, 1, 0])
+    assert np.isfinite(descent.weights()).all()
+    alone = Descent(3, [learner(algorithm)])
+    alone.step(rows, [0], [2])
+    direction = alone.weights()[0] / np.linalg.norm(alone.weights())
+    assert_allclose(descent.weights()[0] / np.linalg.norm(descent.weights()), direction, atol=1e-12)
+
+
+def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps():
+    """The closed form w = v/(λt): a model that starts at step 10⁹ is the twin's, whose w is kept."""
+    rng = np.random.default_rng(0)
+    X, rows = matrix(rng, 30, 9, "dense")
+    winners, losers = pairs(rng, 30, 500)
+    start = rng.standard_normal(9)
+    for algorithm in ("sgd-svm", "pegasos", "logistic"):
+        rule = Learner(algorithm, 1e-3, first_step=1e9)
+        descent = Descent(9, [rule], "weighted")
+        descent.become(0, rule, start)
+        descent.step(rows, winners, losers)
+        twin = PlainDescent(9, algorithm, strength=1e-3, first_step=1e9)
+        twin.w = start if algorithm != "pegasos" else start.copy()
+        for i, j in zip(winners, losers, strict=True):
+            twin.step(X[i] - X[j])
+        assert_allclose(descent.weights()[0], twin.averaged("weighted"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", ["uniform", "weighted"])
+def test_averages_keep_their_digits_through_many_projections(average):
+    """Pegasos with a tiny λ is projected at every early step; its factor falls by many orders."""
+    rng = np.random.default_rng(1)
+    X, rows = matrix(rng, 50, 5, "dense")
+    winners, losers = pairs(rng, 50, 3000)
+    rule = Learner("pegasos", 1e-9)
+    descent = Descent(5, [rule], average)
+    descent.step(rows, winners, losers)
+    twin = twin_of(rule, X, winners, losers)
+    expected = twin.averaged(average)
+    assert_allclose(descent.weights()[0], expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_grown_features_start_at_zero():
+    rng = np.random.default_rng(0)
+    X, rows = matrix(rng, 20, 6, "dense")
+    winners, losers = pairs(rng, 20, 100)
+    narrow = as_rows(X[:, :4].copy())
+    for n_models in (1, 3):
+        grown = Descent(4, [Learner("pegasos", 0.01)] * n_models, "uniform")
+        grown.step(narrow, winners, losers)
+        before = grown.weights()
+        grown.grow(6)
+        assert_array_equal(grown.weights()[:, :4], before)
+        assert not grown.weights()[:, 4:].any()
+        grown.step(rows, winners, losers)
+        assert grown.weights()[:, 4:].any()
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["alpha", "aggressiveness"])
+def test_strengths_must_be_positive(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be finite and > 0, got {value}"):
+        Learner(**{name: value})
+
+
+def test_misuse_is_refused():
+    rows, sampler = sampled_problem()
+    with pytest.raises(ValueError, match="algorithm must be one of .*got 'adam'"):
+        Learner("adam")
+    with pytest.raises(ValueError, match="average must be None or one of"):
+        Descent(3, [Learner()], "median")
+    with pytest.raises(ValueError, match="rows have 11 columns, the weights 3"):
+        Descent(3, [Learner()]).run(rows, sampler, 10)
+    with pytest.raises(ValueError, match="pair 1 names row 200"):
+        Descent(11, [Learner()]).step(rows, [0, 200], [1, 2])
+    with pytest.raises(ValueError, match="first_step > 0"):
+        Descent(2, [Learner()]).become(0, Learner(), [1.0, 0.0])
+    other = as_rows(np.ones((10, 11)))
+    with pytest.raises(ValueError, match="draws from 200 rows, the matrix has 10"):
+        Descent(11, [Learner()]).run(other, sampler, 10)
+
+
+@pytest.mark.parametrize("key", ["scalars", "v", "z", "rules", "random"])
+def test_a_damaged_state_is_refused(key):
+    descent = Descent(3, [Learner(), Learner()], "uniform")
+    state = descent.state()
+    for damage in (lambda a: a[:-1], lambda a: a[..., :-1], lambda a: a[..., None]):
+        with pytest.raises((ValueError, TypeError)):
+            Descent.restore({**state, key: damage(state[key])})
+    if key == "scalars":
+        for value in (math.nan, -1.0, 9.0):
+            with pytest.raises(ValueError, match=r"damaged|finite|algorithm"):
+                Descent.restore({**state, key: np.full_like(state[key], value)})
