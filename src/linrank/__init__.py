@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from linrank.path import PathResult, ranksvm_path
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
+    from linrank.sgd_ranker import SGDRanker
+    from linrank.sgd_ranker_cv import SGDRankerCV
 
 __version__ = "0.1.0"
 
@@ -41,6 +43,8 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "RankerMixin",
+    "SGDRanker",
+    "SGDRankerCV",
     "evaluate",
     "load",
     "load_model",
@@ -66,6 +70,8 @@ _HOME = {
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
+    "SGDRanker": "linrank.sgd_ranker",
+    "SGDRankerCV": "linrank.sgd_ranker_cv",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.path import PathResult
-    from linrank.tuning import Fold, Tuning
+    from linrank.tuning import Tuning
+    from linrank.validation import Fold
 
 __all__ = ["configure", "run"]
 
@@ -155,7 +156,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 
 def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
-    from linrank.tuning import Fold, deal
+    from linrank.validation import Fold, deal
 
     if args.valid is None:
         return deal(data, args.folds)
