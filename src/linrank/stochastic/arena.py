@@ -14,7 +14,15 @@ from linrank.errors import CheckpointError
 from linrank.memory import describe_bytes
 from linrank.stochastic.checkpoint import fill
 
-__all__ = ["ROW_COST", "Arena", "CsrArena", "DenseArena", "arena_for", "as_sparse", "dense_is_smaller"]
+__all__ = [
+    "ROW_COST",
+    "Arena",
+    "CsrArena",
+    "DenseArena",
+    "arena_for",
+    "as_sparse",
+    "dense_is_smaller",
+]
 
 Array = NDArray[Any]
 ROW_COST = 128  # bytes of the index for a row that is alone in its query: the most there can be

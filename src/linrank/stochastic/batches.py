@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class Batches:
         gzip, bzip2, xz and Zstandard are told by their first bytes.
     columns : Columns
         Brought up to date with each batch.
-    batch_rows : int
-        Rows of a batch; the last may have fewer.
+    batch_rows, batch_entries : int
+        A batch has so many rows, or fewer if the next row would bring it above so many features
+        that are not 0: rows of any length are read in bounded memory.
     index_base : {"auto", "0", "1"}
         "1" makes a feature 0 an error.
     most_columns : int
@@ -86,6 +88,7 @@ class Batches:
         columns: Columns,
         *,
         batch_rows: int = BATCH_ROWS,
+        batch_entries: int = 1 << 22,
         index_base: str = "auto",
         most_columns: int = int(_core.MAX_FEATURE) + 1,
         remedy: str = "renumber the features",
@@ -95,7 +98,7 @@ class Batches:
         self._text: TextBlocks = open_blocks(source, block_size, longest_line=longest_line)
         self._parser = _core.TextParser32(int(index_base == "1"), int(_core.MAX_FEATURE))
         self._most_columns, self._remedy = most_columns, remedy
-        self._batch_rows = batch_rows
+        self._batch_rows, self._batch_entries = batch_rows, batch_entries
         self.columns = columns
         self.n_lines = self.n_rows = 0
         self._has_query: bool | None = None
@@ -113,19 +116,16 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         """The batches; `DataFormatError` at the first fault, behind the batches before it."""
         waiting: deque[_Part] = deque()
-        n_waiting = n_bytes = 0
-        for block, done in self._text.blocks:
-            n_bytes = done
+        n_bytes = 0
+        for block, n_bytes in self._text.blocks:
             part = self._part(self._parse(block))
             if part is None:
                 continue
             waiting.append(part)
-            n_waiting += part.n_rows
-            while n_waiting >= self._batch_rows:
-                n_waiting -= self._batch_rows
-                yield self._batch(waiting, self._batch_rows, done)
-        if n_waiting:
-            yield self._batch(waiting, n_waiting, n_bytes)
+            while n := self._next_size(waiting, is_end=False):
+                yield self._batch(waiting, n, n_bytes)
+        while n := self._next_size(waiting, is_end=True):
+            yield self._batch(waiting, n, n_bytes)
         if self.n_rows == 0:
             what = "no line with data" if self.n_lines else "empty"
             raise DataFormatError(f"{self.name}: {what}; expected lines 'label qid:id index:value'")
@@ -184,6 +184,18 @@ class Batches:
 
     # ---- parts to batches -----------------------------------------------------------------------
 
+    def _next_size(self, waiting: deque[_Part], *, is_end: bool) -> int:
+        """Rows of the next batch; 0 if it may go on with rows that are still to come."""
+        n_rows = n_entries = 0
+        for part in waiting:
+            room = self._batch_entries - n_entries
+            n = min(int(np.searchsorted(part.ends, room, side="right")), self._batch_rows - n_rows)
+            if n < part.n_rows:
+                return max(1, n_rows + n)  # a row beyond the bound is a batch of its own
+            n_rows += n
+            n_entries += int(part.ends[-1])
+        return n_rows if is_end or n_rows == self._batch_rows else 0
+
     def _batch(self, waiting: deque[_Part], n: int, n_bytes: int) -> Batch:
         """The first ``n`` rows that wait. All that is decided here depends on them alone, not on
         the blocks that they came in."""
@@ -230,6 +242,13 @@ class _Part:
     def n_rows(self) -> int:
         return len(self.labels)
 
+    @cached_property
+    def ends(self) -> Array:
+        """Entries that are not 0, of the rows up to each."""
+        if isinstance(self.rows, DenseRows):
+            return np.cumsum(np.count_nonzero(self.rows.values, axis=1))
+        return self.rows.offsets[1:] - self.rows.offsets[0]
+
     def cut(self, rows: slice) -> _Part:
         return _Part(self.rows.take(rows), self.labels[rows], self.ids[rows])
 
@@ -273,4 +292,3 @@ def _join_sparse(parts: list[Rows], n_columns: int) -> Rows:
         np.concatenate([[0], *offsets]),
         n_columns,
     )
-

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError
 from linrank.stochastic.arena import Arena, CsrArena, DenseArena, arena_for
 from linrank.stochastic.checkpoint import nested, prefixed
@@ -106,14 +106,12 @@ class Buffer:
 
     def parts(self, rows: Rows, most: int) -> list[slice]:
         """Cut a batch into parts of at most ``most`` rows that can be added one by one."""
-        if self._arena is None:
-            self._open(rows, rows.shape[1])
-        assert self._arena is not None
-        most = min(most, max(1, self._arena.most_rows // 2))
+        arena = self._arena_for(rows)
+        most = min(most, max(1, arena.most_rows // 2))
         n = rows.shape[0]
-        if isinstance(self._arena, DenseArena):
+        if isinstance(arena, DenseArena):
             return [slice(i, min(i + most, n)) for i in range(0, n, most)]
-        ends, most_size = np.cumsum(self._arena.sizes(rows)), max(1, self._arena.most_size // 2)
+        ends, most_size = np.cumsum(arena.sizes(rows)), max(1, arena.most_size // 2)
         parts, begin = [], 0
         while begin < n:
             before = int(ends[begin - 1]) if begin else 0
@@ -137,29 +135,27 @@ class Buffer:
         """
         if self.sampling == "roc":
             ids, labels = np.zeros(len(labels), np.int64), (labels > 0).astype(np.float64)
-        if self._arena is None:
-            self._open(rows, rows.shape[1])
-        elif self._arena.storage == "dense" and isinstance(rows, CsrRows):
-            if rows.shape[1] > self._arena.n_columns:
-                self._become_sparse(rows)
-        assert self._arena is not None
-        sizes = self._make_room(self._arena, rows, ids)
+        arena = self._arena_for(rows)
+        sizes = self._make_room(arena, rows, ids)
         n_queries, n_used = self.n_queries, int(self._index.n_used)
-        self._arena.append(rows, n_used)
+        arena.append(rows, n_used)
         cells = self._index.add(ids, labels, sizes)
         self.n_new_queries += self.n_queries - n_queries
         return self._sampler(*cells)
 
-    def _open(self, rows: Rows, n_columns: int) -> None:
-        self._arena = arena_for(rows, self.memory, n_columns)
-        self._index.reserve(self._arena.capacity)
-
-    def _become_sparse(self, rows: CsrRows) -> None:
-        """Go on with sparse rows, which have come to be the smaller ones, from nothing: the dense
-        rows and sparse copies of them would take twice the memory."""
-        self._index.evict(0, 0)
-        self._index.compact()
-        self._open(rows, rows.shape[1])
+    def _arena_for(self, rows: Rows) -> Arena:
+        arena = self._arena
+        if isinstance(arena, DenseArena) and isinstance(rows, CsrRows):
+            # Sparse rows with new columns: sparse has come to be the smaller storage. Dense rows
+            # and sparse copies of them would take twice the memory, so it starts from nothing.
+            if rows.shape[1] > arena.n_columns:
+                self._index.evict(0, 0)
+                self._index.compact()
+                arena = self._arena = None
+        if arena is None:
+            arena = self._arena = arena_for(rows, self.memory, rows.shape[1])
+            self._index.reserve(arena.capacity)
+        return arena
 
     def _make_room(self, arena: Arena, rows: Rows, ids: Array) -> Array:
         """Forget and move what is in the way of ``rows``; their sizes."""
@@ -242,7 +238,9 @@ class Buffer:
             arena = DenseArena(self.memory, max(1, int(part["first_columns"])))
         else:
             arena = CsrArena(self.memory, n_columns, max(1, int(part["entries_per_row"])))
-        arrays = [np.ascontiguousarray(state[name]) for name in ("ids", "labels", "sizes", "recency")]
+        arrays = [
+            np.ascontiguousarray(state[name]) for name in ("ids", "labels", "sizes", "recency")
+        ]
         if any(len(array) != n_rows for array in arrays[:3]):
             raise CheckpointError("the rows of the buffer and their labels differ in number")
         arena.restore(part)

@@ -199,7 +199,7 @@ class StreamTrainer:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on, bit for bit, where the trainer of the state stood; the options must be the same."""
+        """Go on, bit for bit, where the trainer of the state stood; options must be the same."""
         self.descent = Descent.restore(nested(state, "descent"))
         self.buffer.restore(nested(state, "buffer"))
         kinds = {k: type(v) for k, v in asdict(Counts()).items()}
@@ -208,9 +208,7 @@ class StreamTrainer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Options and a copy of the state: views would go on changing."""
-        state = {
-            k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.state().items()
-        }
+        state = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.state().items()}
         return {"options": self._options(), "state": state}
 
     def __setstate__(self, pickled: Mapping[str, Any]) -> None:
