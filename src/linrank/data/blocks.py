@@ -100,7 +100,7 @@ def _stream_blocks(
     stream: _Replay, name: str, size: int | None, block_size: int, longest_line: int | None
 ) -> TextBlocks:
     stored_as = _format(stream.head, name)
-    read = stream.read
+    read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
         read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
     return TextBlocks(name, size, _cut(read, stream, block_size, longest_line))

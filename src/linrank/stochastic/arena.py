@@ -146,7 +146,7 @@ class CsrArena:
     def sizes(self, rows: Rows) -> Array:
         """The entries of each row."""
         if isinstance(rows, DenseRows):
-            return np.count_nonzero(rows.values, axis=1).astype(np.int64)
+            return np.asarray(np.count_nonzero(rows.values, axis=1), np.int64)
         return np.diff(rows.offsets)
 
     def has_room(self, n_used: int, rows: Rows) -> bool:

@@ -247,7 +247,8 @@ class _Part:
         """Entries that are not 0, of the rows up to each."""
         if isinstance(self.rows, DenseRows):
             return np.cumsum(np.count_nonzero(self.rows.values, axis=1))
-        return self.rows.offsets[1:] - self.rows.offsets[0]
+        ends: Array = self.rows.offsets[1:] - self.rows.offsets[0]
+        return ends
 
     def cut(self, rows: slice) -> _Part:
         return _Part(self.rows.take(rows), self.labels[rows], self.ids[rows])

@@ -145,13 +145,13 @@ class Buffer:
 
     def _arena_for(self, rows: Rows) -> Arena:
         arena = self._arena
-        if isinstance(arena, DenseArena) and isinstance(rows, CsrRows):
+        wider = arena is not None and rows.shape[1] > arena.n_columns
+        if wider and isinstance(arena, DenseArena) and isinstance(rows, CsrRows):
             # Sparse rows with new columns: sparse has come to be the smaller storage. Dense rows
             # and sparse copies of them would take twice the memory, so it starts from nothing.
-            if rows.shape[1] > arena.n_columns:
-                self._index.evict(0, 0)
-                self._index.compact()
-                arena = self._arena = None
+            self._index.evict(0, 0)
+            self._index.compact()
+            arena = self._arena = None
         if arena is None:
             arena = self._arena = arena_for(rows, self.memory, rows.shape[1])
             self._index.reserve(arena.capacity)
@@ -238,13 +238,14 @@ class Buffer:
             arena = DenseArena(self.memory, max(1, int(part["first_columns"])))
         else:
             arena = CsrArena(self.memory, n_columns, max(1, int(part["entries_per_row"])))
-        arrays = [
-            np.ascontiguousarray(state[name]) for name in ("ids", "labels", "sizes", "recency")
-        ]
-        if any(len(array) != n_rows for array in arrays[:3]):
+        names = ("ids", "labels", "sizes", "recency")
+        ids, labels, sizes, recency = (np.ascontiguousarray(state[name]) for name in names)
+        if not len(ids) == len(labels) == len(sizes) == n_rows:
             raise CheckpointError("the rows of the buffer and their labels differ in number")
         arena.restore(part)
-        self._index = _core.StreamIndex.restore(*self.bounds, *arrays, int(state["n_forgotten"]))
+        self._index = _core.StreamIndex.restore(
+            *self.bounds, ids, labels, sizes, recency, int(state["n_forgotten"])
+        )
         self._index.reserve(arena.capacity)
         self._arena = arena
         self.n_new_queries = int(state["n_new_queries"])

@@ -73,7 +73,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
 
 def _write(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
     digest = hashlib.sha256()
-    parts = [_FRONT.pack(_MAGIC, _VERSION, len(header)), header]
+    parts: list[Any] = [_FRONT.pack(_MAGIC, _VERSION, len(header)), header]
     parts += [a.astype(a.dtype.newbyteorder("<"), copy=False).data for a in arrays.values()]
     for part in parts:
         view = memoryview(part)
@@ -132,7 +132,7 @@ class Checkpoint(Mapping[str, Any]):
         if out.nbytes == 0:
             return
         self._file.seek(place)
-        view = memoryview(out).cast("B")
+        view = out.data.cast("B")
         while view:
             n_read = self._file.readinto(view)  # type: ignore[attr-defined]
             if not n_read:
