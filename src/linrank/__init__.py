@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -56,6 +57,7 @@ __all__ = [
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
+    "CheckpointError": "linrank.errors",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",

@@ -19,6 +19,7 @@ from linrank.cli.descending import add_descent, check_descent
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data, read_preferences
+from linrank.cli.streaming import add_streaming, check_streaming
 from linrank.cli.streams import STANDARD, check_readable
 from linrank.cli.train_report import (
     data_summary,
@@ -67,6 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         solvers=(*SOLVERS, STOCHASTIC),
     )
     add_descent(parser)
+    add_streaming(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
@@ -92,7 +94,12 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Train as ``--solver`` says."""
+    check_streaming(args, parser)
     check_descent(args, parser)
+    if args.stream:
+        from linrank.cli.train_stream import run_stream
+
+        return run_stream(args, parser)
     if args.solver == STOCHASTIC:
         from linrank.cli.train_sgd import run_sgd
 
