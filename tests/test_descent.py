@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_descent import PlainDescent
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
@@ -17,6 +16,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, as_rows
 from linrank.stochastic.descent import RULES, Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
+from plain_descent import PlainDescent
 
 ALGORITHMS = tuple(RULES)
 AVERAGES = (None, "uniform", "weighted")

@@ -43,10 +43,15 @@ class DenseArena:
     storage = "dense"
 
     def __init__(self, memory: int, n_columns: int) -> None:
-        self.first_columns = self.n_columns = self.stride = n_columns
-        self.capacity = memory // (4 * max(n_columns, 1) + ROW_COST)
-        self._flat = np.empty(max(0, memory - self.capacity * ROW_COST) // 4, np.float32)
-        self.most_rows, self.most_size = int(_FULL * self.capacity), 0
+        self.memory, self.n_columns, self.most_size = memory, n_columns, 0
+        # Addresses for the widest rows; the system gives memory to those that are written to.
+        self._flat = np.empty(memory // 4, np.float32)
+        self._set_stride(n_columns)
+
+    def _set_stride(self, stride: int) -> None:
+        self.stride = stride
+        self.capacity = self.memory // (4 * stride + ROW_COST)
+        self.most_rows = int(_FULL * self.capacity)
 
     @property
     def _table(self) -> Array:
@@ -86,12 +91,11 @@ class DenseArena:
             self.n_columns = n_columns
             return True
         stride = max(n_columns, self.stride * 5 // 4)  # not anew for each single new column
-        capacity = min(self.capacity, len(self._flat) // stride)
-        if n_used > int(_FULL * capacity):
+        if n_used > self.memory // (4 * stride + ROW_COST):
             return False
         old = self._table
-        self.n_columns, self.stride, self.capacity = n_columns, stride, capacity
-        self.most_rows = int(_FULL * capacity)
+        self.n_columns = n_columns
+        self._set_stride(stride)
         new, n = self._table, max(1, _CHUNK // stride)
         for end in range(n_used, 0, -n):  # backwards: row i moves to the right
             begin = max(0, end - n)
@@ -107,23 +111,21 @@ class DenseArena:
         """All of it; the arrays are views."""
         return {
             "storage": self.storage,
-            "first_columns": self.first_columns,
             "n_columns": self.n_columns,
             "stride": self.stride,
-            "capacity": self.capacity,
             "n_rows": n_used,
             "values": self._flat[: n_used * self.stride],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a state of an arena that was made with as much memory and as many columns."""
-        names = ("n_columns", "stride", "capacity", "n_rows")
-        n_columns, stride, capacity, n = (int(state[name]) for name in names)
-        fits = 0 <= n <= capacity <= self.capacity and capacity * stride <= len(self._flat)
-        if not (fits and 1 <= n_columns <= stride):
+        """Take over a state of an arena that was made with as much memory."""
+        n_columns, stride, n = (int(state[name]) for name in ("n_columns", "stride", "n_rows"))
+        if not 1 <= n_columns <= stride <= len(self._flat):
+            raise CheckpointError("the buffer of the checkpoint has columns that make no sense")
+        self.n_columns = n_columns
+        self._set_stride(stride)
+        if not 0 <= n <= self.capacity:
             raise CheckpointError("the buffer of the checkpoint does not fit into its memory")
-        self.n_columns, self.stride, self.capacity = n_columns, stride, capacity
-        self.most_rows = int(_FULL * capacity)
         fill(state, "values", self._flat[: n * stride])
 
 

@@ -235,7 +235,7 @@ class Buffer:
         n_columns, n_rows = int(part["n_columns"]), int(part["n_rows"])
         arena: Arena
         if part["storage"] == "dense":
-            arena = DenseArena(self.memory, max(1, int(part["first_columns"])))
+            arena = DenseArena(self.memory, n_columns)
         else:
             arena = CsrArena(self.memory, n_columns, max(1, int(part["entries_per_row"])))
         names = ("ids", "labels", "sizes", "recency")
