@@ -71,10 +71,8 @@ class Twin:
         self.seen = [q for q in self.seen if any(r[1] == q for r in self.rows)]
 
     def add(self, ids, labels, sizes):
-        new = [
-            (self.n + k, q, y, s)
-            for k, (q, y, s) in enumerate(zip(ids, labels, sizes, strict=True))
-        ]
+        numbers = range(self.n, self.n + len(ids))
+        new = list(zip(numbers, ids, labels, sizes, strict=True))
         self.n += len(new)
         self.rows += new
         for q in ids:

@@ -136,7 +136,7 @@ def test_the_reason_is_given_when_nothing_can_be_compared():
     with pytest.raises(NoPairsError, match="the stream: no two rows could be compared: it has no"):
         model.check_pairs()
     model.feed(x, np.full(100, 3.0), np.zeros(100, int))
-    with pytest.raises(NoPairsError, match="data.txt: .*all 100 labels are 3"):
+    with pytest.raises(NoPairsError, match=r"data.txt: .*all 100 labels are 3"):
         model.check_pairs("data.txt")
     model = trainer()
     model.feed(x, np.arange(100), np.arange(100))
@@ -144,7 +144,7 @@ def test_the_reason_is_given_when_nothing_can_be_compared():
         model.check_pairs()
     model = trainer(memory=5000)
     model.feed(x, np.arange(100), np.arange(100))
-    with pytest.raises(NoPairsError, match="hardly ever comes again within the .* more memory"):
+    with pytest.raises(NoPairsError, match=r"hardly ever comes again within the .* more memory"):
         model.check_pairs()
     model = trainer()
     model.feed(x, np.repeat(np.arange(10), 10), np.repeat(np.arange(10), 10))
