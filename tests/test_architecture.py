@@ -75,10 +75,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"},
     "seeds": set(),
-    "sgd_ranker": MODEL | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"},
+    "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
+    "sgd_ranker": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "stochastic"}
+    | {"stream_ranker"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"}
-    | {"sgd_ranker", "sgd_tuning", "validation"},
+    | {"sgd_tuning", "stream_ranker", "validation"},
     "sgd_tuning": MODEL | {"metrics", "stochastic", "validation"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.

@@ -357,12 +357,12 @@ class Random:
         """Four words, not all zero."""
 
     @state.setter
-    def state(self, arg: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], /) -> None: ...
+    def state(self, state: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def numbers(self, n: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """The next n numbers of 64 bits."""
 
-def alias_table(weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))]]:
+def alias_slots(weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None,))], Annotated[NDArray[numpy.uint64], dict(shape=(None,))]]:
     """(threshold, alias) of each slot: all that a draw by weight looks at."""
 
 class PairSampler:

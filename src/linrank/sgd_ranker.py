@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import DescentRanker
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
-from linrank.options import AVERAGES
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
 from linrank.stochastic.training import descend
+from linrank.stream_ranker import StreamRanker, kind_of_average
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ __all__ = ["SGDRanker"]
 _DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
 
-class SGDRanker(DescentRanker):
+class SGDRanker(StreamRanker):
     """Linear ranker by stochastic descent on pairs drawn at random.
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
@@ -91,6 +90,10 @@ class SGDRanker(DescentRanker):
         Patience of `early_stopping`, >= 1, in milestones.
     scoring : str, default="ndcg@10"
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    steps_per_row : float, default=4.0
+        Steps of ``partial_fit`` for each row, > 0.
+    buffer_mb : float, default=64
+        Memory, in millions of bytes, of the rows that ``partial_fit`` remembers, > 0.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs. With an integer, the same data give the same bits, on any number of
         threads.
@@ -112,8 +115,8 @@ class SGDRanker(DescentRanker):
     alpha_ : float
         The λ that was used.
     n_steps_ : int
-        Steps taken.
-    stopped_ : {"n_steps", "tolerance", "callback"}
+        Steps taken; by all calls of ``partial_fit`` together.
+    stopped_ : {"n_steps", "tolerance", "callback", "stream"}
         Why the descent ended.
     objective_ : float
         The objective at the end, nan if it was not recorded.
@@ -127,7 +130,8 @@ class SGDRanker(DescentRanker):
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
     n_pairs_, n_queries_ : int
-        Pairs that could be drawn, and queries, of the training data.
+        Pairs that could be drawn, and queries, of the training data; of a stream, a query counts
+        again when it comes back after the buffer has forgotten it.
     needs_qid_, n_features_in_, feature_names_in_, model_ : as in RankSVM
 
     Examples
@@ -157,6 +161,8 @@ class SGDRanker(DescentRanker):
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
         scoring: str = "ndcg@10",
+        steps_per_row: float = 4.0,
+        buffer_mb: float = 64,
         random_state: Any = None,
         callback: Callable[[dict[str, Any]], bool | None] | None = None,
         n_jobs: int | None = None,
@@ -176,6 +182,8 @@ class SGDRanker(DescentRanker):
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.scoring = scoring
+        self.steps_per_row = steps_per_row
+        self.buffer_mb = buffer_mb
         self.random_state = random_state
         self.callback = callback
         self.n_jobs = n_jobs
@@ -276,19 +284,10 @@ class SGDRanker(DescentRanker):
         if self.early_stopping and monitor.best_w is not None:
             result = _at(result, monitor.best_iteration, monitor.best_w)
         settings = self._options() | {"C": self.C, "seed": seed}
+        self._forget_stream()
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ |= monitor.history
         return self
-
-
-def kind_of_average(average: Any) -> str | None:
-    """The average of `linrank.options.AVERAGES` that a parameter stands for, None for none."""
-    if average is None or isinstance(average, bool | np.bool_):
-        return AVERAGES[0] if average else None
-    if average not in AVERAGES:
-        expected = ", ".join(map(repr, AVERAGES))
-        raise ValueError(f"average must be False, True or one of {expected}, got {average!r}")
-    return str(average)
 
 
 def _at(result: DescentResult, k: int, w: NDArray[np.float64]) -> DescentResult:

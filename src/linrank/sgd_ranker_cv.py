@@ -10,9 +10,9 @@ from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
-from linrank.sgd_ranker import kind_of_average
 from linrank.sgd_tuning import as_algorithms, as_alphas, tune_sgd
 from linrank.stochastic.training import check_descent, descend
+from linrank.stream_ranker import kind_of_average
 from linrank.validation import as_folds
 from linrank.weights import query_weights
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -150,6 +150,10 @@ def side_by_side(
     with ThreadPoolExecutor(n_workers) as pool:
         futures = [pool.submit(run, k, share) for k in range(n_folds)]
         try:
+            wait(futures, return_when=FIRST_EXCEPTION)  # a fault in the last fold ends the first
+            for future in futures:
+                if future.done():
+                    future.result()
             return [future.result() for future in futures]
         except BaseException:  # KeyboardInterrupt too
             cancelled.set()

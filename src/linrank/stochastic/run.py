@@ -93,6 +93,7 @@ class Run:
 
     def weights(self) -> Array:
         """The weights of all models, of shape (n_models, n_features)."""
+        self._descent.check_finite()
         return self._descent.weights()
 
     def until(self, n_steps: int, n_threads: int = 1) -> None:

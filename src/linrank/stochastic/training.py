@@ -170,9 +170,9 @@ def descend(
             if (ended := watch(run)) is not None:
                 verdict = ended
                 break
-    last = watch.latest
+    last, w = watch.latest, run.weights()[0]
     return DescentResult(
-        run.weights()[0],
+        w,
         alpha,
         run.n_steps,
         last.get("objective", math.nan),
