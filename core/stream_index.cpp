@@ -106,10 +106,8 @@ void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
     rows_.clear();
     for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
         if (query_[std::size_t(row)] != none) rows_.push_back(row);
-    if (rows_.empty())
-        drop(q);
-    else
-        relink(q);
+    relink(q);  // of an empty query too: what is left to drop must not be forgotten twice
+    if (rows_.empty()) drop(q);
 }
 
 /// The rows of the query are rows_, in that order.

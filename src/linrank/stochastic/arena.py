@@ -22,14 +22,21 @@ __all__ = [
     "arena_for",
     "as_sparse",
     "dense_is_smaller",
+    "most_of",
 ]
 
 Array = NDArray[Any]
 ROW_COST = 128  # bytes of the index for a row that is alone in its query: the most there can be
 _CHUNK = 1 << 18  # elements moved at a time: a temporary of a megabyte or two
-# At most so much of an arena is in use, so that closing the gaps frees a quarter of it: a row is
-# moved three times on average, however small the batches.
-_FULL = 0.75
+
+
+def most_of(capacity: int) -> int:
+    """How much of a capacity may be in use.
+
+    Closing the gaps then frees a quarter of it: a row is moved three times on average, however
+    small the batches.
+    """
+    return capacity * 3 // 4
 
 
 def dense_is_smaller(n_rows: int, n_columns: int, n_entries: int) -> bool:
@@ -43,10 +50,15 @@ class DenseArena:
     storage = "dense"
 
     def __init__(self, memory: int, n_columns: int) -> None:
-        self.first_columns = self.n_columns = self.stride = n_columns
-        self.capacity = memory // (4 * max(n_columns, 1) + ROW_COST)
-        self._flat = np.empty(max(0, memory - self.capacity * ROW_COST) // 4, np.float32)
-        self.most_rows, self.most_size = int(_FULL * self.capacity), 0
+        self.memory, self.n_columns, self.most_size = memory, n_columns, 0
+        # Addresses for the widest rows; the system gives memory to those that are written to.
+        self._flat = np.empty(memory // 4, np.float32)
+        self._set_stride(n_columns)
+
+    def _set_stride(self, stride: int) -> None:
+        self.stride = stride
+        self.capacity = self.memory // (4 * stride + ROW_COST)
+        self.most_rows = most_of(self.capacity)
 
     @property
     def _table(self) -> Array:
@@ -80,25 +92,29 @@ class DenseArena:
             chunk = kept[begin : begin + n]
             table[begin : begin + len(chunk)] = table[chunk]
 
-    def widen(self, n_columns: int, n_used: int) -> bool:
-        """Make place for more columns, in place; False if the rows in use do not fit any more."""
-        if n_columns <= self.stride:
+    def _stride_of(self, n_columns: int) -> int:
+        # With room to spare, so that rows are not moved for each single new column.
+        return self.stride if n_columns <= self.stride else max(n_columns, self.stride * 5 // 4)
+
+    def capacity_of(self, n_columns: int) -> int:
+        """Places for rows of so many columns."""
+        return self.memory // (4 * self._stride_of(n_columns) + ROW_COST)
+
+    def widen(self, n_columns: int, n_used: int) -> None:
+        """Make place for more columns, in place; the rows in use must fit."""
+        stride = self._stride_of(n_columns)
+        if stride == self.stride:
             self.n_columns = n_columns
-            return True
-        stride = max(n_columns, self.stride * 5 // 4)  # not anew for each single new column
-        capacity = min(self.capacity, len(self._flat) // stride)
-        if n_used > int(_FULL * capacity):
-            return False
+            return
         old = self._table
-        self.n_columns, self.stride, self.capacity = n_columns, stride, capacity
-        self.most_rows = int(_FULL * capacity)
+        self.n_columns = n_columns
+        self._set_stride(stride)
         new, n = self._table, max(1, _CHUNK // stride)
         for end in range(n_used, 0, -n):  # backwards: row i moves to the right
             begin = max(0, end - n)
             chunk = old[begin:end].copy()
             new[begin:end, : chunk.shape[1]] = chunk
             new[begin:end, chunk.shape[1] :] = 0
-        return True
 
     def view(self, n_used: int) -> Rows:
         return DenseRows(self._table[:n_used, : self.n_columns])
@@ -107,23 +123,21 @@ class DenseArena:
         """All of it; the arrays are views."""
         return {
             "storage": self.storage,
-            "first_columns": self.first_columns,
             "n_columns": self.n_columns,
             "stride": self.stride,
-            "capacity": self.capacity,
             "n_rows": n_used,
             "values": self._flat[: n_used * self.stride],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a state of an arena that was made with as much memory and as many columns."""
-        names = ("n_columns", "stride", "capacity", "n_rows")
-        n_columns, stride, capacity, n = (int(state[name]) for name in names)
-        fits = 0 <= n <= capacity <= self.capacity and capacity * stride <= len(self._flat)
-        if not (fits and 1 <= n_columns <= stride):
+        """Take over a state of an arena that was made with as much memory."""
+        n_columns, stride, n = (int(state[name]) for name in ("n_columns", "stride", "n_rows"))
+        if not 1 <= n_columns <= stride <= len(self._flat):
+            raise CheckpointError("the buffer of the checkpoint has columns that make no sense")
+        self.n_columns = n_columns
+        self._set_stride(stride)
+        if not 0 <= n <= self.capacity:
             raise CheckpointError("the buffer of the checkpoint does not fit into its memory")
-        self.n_columns, self.stride, self.capacity = n_columns, stride, capacity
-        self.most_rows = int(_FULL * capacity)
         fill(state, "values", self._flat[: n * stride])
 
 
@@ -141,7 +155,7 @@ class CsrArena:
         self._columns = np.empty(n_entries, np.int32)
         self._offsets = np.zeros(self.capacity + 1, np.int64)
         self.n_used = self._n_checked = 0
-        self.most_rows, self.most_size = int(_FULL * self.capacity), int(_FULL * n_entries)
+        self.most_rows, self.most_size = most_of(self.capacity), most_of(n_entries)
 
     def sizes(self, rows: Rows) -> Array:
         """The entries of each row."""
@@ -182,10 +196,13 @@ class CsrArena:
         self._offsets[: len(offsets)] = offsets
         self.n_used = self._n_checked = len(kept)
 
-    def widen(self, n_columns: int, n_used: int) -> bool:
+    def capacity_of(self, n_columns: int) -> int:
+        """Places for rows, whatever their columns."""
+        return self.capacity
+
+    def widen(self, n_columns: int, n_used: int) -> None:
         """Allow more columns."""
         self.n_columns = n_columns
-        return True
 
     def view(self, n_used: int) -> Rows:
         n_entries = int(self._offsets[n_used])

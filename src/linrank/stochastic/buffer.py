@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError
-from linrank.stochastic.arena import Arena, CsrArena, DenseArena, arena_for
+from linrank.stochastic.arena import Arena, CsrArena, DenseArena, arena_for, most_of
 from linrank.stochastic.checkpoint import nested, prefixed
 
 __all__ = ["ROWS_PER_LEVEL", "ROWS_PER_QUERY", "STREAM_SAMPLINGS", "Buffer", "NewPairs"]
@@ -160,8 +160,9 @@ class Buffer:
     def _make_room(self, arena: Arena, rows: Rows, ids: Array) -> Array:
         """Forget and move what is in the way of ``rows``; their sizes."""
         n, width = rows.shape
-        if width > arena.n_columns and not arena.widen(width, int(self._index.n_used)):
-            self._widen_after_forgetting(arena, width)
+        self._index.touch(ids)  # of the queries that are here already, the batch's stay longest
+        if width > arena.n_columns:
+            self._widen(arena, width)
         sizes = arena.sizes(rows)
         n_entries = int(sizes.sum())
         if n > arena.most_rows or n_entries > arena.most_size:
@@ -169,23 +170,19 @@ class Buffer:
                 f"a batch of {n} rows and {width} columns does not fit into a buffer of "
                 f"{self.memory} bytes; give it more memory, or smaller batches"
             )
-        self._index.touch(ids)  # of the queries that are here already, the batch's stay longest
         self._index.evict(arena.most_rows - n, arena.most_size - n_entries)
         if not arena.has_room(int(self._index.n_used), rows):
             arena.keep(self._index.compact())
         return sizes
 
-    def _widen_after_forgetting(self, arena: Arena, n_columns: int) -> None:
-        """Wider rows are fewer: forget down to half of what may be kept afterwards."""
-        assert isinstance(arena, DenseArena)
-        stride = max(n_columns, arena.stride * 5 // 4)
-        self._index.evict(arena.most_rows * arena.stride // stride // 2, 0)
-        arena.keep(self._index.compact())
-        if not arena.widen(n_columns, int(self._index.n_used)):
-            raise MemoryError(
-                f"rows of {n_columns} columns do not fit into a buffer of {self.memory} bytes; "
-                "give it more memory"
-            )
+    def _widen(self, arena: Arena, n_columns: int) -> None:
+        """Make place for more columns. Wider rows are fewer; how many must not depend on gaps,
+        which a buffer that was saved does not have."""
+        capacity = arena.capacity_of(n_columns)
+        self._index.evict(most_of(capacity), arena.most_size)
+        if self._index.n_used > capacity:
+            arena.keep(self._index.compact())
+        arena.widen(n_columns, int(self._index.n_used))
 
     def _sampler(
         self,
@@ -235,7 +232,7 @@ class Buffer:
         n_columns, n_rows = int(part["n_columns"]), int(part["n_rows"])
         arena: Arena
         if part["storage"] == "dense":
-            arena = DenseArena(self.memory, max(1, int(part["first_columns"])))
+            arena = DenseArena(self.memory, n_columns)
         else:
             arena = CsrArena(self.memory, n_columns, max(1, int(part["entries_per_row"])))
         names = ("ids", "labels", "sizes", "recency")
