@@ -66,7 +66,7 @@ def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, capsys):
     assert coef(model)[0] > 2 * np.abs(coef(model)[1:]).max()
 
 
-def test_pipes_compression_and_validation_make_no_difference(data, tmp_path, capsys):
+def test_pipes_compression_and_validation_make_no_difference(data, tmp_path):
     packed, model = tmp_path / "data.gz", tmp_path / "m"
     with open(data, "rb") as file:
         packed.write_bytes(gzip.compress(file.read(), 1))
@@ -80,7 +80,6 @@ def test_pipes_compression_and_validation_make_no_difference(data, tmp_path, cap
         )
     for other in ("m2", "m3"):
         assert np.array_equal(coef(model), coef(tmp_path / other))
-    assert main(["evaluate", data, str(model), "-m", "pairwise_accuracy"]) in (0, 2)
 
 
 def test_options_reach_the_trainer(data, tmp_path):
@@ -137,7 +136,7 @@ def test_faults_of_the_data(tmp_path, capsys):
         ("1 qid:1 1:1\n", ["--sampling", "rejection"], "sampling must be one of pairs, query, roc"),
     ):
         path.write_text(text)
-        assert train(str(path), model, *options) == 2
+        assert train(str(path), model, *options) == 1
         assert message in capsys.readouterr().err
         assert not model.exists()
 
@@ -153,12 +152,12 @@ def test_a_finished_checkpoint_gives_the_model_again(data, tmp_path, capsys):
     assert main(["train", data, str(model), *STREAM, *options]) == 0
     assert "finished; nothing is left to learn" in capsys.readouterr().err
     assert np.array_equal(coef(model), first)
-    assert train(data, model, *options, "--alpha", "1e-3") == 2
+    assert train(data, model, *options, "--alpha", "1e-3") == 1
     assert "was written with --alpha 0.0001, now it is 0.001" in capsys.readouterr().err
     saved.write_bytes(saved.read_bytes()[:1000])
-    assert train(data, model, *options) == 2
+    assert train(data, model, *options) == 1
     assert f"{saved}: is truncated or damaged" in capsys.readouterr().err
-    assert train(data, model, "--checkpoint", data) == 2
+    assert train(data, model, "--checkpoint", data) == 1
     assert "is read and would be overwritten" in capsys.readouterr().err
 
 
