@@ -25,11 +25,13 @@ ROWS_PER_QUERY = 40
 BLOCK = 20_000  # rows
 IN_MEMORY = 200_000  # rows of the fit that the stream is compared with
 
+# Not ru_maxrss of getrusage: a process inherits that of the one that has started it.
 CHILD = """
-import resource, sys
+import sys
 from linrank.cli.main import main
 status = main(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+with open("/proc/self/status") as lines:
+    print(next(line.split()[1] for line in lines if line.startswith("VmHWM")), file=sys.stderr)
 sys.exit(status)
 """
 

@@ -184,12 +184,12 @@ def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
         source = str(tmp_path / "data.gz")
         with open(data, "rb") as file, open(source, "wb") as target:
             target.write(gzip.compress(file.read(), 1))
-    options = ["--passes", "12", "--average"]
+    options = ["--passes", "6", "--average"]
     assert train(source, tmp_path / "whole", *options) == 0
     options += ["--checkpoint", str(saved), "--checkpoint-every", "0", "-q"]
     arguments = [*COMMAND, source, str(model), *STREAM, *options]
     rng, n_killed = np.random.default_rng(0), 0
-    for _ in range(6):
+    for _ in range(4):
         status, _ = interrupted(arguments, saved, signal.SIGKILL, rng.random() * 0.1)
         assert status in (0, -signal.SIGKILL)
         n_killed += status != 0
@@ -200,7 +200,7 @@ def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
 
 def test_ctrl_c_writes_a_checkpoint(data, tmp_path):
     saved, model = tmp_path / "c", tmp_path / "m"
-    options = ["--passes", "20"]
+    options = ["--passes", "8"]
     assert train(data, tmp_path / "whole", *options) == 0
     options += ["--checkpoint", str(saved), "--checkpoint-every", "0"]
     arguments = [*COMMAND, data, str(model), *STREAM, *options]
@@ -243,11 +243,13 @@ def test_the_plan_adds_up(megabytes):
     assert str(plan).startswith(f"{megabytes} MB at most = ")
 
 
+# Not ru_maxrss of getrusage: a process inherits that of the one that has started it.
 MEASURED = """
-import resource, sys
+import sys
 from linrank.cli.main import main
 status = main(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+with open("/proc/self/status") as lines:
+    print(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")))
 sys.exit(status)
 """
 
@@ -266,9 +268,10 @@ SPARSE = "".join(
 )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("block", "memory", "n_blocks"),
-    [(DENSE, 200, 60), (DENSE, 100, 25), (SPARSE, 200, 40)],
+    [(DENSE, 200, 45), (DENSE, 100, 20), (SPARSE, 200, 40)],
     ids=["dense-200", "dense-100", "sparse-ids-that-never-repeat"],
 )
 def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
@@ -286,9 +289,9 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
         process.stdin.write(text)
         n_bytes += len(text)
     process.stdin.close()
-    peak = int(process.stdout.read()) * (1 if sys.platform == "darwin" else 1024)
+    peak = int(process.stdout.read()) * 1024
     process.stdout.close()
     assert process.wait() == 0
     assert n_bytes > 80 * MB
     assert peak < memory * MB, f"{peak / MB:.0f} MB"
-    assert peak > 0.4 * memory * MB  # it is used, too
+    assert peak > 0.5 * memory * MB  # it is used, too
