@@ -22,9 +22,9 @@ class Plan:
 
     @classmethod
     def of(cls, megabytes: int) -> Plan:
-        """64 MB of program; an eighth for reading, and a bit; an eighth of weights; rows."""
+        """48 MB of program, 12 of text, an eighth of batches, an eighth of weights; rows."""
         total = megabytes * MB
-        program, reading, weights = 60 * MB, 16 * MB + min(total // 16, 64 * MB), total // 8
+        program, reading, weights = 48 * MB, 12 * MB + total // 8, total // 8
         return cls(program, reading, weights, total - program - reading - weights)
 
     @property
@@ -34,8 +34,8 @@ class Plan:
 
     @property
     def batch_entries(self) -> int:
-        """A batch and its copies fill the half of the memory of reading."""
-        return self.reading // 2 // 24
+        """An entry of a batch is held up to three times: read, waiting, and joined."""
+        return (self.reading - 12 * MB) // 24
 
     def __str__(self) -> str:
         """In words."""

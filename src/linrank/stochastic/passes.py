@@ -98,7 +98,8 @@ class StreamRun:
         return self.columns.first_feature(self.layout.index_base)
 
     def weights(self) -> Any:
-        """The weights by feature, (n_models, n_features)."""
+        """The weights by feature, (n_models, n_features); ValueError if they have overflown."""
+        self.trainer.descent.check_finite()
         return self.trainer.weights()[:, self.first_feature :]
 
     def run(self, on_batch: Callable[[Batch, Batches], object] | None = None) -> None:
