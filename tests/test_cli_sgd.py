@@ -1,4 +1,4 @@
-"""``linrank train --solver sgd`` on data in memory."""
+"""``linrank train`` and ``tune`` with ``--solver sgd``, on data in memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linrank import SGDRanker, load_model
+from linrank import SGDRanker, SGDRankerCV, load, load_model
 from linrank.cli.main import main
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 
 
 @pytest.fixture
@@ -113,7 +115,10 @@ def test_quiet_is_silent(files, model, capsys):
         (["--solver", "sgd", "--bounds", "1:0:"], "--bounds and --solver sgd exclude"),
         (["--solver", "sgd", "--preferences", "f"], "--preferences and --solver sgd exclude"),
         (["--solver", "sgd", "--alpha", "1", "-c", "1"], "--alpha and -c exclude each other"),
-        (["--solver", "sgd", "--aggressiveness", "2"], "--algorithm pa and hybrid, not of pegasos"),
+        (
+            ["--solver", "sgd", "--aggressiveness", "2"],
+            "--algorithm pa, not of pegasos",
+        ),
         (["--solver", "sgd", "--alpha", "0"], "must be finite and > 0, got 0"),
         (["--solver", "sgd", "--alpha", "nan"], "must be finite and > 0, got nan"),
         (["--solver", "sgd", "--n-steps", "0"], "must be ≥ 1, got 0"),
@@ -139,3 +144,55 @@ def test_bad_data_ends_with_1(tmp_path, model, capsys):
     arguments = ["--solver", "sgd", "--algorithm", "logistic", "--record", "exact"]
     assert main(["train", str(path), model, *arguments]) == 1
     assert "the logistic loss has no such sum" in capsys.readouterr().err
+
+
+# ---- tune ---------------------------------------------------------------------------------------
+
+GRID = ["--solver", "sgd", "--alphas", "0.001:0.1:10", "--n-steps", "3000", "--folds", "3"]
+
+
+def test_tune_does_what_the_estimator_does(files, model, capsys):
+    options = [*GRID, "--algorithms", "pegasos,hybrid", "--scale", "standard", "--json"]
+    assert main(["tune", files["train"], *options, "-o", model]) == 0
+    report = json.loads(capsys.readouterr().out)
+    data = load(files["train"])
+    twin = SGDRankerCV(
+        [0.1, 0.01, 0.001],
+        algorithms=("pegasos", "hybrid"),
+        n_steps=3000,
+        cv=3,
+        scale="standard",
+        random_state=0,
+    ).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_allclose(report["grid"]["scores"], twin.scores_, rtol=1e-12)
+    np.testing.assert_allclose(report["grid"]["alphas"], twin.alphas_, rtol=1e-12)
+    assert (report["algorithm"], report["folds"]) == (twin.algorithm_, 3)
+    np.testing.assert_allclose(load_model(model).coef, twin.coef_, rtol=1e-9)
+    assert load_model(model).training["score"] == twin.best_score_
+
+
+def test_tune_prints_a_table(files, capsys):
+    assert main(["tune", files["train"], *GRID]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert len(lines) == 1 + 3
+    assert sum(line.startswith("* pegasos") for line in lines) == 1
+    assert "9 models of 3,000 steps" in captured.err
+    assert main(["tune", files["train"], *GRID[:-2], "--valid", files["valid"], "-q"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--alphas", "1"], "--alphas needs --solver sgd, not --solver newton"),
+        (["--solver", "sgd", "--Cs", "1"], "--Cs and --solver sgd exclude each other"),
+        (["--solver", "sgd", "--plot", "p.png"], "--plot and --solver sgd exclude each other"),
+        (["--solver", "sgd", "-e", "0.1"], "--tol and --solver sgd exclude each other"),
+        (["--solver", "sgd", "--algorithms", "pa,adam"], "must be some of pegasos"),
+        (["--solver", "sgd", "--alphas", "0"], "must be finite and > 0, got 0"),
+    ],
+)
+def test_tune_refuses_wrong_usage(options, message, capsys):
+    assert main(["tune", "d", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 
-from linrank.cli.arguments import natural, positive_float, positive_int
+from linrank.cli.arguments import grid, natural, positive_float, positive_int
 from linrank.options import ALGORITHMS, AVERAGES, SAMPLINGS, STOCHASTIC
 
-__all__ = ["add_descent", "check_descent"]
+__all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_grid"]
 
 # Options by the name of their value: those that only the exact solvers have, and only sgd.
 _EXACT = {
@@ -41,11 +42,28 @@ _DEFAULTS = {
     "aggressiveness": 1.0,
     "seed": 0,
 }
-_AGGRESSIVE = ("pa", "hybrid")  # algorithms that take --aggressiveness
+# The same for a grid of models.
+_EXACT_GRID = {
+    **_EXACT,
+    "Cs": "--Cs",
+    "plot": "--plot",
+    "tol": "--tol",
+}
+_DESCENT_GRID = {
+    "alphas": "--alphas",
+    "algorithms": "--algorithms",
+    **{name: _DESCENT[name] for name in ("n_steps", "sampling", "average", "aggressiveness")},
+    "seed": "--seed",
+}
+_GRID_DEFAULTS = {
+    "alphas": "auto",
+    "algorithms": (ALGORITHMS[0],),
+    **{name: _DEFAULTS[name] for name in ("n_steps", "sampling", "aggressiveness", "seed")},
+}
 
 
 def add_descent(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of one model."""
     group = parser.add_argument_group(f"stochastic descent (--solver {STOCHASTIC})")
     group.add_argument(
         "--algorithm",
@@ -58,6 +76,32 @@ def add_descent(parser: argparse.ArgumentParser) -> None:
         metavar="L",
         help="λ of λ/2 ‖w‖² + mean loss of a pair (default: 1e-4); or give -c C, λ = 1/(C·pairs)",
     )
+    _add_steps(group)
+    group.add_argument(
+        "--record",
+        choices=("exact", "sampled"),
+        help="compute the objective on the way, four times in each power of ten steps: over all "
+        "pairs, or over a sample",
+    )
+
+
+def add_descent_grid(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a grid of models."""
+    group = parser.add_argument_group(f"stochastic descent (--solver {STOCHASTIC})")
+    group.add_argument(
+        "--alphas", type=grid, metavar="GRID", help="λ, as --Cs (default: 1e-7:1:10)"
+    )
+    group.add_argument(
+        "--algorithms",
+        type=_algorithms,
+        metavar="NAME,...",
+        help=f"of {', '.join(ALGORITHMS)} (default: {ALGORITHMS[0]})",
+    )
+    _add_steps(group)
+
+
+def _add_steps(group: argparse._ArgumentGroup) -> None:
+    """How pairs are drawn, how many, and what becomes of the iterates."""
     group.add_argument(
         "--n-steps", type=_steps, metavar="N", help="pairs to draw, as in 1e6 (default: 100,000)"
     )
@@ -79,39 +123,65 @@ def add_descent(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         help="largest step of --algorithm pa (default: 1)",
     )
-    group.add_argument(
-        "--record",
-        choices=("exact", "sampled"),
-        help="compute the objective at 1, 2, 5, 10, ... steps: over all pairs, or over a sample",
-    )
     group.add_argument("--seed", type=natural, metavar="N", help="of the random pairs (default: 0)")
 
 
 def check_descent(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options that do not go together; for sgd, fill in those that were not given."""
+    _keep_apart(args, parser, _EXACT, _DESCENT)
     if args.solver != STOCHASTIC:
-        for option in _given(args, _DESCENT):
-            parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}")
         return
-    for option in _given(args, _EXACT):
-        parser.error(f"{option} and --solver {STOCHASTIC} exclude each other")
     if args.alpha is not None and args.C is not None:
         parser.error("--alpha and -c exclude each other: λ = 1/(C·pairs)")
     algorithm = args.algorithm or _DEFAULTS["algorithm"]
-    if args.aggressiveness is not None and algorithm not in _AGGRESSIVE:
-        parser.error(
-            f"--aggressiveness is an option of --algorithm {' and '.join(_AGGRESSIVE)}, "
-            f"not of {algorithm}"
-        )
-    for name, default in _DEFAULTS.items():
+    if args.aggressiveness is not None and algorithm != "pa":
+        parser.error(f"--aggressiveness is an option of --algorithm pa, not of {algorithm}")
+    _fill_in(args, _DEFAULTS)
+
+
+def check_descent_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """The same for the options of a grid."""
+    _keep_apart(args, parser, _EXACT_GRID, _DESCENT_GRID)
+    if args.solver != STOCHASTIC:
+        return
+    _fill_in(args, _GRID_DEFAULTS)
+
+
+def _keep_apart(
+    args: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+    exact: dict[str, str],
+    descent: dict[str, str],
+) -> None:
+    """Fail on an option of the other family of solvers."""
+    if args.solver != STOCHASTIC:
+        for option in _given(args, descent):
+            parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}")
+        return
+    for option in _given(args, exact):
+        parser.error(f"{option} and --solver {STOCHASTIC} exclude each other")
+
+
+def _fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
+    for name, default in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, default)
 
 
 def _given(args: argparse.Namespace, options: dict[str, str]) -> list[str]:
     """The options that were on the command line."""
-    values = {option: getattr(args, name) for name, option in options.items()}
+    values = {option: getattr(args, name, None) for name, option in options.items()}
     return [option for option, value in values.items() if value is not None and value is not False]
+
+
+def _algorithms(text: str) -> tuple[str, ...]:
+    """Names of algorithms, separated by commas."""
+    names = tuple(text.split(","))
+    for name in names:
+        if name not in ALGORITHMS:
+            expected = ", ".join(ALGORITHMS)
+            raise argparse.ArgumentTypeError(f"must be some of {expected}, got {name!r}")
+    return names
 
 
 def _steps(text: str) -> int:
