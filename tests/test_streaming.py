@@ -298,6 +298,10 @@ def test_other_options_and_other_data_are_refused(tmp_path):
         run.resume(saved)
         with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
             run.run()
+    run = stream_run(data, batch_rows=40, options={"--alpha": 1e-4, "--seed": 1})
+    run.resume(saved)  # batches that do not end where the checkpoint was made
+    with pytest.raises(CheckpointError, match="is not the data"):
+        run.run()
 
 
 def test_data_that_change_between_passes(tmp_path):

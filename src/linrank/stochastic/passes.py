@@ -119,14 +119,14 @@ class StreamRun:
             longest_line=layout.longest_line,
             remedy=layout.remedy,
         )
-        seen, running = 0, 0
+        seen, running, learnt = 0, 0, place.rows  # before the checkpoint that it goes on from
         for batch in batches:
             seen += len(batch.labels)
             running = zlib.crc32(batch.ids.data, zlib.crc32(batch.labels.data, running))
-            if seen <= place.rows:  # learnt before the checkpoint that this run goes on from
-                if seen == place.rows:
-                    self._check_same(running == place.sum, batches.name, seen)
+            if seen <= learnt:
+                self._check_same(seen < learnt or running == place.sum, batches.name, seen)
                 continue
+            self._check_same(seen - len(batch.labels) >= learnt, batches.name, learnt)
             self.is_learning = True
             self.trainer.feed_checked(batch.rows, batch.labels, batch.ids)
             place.rows, place.sum = seen, running
