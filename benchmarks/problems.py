@@ -71,6 +71,9 @@ def train_and_test(name: str, fraction: float = 1.0) -> tuple[Dataset, Dataset]:
     if name == "msn":
         return load(name), query_normalised(_read("mslr_sample/test.txt.xz"))
     data = load(name, fraction)
+    if name == "rcv1":  # the sizes of the paper on stochastic pairwise descent
+        is_test = np.arange(data.n_rows) >= data.n_rows * 781_265 // 804_414
+        return data.select(~is_test), data.select(is_test)
     order, offsets = data.queries.order, data.queries.offsets
     is_test = np.repeat(np.arange(data.queries.n_queries) % 5 == 4, np.diff(offsets))
     if order is not None:

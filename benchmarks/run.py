@@ -42,6 +42,8 @@ SUBJECTS = {
     "hinge": ["--quick"],
     "adjacent": ["--quick"],
     "gains": ["--quick"],
+    "descent": ["--quick"],
+    "flat": ["--quick"],
 }
 
 

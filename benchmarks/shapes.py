@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import linrank
+from documents import Documents
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.datasets import make_ranking
@@ -42,7 +43,7 @@ class Shape:
 # Bounds of the query sizes are chosen for the mean size in the comment behind them. Dense sets are
 # normalised by query, as LETOR and Yahoo sets are when published: conjugate gradients then need
 # about as many steps as on real sets, on the raw values four times as many.
-GENERATED = {
+GENERATED: dict[str, Shape | Documents] = {
     "a": Shape("MQ2007 shape", 1_692, (7, 67), 46, 3),  # 25
     "b": Shape("MSLR-WEB30K shape", 18_920, (40, 290), 136, 5),  # 120
     "b20": Shape("MSLR-WEB30K shape, 20 %", 3_784, (40, 290), 136, 5),
@@ -52,6 +53,7 @@ GENERATED = {
     "d": Shape("sparse CTR shape, one query", 1, 1_000_000, 1_000_000, 2, 30e-6),
     "d200k": Shape("sparse CTR shape, one query", 1, 200_000, 200_000, 2, 150e-6),
     "f": Shape("one query, labels distinct", 1, 50_000, 46, None),
+    "rcv1": Documents("RCV1 shape, one query", 804_414, 47_236, 70, 0.002),
 }
 
 
