@@ -56,15 +56,15 @@ void Descent::measure(Group &group) const {
 }
 
 void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
-                      std::int64_t steps_before) const {
+                      std::int64_t n_known, std::int64_t steps_before) const {
     DescentBatch batch{group.learners.data(), int(group.learners.size()), n_columns_,
                        &group.v[0].numbers[0], group.z.empty() ? nullptr : &group.z[0].numbers[0],
                        &group.scratch[0].numbers[0], average_, pairs.data(), 0, 0};
     for (std::size_t done = 0; done < pairs.size();) {
         const std::int64_t until = measured_every - (steps_before + std::int64_t(done)) % measured_every;
         batch.pairs = pairs.data() + done;
-        batch.n_known = std::int64_t(pairs.size() - done);
-        batch.n_pairs = std::min(batch.n_known, until);
+        batch.n_known = n_known - std::int64_t(done);
+        batch.n_pairs = std::min(std::int64_t(pairs.size() - done), until);
         std::visit(
             [&]<class Storage>(const Storage &stored) {
                 const DescentKernel<Storage> &kernel = kernels().descent;
@@ -81,12 +81,21 @@ void Descent::run(const Rows &rows, const PairSampler &sampler, Random &random, 
     const Random start = random;
     parallel_for(std::int64_t(groups_.size()), n_threads, [&](std::int64_t g) {
         Random own = start;
-        std::array<RowPair, batch_size> pairs;
-        for (std::int64_t done = 0; done < n_steps; done += batch_size) {
-            const std::span<RowPair> batch(pairs.data(),
-                                           std::size_t(std::min(batch_size, n_steps - done)));
-            sampler.draw(own, batch);
-            advance(groups_[std::size_t(g)], rows, batch, n_steps_ + done);
+        // The batch after the one at work is drawn already, so that its rows can be asked for.
+        std::array<RowPair, 2 * batch_size> pairs;
+        const auto draw = [&](std::int64_t from, RowPair *out) {
+            const std::int64_t n = std::clamp<std::int64_t>(n_steps - from, 0, batch_size);
+            sampler.draw(own, {out, std::size_t(n)});
+            return n;
+        };
+        std::int64_t n = draw(0, pairs.data());
+        for (std::int64_t done = 0; n > 0;) {
+            const std::int64_t n_next = draw(done + n, pairs.data() + n);
+            advance(groups_[std::size_t(g)], rows, {pairs.data(), std::size_t(n)}, n + n_next,
+                    n_steps_ + done);
+            std::copy_n(pairs.data() + n, n_next, pairs.data());
+            done += n;
+            n = n_next;
         }
         if (g == 0) random = own;
     });
@@ -95,7 +104,7 @@ void Descent::run(const Rows &rows, const PairSampler &sampler, Random &random, 
 
 void Descent::step(const Rows &rows, std::span<const RowPair> pairs, int n_threads) {
     parallel_for(std::int64_t(groups_.size()), n_threads, [&](std::int64_t g) {
-        advance(groups_[std::size_t(g)], rows, pairs, n_steps_);
+        advance(groups_[std::size_t(g)], rows, pairs, std::int64_t(pairs.size()), n_steps_);
     });
     n_steps_ += std::int64_t(pairs.size());
 }

@@ -64,8 +64,9 @@ class Descent {
     Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }
     const Group &group_of(std::int64_t model) const { return groups_[std::size_t(model / lanes)]; }
     void resize(Group &group) const;
+    /// Steps on pairs, behind which others are known, n_known in all.
     void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
-                 std::int64_t steps_before) const;
+                 std::int64_t n_known, std::int64_t steps_before) const;
     void measure(Group &group) const;
 
     std::int64_t n_columns_, n_models_, n_steps_ = 0;

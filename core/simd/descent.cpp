@@ -26,6 +26,9 @@ inline F64x8 widen(F32x8 v) {
 #endif
 }
 
+// How many pairs ahead rows are asked for, and where they begin.
+constexpr int near = 8, far = 16;
+
 // ---- differences of rows: ⟨v, x⟩, ‖x‖², v += δ x, for x = x_winner - x_loser ----------------------
 
 /// Of dense rows, for one model.
@@ -320,7 +323,6 @@ inline double step(Learner &m, double dot, const Square &square, const Clear &cl
 template <Algorithm algorithm, bool averaged, class Difference, class Storage>
 void descend(const Storage &rows, const DescentBatch &batch) {
     constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
-    constexpr int far = 16, near = 8;
     Learner m = batch.learners[0];
     Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
@@ -402,7 +404,6 @@ void descend_one(const Storage &rows, const DescentBatch &batch) {
 
 template <class Storage>
 void descend_lanes(const Storage &rows, const DescentBatch &batch) {
-    constexpr int far = 16, near = 8;
     typename LanesDifference<Storage>::type x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
         if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
