@@ -287,14 +287,14 @@ class _Run:
         return float(self._descent.mean_losses()[0])
 
     def weights(self) -> Array:
-        return self._descent.weights()[0]
+        return np.asarray(self._descent.weights()[0])
 
     def until(self, n_steps: int) -> None:
         """Go on until `n_steps` steps have been taken."""
         if self._switch is not None and n_steps > self._switch[0]:
             n_first, then = self._switch
             self._advance(n_first)
-            self._descent.become(0, then, self.weights())
+            self._descent.become(0, then, self._descent.iterate(0))
             self._switch = None
         self._advance(n_steps)
 
