@@ -35,10 +35,10 @@ auto numbers(Random &random, std::int64_t n) {
     return to_numpy(std::move(out));
 }
 
-auto alias_table(const Doubles &weights) {
-    const AliasTable table(span_of(weights));
+auto slots_of(const Doubles &weights) {
+    const PageArray<AliasSlot> slots = alias_slots(span_of(weights));
     std::vector<std::uint64_t> thresholds, aliases;
-    for (const auto &[threshold, alias] : table.entries()) {
+    for (const auto &[threshold, alias] : slots.view()) {
         thresholds.push_back(threshold);
         aliases.push_back(alias);
     }
@@ -129,9 +129,9 @@ void bind_samplers(nb::module_ &m) {
     nb::class_<Random>(m, "Random", "xoshiro256++, seeded by splitmix64.")
         .def(nb::init<std::uint64_t>(), nb::arg("seed"))
         .def_prop_rw("state", &state_of, &set_state, nb::for_getter(nb::rv_policy::move),
-                     "Four words, not all zero.")
+                     nb::for_setter(nb::arg("state").noconvert()), "Four words, not all zero.")
         .def("numbers", &numbers, nb::arg("n"), "The next n numbers of 64 bits.");
-    m.def("alias_table", &alias_table, nb::arg("weights").noconvert(),
+    m.def("alias_slots", &slots_of, nb::arg("weights").noconvert(),
           "(threshold, alias) of each slot: all that a draw by weight looks at.");
     nb::class_<PairSampler>(m, "PairSampler", "A distribution over pairs of rows.")
         .def("draw", &draw, nb::arg("random"), nb::arg("n"), "(winners, losers) of the next n pairs.")

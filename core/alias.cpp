@@ -35,13 +35,15 @@ double compensated_sum(std::span<const double> weights, double largest) {
 
 /// Integers m_i = 2⁶⁴·n·w_i/Σw that sum to 2⁶⁴·n exactly. The roundings, some 10⁻¹⁶ of the sum, go
 /// to the largest: it holds at least a slot, and is the one that they change least.
-std::vector<Wide> shares(std::span<const double> weights) {
+PageArray<Wide> shares(std::span<const double> weights) {
     const auto heaviest = std::max_element(weights.begin(), weights.end());
-    const double n = double(weights.size()), sum = compensated_sum(weights, *heaviest);
-    std::vector<Wide> share(weights.size());
+    const double n = double(weights.size()), slots = n / compensated_sum(weights, *heaviest);
+    PageArray<Wide> share(weights.size());
     Wide total = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-        share[i] = Wide(std::ldexp(weights[i] / *heaviest * (n / sum), 64));
+        const double whole = weights[i] / *heaviest * slots;  // in slots
+        const auto high = std::uint64_t(whole);
+        share[i] = (Wide(high) << 64) + std::uint64_t((whole - double(high)) * 0x1p64);
         total += share[i];
     }
     share[std::size_t(heaviest - weights.begin())] += full * weights.size() - total;  // modulo 2¹²⁸
@@ -50,11 +52,11 @@ std::vector<Wide> shares(std::span<const double> weights) {
 
 }  // namespace
 
-AliasTable::AliasTable(std::span<const double> weights) {
+PageArray<AliasSlot> alias_slots(std::span<const double> weights) {
     check_weights(weights);
-    std::vector<Wide> share = shares(weights);
-    entries_.resize(weights.size());
-    for (std::size_t i = 0; i < entries_.size(); ++i) entries_[i] = {0, i};
+    PageArray<Wide> share = shares(weights);
+    PageArray<AliasSlot> slots(weights.size());
+    for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = {0, i};
     // A slot that is not full is filled up by `donor`, which holds more than one slot; a donor that falls
     // below one is next in need. The shares sum to n slots exactly, so as long as one lacks
     // something, another has too much: no case is left over for rounding to decide.
@@ -62,12 +64,13 @@ AliasTable::AliasTable(std::span<const double> weights) {
     for (std::size_t i = 0; i < share.size(); ++i) {
         for (std::size_t needy = i; share[needy] < full;) {
             while (share[donor] <= full) ++donor;
-            entries_[needy] = {std::uint64_t(share[needy]), donor};
+            slots[needy] = {std::uint64_t(share[needy]), donor};
             share[donor] -= full - share[needy];
             share[needy] = full;
             needy = donor;
         }
     }
+    return slots;
 }
 
 }  // namespace linrank

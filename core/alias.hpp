@@ -2,47 +2,37 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
+
+#include "pages.hpp"
+#include "random.hpp"
 
 namespace linrank {
 
-/// A distribution over 0 .. size() - 1.
+/// A distribution over 0 .. n - 1 as n slots.
 ///
 /// A draw takes 64 random bits. The high half of bits·n is a slot, uniform; the low half, uniform
-/// within the slot, is compared with the threshold of the slot: below it the slot itself is drawn,
-/// else its alias. All in integers: the table says exactly how likely everything is.
-class AliasTable {
-  public:
-    struct Entry {
-        std::uint64_t threshold, alias;
-    };
-    struct Draw {
-        std::uint64_t slot, fraction;
-    };
-
-    AliasTable() = default;
-    /// Weights are finite, >= 0, and one of them is > 0; throws std::invalid_argument otherwise. What
-    /// has weight zero is never drawn. O(n), and the same table on every machine.
-    explicit AliasTable(std::span<const double> weights);
-
-    std::uint64_t size() const { return entries_.size(); }
-    std::span<const Entry> entries() const { return entries_; }
-
-    Draw draw(std::uint64_t bits) const {
-        __extension__ typedef unsigned __int128 Wide;
-        const Wide product = Wide(bits) * entries_.size();
-        return {std::uint64_t(product >> 64), std::uint64_t(product)};
-    }
-    void prefetch(const Draw &draw) const { __builtin_prefetch(&entries_[draw.slot]); }
-    std::uint64_t chosen(const Draw &draw) const {
-        const Entry &entry = entries_[draw.slot];
-        // A mask, since a branch would be mispredicted whenever the weights differ.
-        const std::uint64_t take_alias = -std::uint64_t(draw.fraction >= entry.threshold);
-        return draw.slot ^ ((draw.slot ^ entry.alias) & take_alias);
-    }
-
-  private:
-    std::vector<Entry> entries_;
+/// within the slot, is compared with its threshold: below it the slot itself is drawn, else its
+/// alias. All in integers: the slots say exactly how likely everything is.
+struct AliasSlot {
+    std::uint64_t threshold, alias;
 };
+
+struct AliasDraw {
+    std::uint64_t slot, fraction;
+
+    static AliasDraw from(std::uint64_t bits, std::uint64_t n_slots) {
+        return {scaled(bits, n_slots), bits * n_slots};
+    }
+    /// `alias` if the fraction does not lie below the threshold, without a branch: it would be
+    /// mispredicted whenever the weights differ.
+    std::uint64_t choose(std::uint64_t threshold, std::uint64_t alias) const {
+        const std::uint64_t take_alias = -std::uint64_t(fraction >= threshold);
+        return slot ^ ((slot ^ alias) & take_alias);
+    }
+};
+
+/// Weights are finite, >= 0, and one of them is > 0; throws std::invalid_argument otherwise. What has
+/// weight zero is never drawn. O(n), and the same slots on every machine.
+PageArray<AliasSlot> alias_slots(std::span<const double> weights);
 
 }  // namespace linrank

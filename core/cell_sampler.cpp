@@ -5,9 +5,10 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "alias.hpp"
+#include "pages.hpp"
+#include "running_sums.hpp"
 
 namespace linrank {
 
@@ -44,39 +45,21 @@ std::int64_t checked_n_rows(const Cells &cells) {
 
 // ---- drawing ----------------------------------------------------------------------------------
 
-/// Pairs that are drawn together. Each waits for memory three times (alias, cell, rows), and the waits of a
-/// block overlap; its state of 40 bytes a pair stays in the first cache.
+/// Pairs that are drawn together. Each waits for memory up to three times (slot, alias, rows), and the
+/// waits of a block overlap; its state stays in the first cache.
 constexpr std::size_t block = 128;
 
+/// Random numbers come three a pair, one pair after the other: the blocks leave no trace.
 struct Pending {
-    AliasTable::Draw draw;
+    AliasDraw cell;
     std::uint64_t winner, loser;  // random bits, then places in the array of rows
 };
 
-/// Random numbers, three a pair and one pair after the other; then the cells, while the table is on its
-/// way. `chosen[k]` is the cell of pair k.
-void draw_cells(const AliasTable &table, Random &random, std::span<Pending> pending,
-                std::span<std::uint64_t> chosen) {
-    for (Pending &pair : pending) {
-        pair.draw = table.draw(random.next());
-        pair.winner = random.next();
-        pair.loser = random.next();
-        table.prefetch(pair.draw);
-    }
-    for (std::size_t k = 0; k < pending.size(); ++k) chosen[k] = table.chosen(pending[k].draw);
-}
-
-template <class Index>
-class CellSampler final : public PairSampler {
+/// All samplers of cells; a Slot has a threshold, an alias, and what the Sampler needs of the cell to turn
+/// random bits into places (`find_places`).
+template <class Sampler, class Slot, class Index>
+class Blocks : public PairSampler {
   public:
-    CellSampler(const Cells &from, std::int64_t n_rows)
-        : table_(from.weights), rows_(from.rows.begin(), from.rows.end()), n_rows_(n_rows) {
-        ranges_.reserve(from.cells.size());
-        for (const Cell &cell : from.cells)
-            ranges_.push_back({Index(cell.winner_first), Index(cell.n_winners), Index(cell.loser_first),
-                               Index(cell.n_losers)});
-    }
-
     void draw(Random &random, std::span<RowPair> out) const override {
         Random local = random;  // in registers: nothing else can point at it
         for (std::size_t first = 0; first < out.size(); first += block)
@@ -85,168 +68,138 @@ class CellSampler final : public PairSampler {
     }
     std::int64_t n_rows() const override { return n_rows_; }
 
-  private:
-    struct Ranges {
-        Index winner_first, n_winners, loser_first, n_losers;
-    };
+  protected:
+    Blocks(const Cells &from, std::int64_t n_rows)
+        : slots_(from.cells.size()), rows_(from.rows.size()), n_rows_(n_rows) {
+        const PageArray<AliasSlot> table = alias_slots(from.weights);
+        for (std::size_t c = 0; c < table.size(); ++c) {
+            slots_[c].threshold = table[c].threshold;
+            slots_[c].alias = Index(table[c].alias);
+        }
+        std::copy(from.rows.begin(), from.rows.end(), rows_.data());
+    }
 
+    PageArray<Slot> slots_;
+    PageArray<Index> rows_;
+
+  private:
     void draw_block(Random &random, std::span<RowPair> out) const {
         std::array<Pending, block> buffer;
-        std::array<std::uint64_t, block> chosen;
         const std::span<Pending> pending = std::span(buffer).first(out.size());
-        draw_cells(table_, random, pending, chosen);
-        for (std::size_t k = 0; k < out.size(); ++k) __builtin_prefetch(&ranges_[chosen[k]]);
-        for (std::size_t k = 0; k < out.size(); ++k) {
-            const Ranges &ranges = ranges_[chosen[k]];
-            Pending &pair = pending[k];
-            pair.winner = ranges.winner_first + scaled(pair.winner, ranges.n_winners);
-            pair.loser = ranges.loser_first + scaled(pair.loser, ranges.n_losers);
-            __builtin_prefetch(&rows_[pair.winner]);
-            __builtin_prefetch(&rows_[pair.loser]);
+        for (Pending &pair : pending) {
+            pair.cell = AliasDraw::from(random.next(), slots_.size());
+            pair.winner = random.next();
+            pair.loser = random.next();
+            __builtin_prefetch(&slots_[pair.cell.slot]);
         }
+        for (Pending &pair : pending) {
+            const Slot &slot = slots_[pair.cell.slot];
+            pair.cell.slot = pair.cell.choose(slot.threshold, slot.alias);
+            __builtin_prefetch(&slots_[pair.cell.slot]);
+            if constexpr (sizeof(Slot) > 64) __builtin_prefetch(&slots_[pair.cell.slot + 1].threshold - 1);
+        }
+        static_cast<const Sampler &>(*this).find_places(pending);
         for (std::size_t k = 0; k < out.size(); ++k)
             out[k] = {std::int64_t(rows_[pending[k].winner]), std::int64_t(rows_[pending[k].loser])};
     }
 
-    AliasTable table_;
-    std::vector<Ranges> ranges_;
-    std::vector<Index> rows_;
     std::int64_t n_rows_;
 };
 
-// ---- rows by weight ---------------------------------------------------------------------------
-
-/// Running sums that start anew at the restarts.
-class RunningSums {
-  public:
-    /// A range of rows and the sums before and at its end: a row lies where a number between them falls.
-    struct Range {
-        std::int64_t first, n;
-        double low, high;
-    };
-
-    RunningSums(const RowWeights &from, std::size_t n_rows)
-        : restarts_(from.restarts.begin(), from.restarts.end()), sums_(from.weights.begin(), from.weights.end()) {
-        if (sums_.size() != n_rows)
-            throw std::invalid_argument("there are " + std::to_string(n_rows) + " rows but " +
-                                        std::to_string(sums_.size()) + " row weights");
-        for (std::size_t t = 0; t < n_rows; ++t)
-            if (!(sums_[t] >= 0.0 && sums_[t] <= std::numeric_limits<double>::max()))
-                throw std::invalid_argument("row weight " + std::to_string(t) + " must be finite and >= 0, got " +
-                                            std::to_string(sums_[t]));
-        if (restarts_.empty() || restarts_.front() != 0 || !std::is_sorted(restarts_.begin(), restarts_.end()))
-            throw std::invalid_argument("restarts of the running sums must increase from 0");
-        auto restart = restarts_.begin();
-        double sum = 0.0;
-        for (std::size_t t = 0; t < n_rows; ++t) {
-            for (; restart != restarts_.end() && *restart == std::int64_t(t); ++restart) sum = 0.0;
-            sums_[t] = sum += sums_[t];
-        }
-    }
-
-    /// Throws if the range crosses a restart, or if nothing in it has weight.
-    Range range(std::int64_t first, std::int64_t n) const {
-        const auto next = std::upper_bound(restarts_.begin(), restarts_.end(), first);
-        if (next != restarts_.end() && *next < first + n)
-            throw std::invalid_argument("the rows of a cell cross a restart of the running sums at " +
-                                        std::to_string(*next));
-        const double low = *(next - 1) == first ? 0.0 : sums_[std::size_t(first - 1)];
-        const double high = sums_[std::size_t(first + n - 1)];
-        if (!(low < high && high <= std::numeric_limits<double>::max()))
-            throw std::invalid_argument("the weights of rows " + std::to_string(first) + " to " +
-                                        std::to_string(first + n - 1) + " of the cells vanish or overflow");
-        return {first, n, low, high};
-    }
-
-    /// The first place of the range whose running sum exceeds a uniform number of [low, high): a row
-    /// of weight zero adds nothing and is never found.
-    std::int64_t find(const Range &range, std::uint64_t bits) const {
-        const double drawn = range.low + double(bits >> 11) * 0x1p-53 * (range.high - range.low);
-        const double target = drawn < range.high ? drawn : range.low;  // rounded up, once in 2⁵³ times
-        const double *base = sums_.data() + range.first;
-        // No branch on the data: a mispredicted one costs more than the whole step.
-        for (std::int64_t n = range.n; n > 1;) {
-            const std::int64_t half = n / 2;
-            base += base[half - 1] <= target ? half : 0;
-            n -= half;
-        }
-        return base - sums_.data();
-    }
-
-  private:
-    std::vector<std::int64_t> restarts_;
-    std::vector<double> sums_;
+/// With 32-bit indices a slot is half a cache line.
+template <class Index>
+struct UniformSlot {
+    std::uint64_t threshold;
+    Index alias, winner_first, n_winners, loser_first, n_losers;
 };
 
-class WeightedCellSampler final : public PairSampler {
+template <class Index>
+class UniformCells final : public Blocks<UniformCells<Index>, UniformSlot<Index>, Index> {
   public:
-    WeightedCellSampler(const Cells &from, const RowWeights &row_weights, std::int64_t n_rows)
-        : table_(from.weights), sums_(row_weights, from.rows.size()), rows_(from.rows.begin(), from.rows.end()),
-          n_rows_(n_rows) {
-        ranges_.reserve(from.cells.size());
+    UniformCells(const Cells &from, std::int64_t n_rows)
+        : Blocks<UniformCells<Index>, UniformSlot<Index>, Index>(from, n_rows) {
         for (std::size_t c = 0; c < from.cells.size(); ++c) {
             const Cell &cell = from.cells[c];
-            // What is never drawn need not be drawable.
-            if (from.weights[c] > 0.0)
-                ranges_.push_back({sums_.range(cell.winner_first, cell.n_winners),
-                                   sums_.range(cell.loser_first, cell.n_losers)});
-            else
-                ranges_.push_back({});
+            UniformSlot<Index> &slot = this->slots_[c];
+            slot.winner_first = Index(cell.winner_first);
+            slot.n_winners = Index(cell.n_winners);
+            slot.loser_first = Index(cell.loser_first);
+            slot.n_losers = Index(cell.n_losers);
         }
     }
 
-    void draw(Random &random, std::span<RowPair> out) const override {
-        for (std::size_t first = 0; first < out.size(); first += block)
-            draw_block(random, out.subspan(first, std::min(block, out.size() - first)));
+    void find_places(std::span<Pending> pending) const {
+        for (Pending &pair : pending) {
+            const UniformSlot<Index> &slot = this->slots_[pair.cell.slot];
+            pair.winner = slot.winner_first + scaled(pair.winner, slot.n_winners);
+            pair.loser = slot.loser_first + scaled(pair.loser, slot.n_losers);
+            __builtin_prefetch(&this->rows_[pair.winner]);
+            __builtin_prefetch(&this->rows_[pair.loser]);
+        }
     }
-    std::int64_t n_rows() const override { return n_rows_; }
+};
+
+struct WeightedSlot {
+    std::uint64_t threshold, alias;
+    RunningSums::Range winners, losers;
+};
+
+class WeightedCells final : public Blocks<WeightedCells, WeightedSlot, std::uint64_t> {
+  public:
+    WeightedCells(const Cells &from, const RowWeights &row_weights, std::int64_t n_rows)
+        : Blocks(from, n_rows), sums_(row_weights.weights, row_weights.restarts) {
+        for (std::size_t c = 0; c < from.cells.size(); ++c) {
+            if (!(from.weights[c] > 0.0)) continue;  // what is never drawn need not be drawable
+            const Cell &cell = from.cells[c];
+            slots_[c].winners = sums_.range(cell.winner_first, cell.n_winners);
+            slots_[c].losers = sums_.range(cell.loser_first, cell.n_losers);
+        }
+    }
+
+    void find_places(std::span<Pending> pending) const {
+        std::array<RunningSums::Search, 2 * block> buffer;
+        const std::span<RunningSums::Search> searches = std::span(buffer).first(2 * pending.size());
+        for (std::size_t k = 0; k < pending.size(); ++k) {
+            const WeightedSlot &slot = slots_[pending[k].cell.slot];
+            searches[2 * k] = sums_.search(slot.winners, pending[k].winner);
+            searches[2 * k + 1] = sums_.search(slot.losers, pending[k].loser);
+        }
+        RunningSums::finish(searches);
+        for (std::size_t k = 0; k < pending.size(); ++k) {
+            pending[k].winner = std::uint64_t(sums_.place(searches[2 * k]));
+            pending[k].loser = std::uint64_t(sums_.place(searches[2 * k + 1]));
+            __builtin_prefetch(&rows_[pending[k].winner]);
+            __builtin_prefetch(&rows_[pending[k].loser]);
+        }
+    }
 
   private:
-    struct Ranges {
-        RunningSums::Range winners, losers;
-    };
-
-    void draw_block(Random &random, std::span<RowPair> out) const {
-        std::array<Pending, block> buffer;
-        std::array<std::uint64_t, block> chosen;
-        const std::span<Pending> pending = std::span(buffer).first(out.size());
-        draw_cells(table_, random, pending, chosen);
-        for (std::size_t k = 0; k < out.size(); ++k) {
-            __builtin_prefetch(&ranges_[chosen[k]]);
-            __builtin_prefetch(&ranges_[chosen[k]].losers);
-        }
-        for (std::size_t k = 0; k < out.size(); ++k) {
-            const Ranges &ranges = ranges_[chosen[k]];
-            out[k] = {rows_[std::size_t(sums_.find(ranges.winners, pending[k].winner))],
-                      rows_[std::size_t(sums_.find(ranges.losers, pending[k].loser))]};
-        }
-    }
-
-    AliasTable table_;
     RunningSums sums_;
-    std::vector<Ranges> ranges_;
-    std::vector<std::int64_t> rows_;
-    std::int64_t n_rows_;
 };
 
 }  // namespace
 
 template <class Index>
 std::unique_ptr<PairSampler> make_cell_sampler_of(const Cells &cells) {
-    return std::make_unique<CellSampler<Index>>(cells, checked_n_rows(cells));
+    return std::make_unique<UniformCells<Index>>(cells, checked_n_rows(cells));
 }
 template std::unique_ptr<PairSampler> make_cell_sampler_of<std::uint32_t>(const Cells &);
 template std::unique_ptr<PairSampler> make_cell_sampler_of<std::uint64_t>(const Cells &);
 
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells) {
     const std::int64_t n_rows = checked_n_rows(cells);
-    if (std::max(n_rows, std::int64_t(cells.rows.size())) <= std::numeric_limits<std::uint32_t>::max())
-        return std::make_unique<CellSampler<std::uint32_t>>(cells, n_rows);
-    return std::make_unique<CellSampler<std::uint64_t>>(cells, n_rows);
+    const auto largest = std::max({n_rows, std::int64_t(cells.rows.size()), std::int64_t(cells.cells.size())});
+    if (largest <= std::numeric_limits<std::uint32_t>::max())
+        return std::make_unique<UniformCells<std::uint32_t>>(cells, n_rows);
+    return std::make_unique<UniformCells<std::uint64_t>>(cells, n_rows);
 }
 
 std::unique_ptr<PairSampler> make_cell_sampler(const Cells &cells, const RowWeights &row_weights) {
-    return std::make_unique<WeightedCellSampler>(cells, row_weights, checked_n_rows(cells));
+    const std::int64_t n_rows = checked_n_rows(cells);
+    if (row_weights.weights.size() != cells.rows.size())
+        throw std::invalid_argument("there are " + std::to_string(cells.rows.size()) + " rows but " +
+                                    std::to_string(row_weights.weights.size()) + " row weights");
+    return std::make_unique<WeightedCells>(cells, row_weights, n_rows);
 }
 
 }  // namespace linrank

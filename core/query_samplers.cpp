@@ -3,39 +3,65 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
 #include "alias.hpp"
 #include "cell_sampler.hpp"
+#include "pages.hpp"
 
 namespace linrank {
 
 namespace {
 
-/// The places of one query in the order of the levels; within a level as they came.
-class LevelOrder {
-  public:
-    /// starts[r] .. starts[r+1) of positions are those of level r.
-    std::vector<std::int64_t> starts, positions;
+/// Writes positions first .. end of query q to `out` in the order of their levels, within a level as they
+/// came; starts[r] .. starts[r+1) of them are those of level r.
+void sort_by_level(const LevelledQueries &queries, std::size_t q, std::span<std::int64_t> out,
+                   std::vector<std::int64_t> &starts) {
+    // One place ahead, so that filling a level leaves its start where the next one belongs.
+    starts.assign(std::size_t(queries.n_levels[q]) + 2, 0);
+    const std::int64_t first = queries.offsets[q], end = queries.offsets[q + 1];
+    for (std::int64_t t = first; t < end; ++t) ++starts[std::size_t(queries.levels[std::size_t(t)]) + 2];
+    for (std::size_t r = 2; r < starts.size(); ++r) starts[r] += starts[r - 1];
+    for (std::int64_t t = first; t < end; ++t)
+        out[std::size_t(starts[std::size_t(queries.levels[std::size_t(t)]) + 1]++)] = t;
+    starts.pop_back();
+}
 
-    void sort(const LevelledQueries &queries, std::size_t q) {
-        const std::int64_t first = queries.offsets[q], end = queries.offsets[q + 1];
-        const auto n_levels = std::size_t(queries.n_levels[q]);
-        // One place ahead, so that filling a level leaves its start where the next one belongs.
-        starts.assign(n_levels + 2, 0);
-        for (std::int64_t t = first; t < end; ++t) ++starts[std::size_t(queries.levels[std::size_t(t)]) + 2];
-        for (std::size_t r = 2; r < starts.size(); ++r) starts[r] += starts[r - 1];
-        positions.resize(std::size_t(end - first));
-        for (std::int64_t t = first; t < end; ++t)
-            positions[std::size_t(starts[std::size_t(queries.levels[std::size_t(t)]) + 1]++)] = t;
-        starts.pop_back();
+/// Elements added one by one to an array of known capacity; what is not used is never touched.
+template <class T>
+struct Filled {
+    explicit Filled(std::size_t capacity) : array(capacity) {}
+    PageArray<T> array;
+    std::size_t n = 0;
+
+    void add(const T &element) { array[n++] = element; }
+    /// The next elements, to be written by the caller.
+    std::span<T> extend(std::size_t more) {
+        n += more;
+        return {array.data() + n - more, more};
     }
-    std::int64_t rows_in(std::size_t r) const { return starts[r + 1] - starts[r]; }
+    std::span<const T> view() const { return {array.data(), n}; }
 };
 
 std::int64_t row_at(const LevelledQueries &queries, std::int64_t t) {
     return queries.order.empty() ? t : queries.order[std::size_t(t)];
+}
+
+void to_rows(const LevelledQueries &queries, std::span<std::int64_t> positions) {
+    if (queries.order.empty()) return;
+    for (std::int64_t &t : positions) t = queries.order[std::size_t(t)];
+}
+
+std::size_t length(const LevelledQueries &queries, std::size_t q) {
+    return std::size_t(queries.offsets[q + 1] - queries.offsets[q]);
+}
+
+std::size_t total_levels(const LevelledQueries &queries) {
+    std::size_t total = 0;
+    for (const std::int32_t n : queries.n_levels) total += std::size_t(n);
+    return total;
 }
 
 bool takes_part(const LevelledQueries &queries, std::span<const double> query_weight, std::size_t q) {
@@ -44,91 +70,93 @@ bool takes_part(const LevelledQueries &queries, std::span<const double> query_we
 
 // ---- cells ------------------------------------------------------------------------------------
 
-/// The cells of all queries, as they are gathered.
+/// The cells of all queries, as they are gathered; `copies` of every row.
 struct GatheredCells {
-    std::vector<std::int64_t> rows, restarts;
-    std::vector<double> row_weights;
-    std::vector<Cell> cells;
-    std::vector<double> weights;
+    GatheredCells(const LevelledQueries &queries, std::size_t copies)
+        : rows(copies * queries.levels.size()), cells(total_levels(queries)), weights(total_levels(queries)) {}
+    Filled<std::int64_t> rows;
+    Filled<Cell> cells;
+    Filled<double> weights;
 
-    Cells view() const { return {rows, cells, weights}; }
+    Cells view() const { return {rows.view(), cells.view(), weights.view()}; }
 
+    /// Levels that no row of the query is in make no cell, nor do weights that vanish.
     void add_cell(const Cell &cell, double weight) {
-        if (!(weight > 0.0)) return;
-        cells.push_back(cell);
-        weights.push_back(weight);
-    }
-    void add_rows(const LevelledQueries &queries, const LevelOrder &sorted) {
-        for (const std::int64_t t : sorted.positions) rows.push_back(row_at(queries, t));
+        if (cell.n_winners == 0 || cell.n_losers == 0 || !(weight > 0.0)) return;
+        cells.add(cell);
+        weights.add(weight);
     }
 };
 
-GatheredCells gather(const LevelledQueries &queries, std::span<const double> query_weight) {
-    GatheredCells out;
-    out.rows.reserve(queries.levels.size());
-    LevelOrder sorted;
+std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight) {
+    GatheredCells out(queries, 1);
+    std::vector<std::int64_t> starts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
-        sorted.sort(queries, q);
-        const auto first = std::int64_t(out.rows.size());
-        out.add_rows(queries, sorted);
-        for (std::size_t r = 1; r + 1 < sorted.starts.size(); ++r) {
-            const std::int64_t n = sorted.rows_in(r), below = sorted.starts[r];
-            if (n == 0 || below == 0) continue;  // levels without rows: a part of the rows of others
+        const auto first = std::int64_t(out.rows.n);
+        const std::span<std::int64_t> rows = out.rows.extend(length(queries, q));
+        sort_by_level(queries, q, rows, starts);
+        to_rows(queries, rows);
+        for (std::size_t r = 1; r + 1 < starts.size(); ++r) {
+            const std::int64_t below = starts[r], n = starts[r + 1] - below;
             out.add_cell({first + below, n, first, below}, query_weight[q] * (double(n) * double(below)));
         }
     }
-    return out;
+    return make_cell_sampler(out.view());
 }
 
 /// With weights every row is there twice: among the losers, whose sums run over the whole query so that any
 /// prefix may be drawn from, and among the winners, whose sums start anew with each level.
-GatheredCells gather(const LevelledQueries &queries, std::span<const double> query_weight,
-                     std::span<const double> row_weight) {
-    GatheredCells out;
-    LevelOrder sorted;
+std::unique_ptr<PairSampler> sampler_of(const LevelledQueries &queries, std::span<const double> query_weight,
+                                        std::span<const double> row_weight) {
+    GatheredCells out(queries, 2);
+    Filled<double> weights(2 * queries.levels.size());
+    std::vector<std::int64_t> starts, restarts;
     for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
         if (!takes_part(queries, query_weight, q)) continue;
-        sorted.sort(queries, q);
-        const auto losers = std::int64_t(out.rows.size());
-        const std::int64_t winners = losers + std::int64_t(sorted.positions.size());
-        for (int copy = 0; copy < 2; ++copy) {
-            out.add_rows(queries, sorted);
-            for (const std::int64_t t : sorted.positions) out.row_weights.push_back(row_weight[std::size_t(t)]);
-        }
-        out.restarts.push_back(losers);
+        const auto losers = std::int64_t(out.rows.n), winners = losers + std::int64_t(length(queries, q));
+        const std::span<std::int64_t> first = out.rows.extend(length(queries, q));
+        sort_by_level(queries, q, first, starts);
+        const std::span<double> u = weights.extend(first.size());
+        for (std::size_t t = 0; t < u.size(); ++t) u[t] = row_weight[std::size_t(first[t])];
+        to_rows(queries, first);
+        std::copy(first.begin(), first.end(), out.rows.extend(first.size()).begin());
+        std::copy(u.begin(), u.end(), weights.extend(u.size()).begin());
+        restarts.push_back(losers);
         double below = 0.0;  // Σ u of the levels so far
-        for (std::size_t r = 0; r + 1 < sorted.starts.size(); ++r) {
-            const std::int64_t start = sorted.starts[r], n = sorted.rows_in(r);
-            double u = 0.0;
-            for (std::int64_t t = start; t < start + n; ++t) u += out.row_weights[std::size_t(winners + t)];
-            out.restarts.push_back(winners + start);
-            if (n > 0 && start > 0) out.add_cell({winners + start, n, losers, start}, query_weight[q] * (u * below));
-            below += u;
+        for (std::size_t r = 0; r + 1 < starts.size(); ++r) {
+            const std::int64_t start = starts[r], n = starts[r + 1] - start;
+            const double here = std::accumulate(u.begin() + start, u.begin() + start + n, 0.0);
+            restarts.push_back(winners + start);
+            out.add_cell({winners + start, n, losers, start}, query_weight[q] * (here * below));
+            below += here;
         }
     }
-    return out;
+    return make_cell_sampler(out.view(), {weights.view(), restarts});
 }
 
 // ---- the sampler of the paper -----------------------------------------------------------------
 
 class QueryLevelSampler final : public PairSampler {
   public:
-    QueryLevelSampler(const LevelledQueries &queries, std::span<const double> query_weight) {
-        LevelOrder sorted;
+    QueryLevelSampler(const LevelledQueries &queries, std::span<const double> query_weight)
+        : rows_(queries.levels.size()), starts_(total_levels(queries) + queries.n_levels.size()) {
+        std::vector<std::int64_t> starts;
         std::vector<double> weights;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!takes_part(queries, query_weight, q)) continue;
-            sorted.sort(queries, q);
-            for (std::size_t r = 0; r + 1 < sorted.starts.size(); ++r)
-                if (sorted.rows_in(r) == 0) throw std::invalid_argument("a level has no rows to draw from");
+            const auto first = std::int64_t(rows_.n);
+            const std::span<std::int64_t> rows = rows_.extend(length(queries, q));
+            sort_by_level(queries, q, rows, starts);
+            to_rows(queries, rows);
+            if (std::adjacent_find(starts.begin(), starts.end()) != starts.end())
+                throw std::invalid_argument("a level has no rows to draw from");
             weights.push_back(query_weight[q]);
-            queries_.push_back({starts_.size(), std::uint64_t(queries.n_levels[q])});
-            for (const std::int64_t start : sorted.starts) starts_.push_back(std::int64_t(rows_.size()) + start);
-            for (const std::int64_t t : sorted.positions) rows_.push_back(row_at(queries, t));
+            queries_.push_back({starts_.n, std::uint64_t(queries.n_levels[q])});
+            for (const std::int64_t start : starts) starts_.add(first + start);
         }
-        table_ = AliasTable(weights);
-        n_rows_ = *std::max_element(rows_.begin(), rows_.end()) + 1;
+        table_ = alias_slots(weights);
+        n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
     }
 
     void draw(Random &random, std::span<RowPair> out) const override {
@@ -145,7 +173,7 @@ class QueryLevelSampler final : public PairSampler {
         std::uint64_t first_start, n_levels;
     };
     struct Pending {
-        AliasTable::Draw query;
+        AliasDraw query;
         std::uint64_t levels, winner, loser;  // random bits; in the end places in rows_
         std::uint64_t high, low;              // places in starts_
     };
@@ -153,7 +181,8 @@ class QueryLevelSampler final : public PairSampler {
     /// Two different levels from 64 bits, the higher one first: the high half of bits·k is one, the low
     /// half gives one of the k - 1 others.
     void choose_levels(Pending &pair) const {
-        const Query &query = queries_[table_.chosen(pair.query)];
+        const AliasSlot &slot = table_[pair.query.slot];
+        const Query &query = queries_[pair.query.choose(slot.threshold, slot.alias)];
         const std::uint64_t one = scaled(pair.levels, query.n_levels);
         std::uint64_t other = scaled(pair.levels * query.n_levels, query.n_levels - 1);
         other += other >= one;
@@ -162,36 +191,38 @@ class QueryLevelSampler final : public PairSampler {
     }
 
     std::uint64_t place(std::uint64_t level, std::uint64_t bits) const {
-        return std::uint64_t(starts_[level]) + scaled(bits, std::uint64_t(starts_[level + 1] - starts_[level]));
+        const std::int64_t *start = &starts_.array[level];
+        return std::uint64_t(start[0]) + scaled(bits, std::uint64_t(start[1] - start[0]));
     }
 
     void draw_block(Random &random, std::span<RowPair> out) const {
         std::array<Pending, block> buffer;
         const std::span<Pending> pending = std::span(buffer).first(out.size());
         for (Pending &pair : pending) {
-            pair.query = table_.draw(random.next());
+            pair.query = AliasDraw::from(random.next(), table_.size());
             pair.levels = random.next();
             pair.winner = random.next();
             pair.loser = random.next();
-            table_.prefetch(pair.query);
+            __builtin_prefetch(&table_[pair.query.slot]);
         }
         for (Pending &pair : pending) {
             choose_levels(pair);
-            __builtin_prefetch(&starts_[pair.high]);
-            __builtin_prefetch(&starts_[pair.low]);
+            __builtin_prefetch(&starts_.array[pair.high]);
+            __builtin_prefetch(&starts_.array[pair.low]);
         }
         for (Pending &pair : pending) {
             pair.winner = place(pair.high, pair.winner);
             pair.loser = place(pair.low, pair.loser);
-            __builtin_prefetch(&rows_[pair.winner]);
-            __builtin_prefetch(&rows_[pair.loser]);
+            __builtin_prefetch(&rows_.array[pair.winner]);
+            __builtin_prefetch(&rows_.array[pair.loser]);
         }
-        for (std::size_t k = 0; k < out.size(); ++k) out[k] = {rows_[pending[k].winner], rows_[pending[k].loser]};
+        for (std::size_t k = 0; k < out.size(); ++k)
+            out[k] = {rows_.array[pending[k].winner], rows_.array[pending[k].loser]};
     }
 
-    AliasTable table_;
+    PageArray<AliasSlot> table_;
     std::vector<Query> queries_;
-    std::vector<std::int64_t> starts_, rows_;
+    Filled<std::int64_t> rows_, starts_;
     std::int64_t n_rows_;
 };
 
@@ -199,31 +230,33 @@ class QueryLevelSampler final : public PairSampler {
 
 class RejectionSampler final : public PairSampler {
   public:
-    RejectionSampler(const LevelledQueries &queries, std::span<const bool> keep) {
+    RejectionSampler(const LevelledQueries &queries, std::span<const bool> keep)
+        : places_(queries.levels.size()), rows_(queries.levels.size()) {
         if (queries.n_levels.size() > std::numeric_limits<std::uint32_t>::max())
             throw std::invalid_argument("sampling by rejection knows at most 2^32 - 1 queries");
         bool has_pairs = false;
         for (std::size_t q = 0; q < queries.n_levels.size(); ++q) {
             if (!keep.empty() && !keep[q]) continue;
             for (std::int64_t t = queries.offsets[q]; t < queries.offsets[q + 1]; ++t) {
-                places_.push_back({std::uint32_t(q), queries.levels[std::size_t(t)]});
-                rows_.push_back(row_at(queries, t));
+                places_.add({std::uint32_t(q), queries.levels[std::size_t(t)]});
+                rows_.add(row_at(queries, t));
                 has_pairs |= queries.levels[std::size_t(t)] != queries.levels[std::size_t(queries.offsets[q])];
             }
         }
         if (!has_pairs) throw std::invalid_argument("no query has two levels, so no draw would be accepted");
-        n_rows_ = *std::max_element(rows_.begin(), rows_.end()) + 1;
+        n_rows_ = *std::max_element(rows_.view().begin(), rows_.view().end()) + 1;
     }
 
     void draw(Random &random, std::span<RowPair> out) const override {
+        const PageArray<Place> &places = places_.array;
         for (RowPair &pair : out) {
             std::uint64_t a, b;
             do {
-                a = scaled(random.next(), places_.size());
-                b = scaled(random.next(), places_.size());
-            } while (places_[a].query != places_[b].query || places_[a].level == places_[b].level);
-            if (places_[a].level < places_[b].level) std::swap(a, b);
-            pair = {rows_[a], rows_[b]};
+                a = scaled(random.next(), places_.n);
+                b = scaled(random.next(), places_.n);
+            } while (places[a].query != places[b].query || places[a].level == places[b].level);
+            if (places[a].level < places[b].level) std::swap(a, b);
+            pair = {rows_.array[a], rows_.array[b]};
         }
     }
     std::int64_t n_rows() const override { return n_rows_; }
@@ -233,8 +266,8 @@ class RejectionSampler final : public PairSampler {
         std::uint32_t query;
         std::int32_t level;
     };
-    std::vector<Place> places_;
-    std::vector<std::int64_t> rows_;
+    Filled<Place> places_;
+    Filled<std::int64_t> rows_;
     std::int64_t n_rows_;
 };
 
@@ -243,12 +276,7 @@ class RejectionSampler final : public PairSampler {
 std::unique_ptr<PairSampler> make_level_sampler(const LevelledQueries &queries,
                                                 std::span<const double> query_weight,
                                                 std::span<const double> row_weight) {
-    if (row_weight.empty()) {
-        const GatheredCells cells = gather(queries, query_weight);
-        return make_cell_sampler(cells.view());
-    }
-    const GatheredCells cells = gather(queries, query_weight, row_weight);
-    return make_cell_sampler(cells.view(), {cells.row_weights, cells.restarts});
+    return row_weight.empty() ? sampler_of(queries, query_weight) : sampler_of(queries, query_weight, row_weight);
 }
 
 std::unique_ptr<PairSampler> make_query_level_sampler(const LevelledQueries &queries,

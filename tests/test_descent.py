@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_descent import PlainDescent
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
@@ -17,6 +16,7 @@ from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, as_rows
 from linrank.stochastic.descent import RULES, Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
+from plain_descent import PlainDescent
 
 ALGORITHMS = tuple(RULES)
 AVERAGES = (None, "uniform", "weighted")
@@ -241,7 +241,7 @@ def test_equal_rows_move_nothing_but_the_shrinking(algorithm, kind):
 
 
 def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps():
-    """The closed form w = v/(λt): a model that starts at step 10⁹ is the twin's, whose w is kept."""
+    """The closed form w = v/(λt): a model that starts at step 10⁹ is the twin's, which keeps w."""
     rng = np.random.default_rng(0)
     X, rows = matrix(rng, 30, 9, "dense")
     winners, losers = pairs(rng, 30, 500)
@@ -300,7 +300,7 @@ def test_strengths_must_be_positive(name, value):
 
 def test_misuse_is_refused():
     rows, sampler = sampled_problem()
-    with pytest.raises(ValueError, match="algorithm must be one of .*got 'adam'"):
+    with pytest.raises(ValueError, match=r"algorithm must be one of .*got 'adam'"):
         Learner("adam")
     with pytest.raises(ValueError, match="average must be None or one of"):
         Descent(3, [Learner()], "median")

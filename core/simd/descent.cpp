@@ -282,6 +282,12 @@ class SparseDifference {
     Entries winner_{}, loser_{};
 };
 
+template <class Difference>
+inline void look_ahead(const Difference &x, const DescentBatch &batch, std::int64_t k) {
+    if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
+    if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
+}
+
 // ---- one model -------------------------------------------------------------------------------------
 
 /// v = 0 for the model of a lane; K v - z stays what it is.
@@ -326,8 +332,7 @@ void descend(const Storage &rows, const DescentBatch &batch) {
     Learner m = batch.learners[0];
     Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
-        if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
-        if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
+        look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
         double dot = x.dot();
         const double delta = step<algorithm>(m, dot, [&] { return x.square(); }, [&] {
@@ -387,27 +392,12 @@ inline double step_of(Learner &m, double dot, const Square &square, const Clear 
     }
 }
 
-}  // namespace
-
-template <class Storage>
-void descend_one(const Storage &rows, const DescentBatch &batch) {
-    using Difference = typename OneDifference<Storage>::type;
-    switch (batch.learners[0].algorithm) {
-        case Algorithm::sgd_svm: return descend_averaged<Algorithm::sgd_svm, Difference>(rows, batch);
-        case Algorithm::pegasos: return descend_averaged<Algorithm::pegasos, Difference>(rows, batch);
-        case Algorithm::passive_aggressive:
-            return descend_averaged<Algorithm::passive_aggressive, Difference>(rows, batch);
-        case Algorithm::romma: return descend_averaged<Algorithm::romma, Difference>(rows, batch);
-        case Algorithm::logistic: return descend_averaged<Algorithm::logistic, Difference>(rows, batch);
-    }
-}
-
-template <class Storage>
-void descend_lanes(const Storage &rows, const DescentBatch &batch) {
-    typename LanesDifference<Storage>::type x(rows, batch);
+/// Models of any rules: the scalars lane by lane.
+template <class Difference, class Storage>
+void descend_mixed(const Storage &rows, const DescentBatch &batch) {
+    Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
-        if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
-        if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
+        look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
         F64x8 dot = x.dot(), delta{}, weight{};
         double xx = -1;
@@ -435,6 +425,115 @@ void descend_lanes(const Storage &rows, const DescentBatch &batch) {
             if (batch.z) count_iterate(m, batch.average, m.scale());
         }
     }
+}
+
+/// hinge_step, project and count_iterate for all lanes at once.
+struct HingeLanes {
+    F64x8 strength, a, t, square, K, total, loss, n_updates;
+    I64x8 active, projects;
+
+    explicit HingeLanes(const DescentBatch &batch) { load(batch); }
+
+    void load(const DescentBatch &batch) {
+        strength = a = t = F64x8{} + 1.0;
+        square = K = total = loss = n_updates = F64x8{};
+        active = projects = I64x8{};
+        for (int lane = 0; lane < batch.n_models; ++lane) {
+            const Learner &m = batch.learners[lane];
+            strength[lane] = m.strength, a[lane] = m.a, t[lane] = m.t, square[lane] = m.square;
+            K[lane] = m.K, total[lane] = m.total, loss[lane] = m.loss;
+            n_updates[lane] = double(m.n_updates);
+            active[lane] = -1;
+            projects[lane] = m.algorithm == Algorithm::pegasos ? -1 : 0;
+        }
+    }
+    void store(const DescentBatch &batch) const {
+        for (int lane = 0; lane < batch.n_models; ++lane) {
+            Learner &m = batch.learners[lane];
+            m.a = a[lane], m.t = t[lane], m.square = square[lane];
+            m.K = K[lane], m.total = total[lane], m.loss = loss[lane];
+            m.n_updates = std::int64_t(n_updates[lane]);
+        }
+    }
+
+    F64x8 step(F64x8 dot) {
+        const F64x8 bound = strength * t, margin = a * dot;
+        t += 1.0;
+        const I64x8 violated = active & ((margin < bound) | (bound == 0.0));
+        const F64x8 slack = bound > 0.0 ? 1.0 - margin / bound : F64x8{} + 1.0;
+        loss += violated ? slack : F64x8{};
+        n_updates += violated ? F64x8{} + 1.0 : F64x8{};
+        return violated ? 1.0 / a : F64x8{};
+    }
+    void project() {
+        const F64x8 limit = strength * t * t;
+        const I64x8 outside = projects & (a * a * square > limit);
+        if (!any(outside)) return;
+        for (int lane = 0; lane < lanes; ++lane)
+            if (outside[lane]) a[lane] = __builtin_sqrt(limit[lane] / square[lane]);
+    }
+    void count_iterate(Average average) {
+        const F64x8 weight = average == Average::uniform ? F64x8{} + 1.0 : t;
+        K += weight * a / (strength * t);
+        total += weight;
+    }
+    bool stray() const { return any(active & ~((a > 0x1p-16) & (a < 0x1p16))); }
+
+    static bool any(I64x8 mask) {
+        std::int64_t sum = 0;
+        for (int lane = 0; lane < lanes; ++lane) sum |= mask[lane];
+        return sum != 0;
+    }
+};
+
+template <class Difference, class Storage>
+void descend_hinge(const Storage &rows, const DescentBatch &batch) {
+    HingeLanes models(batch);
+    Difference x(rows, batch);
+    for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
+        look_ahead(x, batch, k);
+        x.take(batch.pairs[k]);
+        const F64x8 dot = x.dot(), delta = models.step(dot);
+        if (HingeLanes::any(delta != 0.0)) {
+            if (batch.z) x.add_to_average(models.K * delta);
+            models.square += x.add_tracked(delta, dot);
+        }
+        models.project();
+        if (models.stray()) {
+            models.store(batch);
+            for (int lane = 0; lane < batch.n_models; ++lane)
+                if (strays(batch.learners[lane])) fold(batch, lanes, lane);
+            models.load(batch);
+        }
+        if (batch.z) models.count_iterate(batch.average);
+    }
+    models.store(batch);
+}
+
+}  // namespace
+
+template <class Storage>
+void descend_one(const Storage &rows, const DescentBatch &batch) {
+    using Difference = typename OneDifference<Storage>::type;
+    switch (batch.learners[0].algorithm) {
+        case Algorithm::sgd_svm: return descend_averaged<Algorithm::sgd_svm, Difference>(rows, batch);
+        case Algorithm::pegasos: return descend_averaged<Algorithm::pegasos, Difference>(rows, batch);
+        case Algorithm::passive_aggressive:
+            return descend_averaged<Algorithm::passive_aggressive, Difference>(rows, batch);
+        case Algorithm::romma: return descend_averaged<Algorithm::romma, Difference>(rows, batch);
+        case Algorithm::logistic: return descend_averaged<Algorithm::logistic, Difference>(rows, batch);
+    }
+}
+
+template <class Storage>
+void descend_lanes(const Storage &rows, const DescentBatch &batch) {
+    using Difference = typename LanesDifference<Storage>::type;
+    for (int lane = 0; lane < batch.n_models; ++lane) {
+        const Algorithm algorithm = batch.learners[lane].algorithm;
+        if (algorithm != Algorithm::sgd_svm && algorithm != Algorithm::pegasos)
+            return descend_mixed<Difference>(rows, batch);
+    }
+    descend_hinge<Difference>(rows, batch);
 }
 
 #define LINRANK_DESCENT(...)                                                       \

@@ -49,8 +49,8 @@ inline double passive_aggressive_step(Learner &m, double dot, const Square &squa
     m.t += 1;
     const double slack = 1 - m.a * dot;
     if (!(slack > 0)) return 0;
-    m.loss += slack;
     const double xx = square();
+    m.loss += slack + (xx - xx);  // not a number where ‖x‖² overflows: the caller looks at it
     if (!(xx > 0)) return 0;
     m.n_updates += 1;
     const double step = slack / xx;
@@ -66,8 +66,8 @@ inline double romma_step(Learner &m, double dot, const Square &square, const Cle
     m.t += 1;
     const double b = m.a * dot;
     if (!(b < 1)) return 0;
-    m.loss += 1 - b;
     const double xx = square();
+    m.loss += 1 - b + (xx - xx);
     if (!(xx > 0)) return 0;
     m.n_updates += 1;
     const double ww = m.a * m.a * m.square, product = xx * ww, rest = product - b * b;

@@ -160,6 +160,17 @@ class Descent:
         losses = [self._core.kept(m)[0][7] for m in range(len(self.learners))]
         return np.array(losses) / max(self.n_steps, 1)
 
+    def check_finite(self) -> None:
+        """Raise ValueError if the numbers of a model have left the range of floating point."""
+        for m, learner in enumerate(self.learners):
+            scalars = self._core.kept(m)[0]
+            if not (np.isfinite(scalars).all() and np.isfinite(self._core.weights(m)).all()):
+                raise ValueError(
+                    f"the numbers of {learner.algorithm!r} left the range of floating point after "
+                    f"{self.n_steps:,} steps; scale the features (scale='standard')"
+                    + ("" if learner.shrinks else ", or use algorithm='pegasos'")
+                )
+
     def become(self, model: int, learner: Learner, w: Any) -> None:
         """Let a model go on by another rule from the weights `w`; its average starts anew.
 

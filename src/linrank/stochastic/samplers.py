@@ -38,7 +38,7 @@ class PairSampler:
     total_weight : float
         ``Σω``, so that ``λ = 1 / (C·total_weight)`` makes the objective that of `RankSVM`.
     n_pairs : int
-        Pairs of the queries that take part, whatever their weight.
+        Pairs of the queries of positive weight that are kept, whatever the weight of their rows.
     """
 
     core: _core.PairSampler
@@ -109,13 +109,14 @@ def pair_sampler(
         return _rejection(pairs, kept)
     if sampling == "query-level":
         return _query_level(pairs)
-    return _by_level(_normalised(pairs) if sampling == "query" else pairs, sampling)
+    weighted = _normalised(pairs) if sampling == "query" else pairs
+    return _by_level(weighted, sampling, _count(pairs))
 
 
 # ---- the samplings ------------------------------------------------------------------------------
 
 
-def _by_level(pairs: Pairs, sampling: str) -> PairSampler:
+def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
     """``P(i, j) ∝ c_q u_i u_j``: all that the weights of ``pairs`` can say."""
     total = pairs.total_weight()
     if not total > 0:
@@ -124,7 +125,7 @@ def _by_level(pairs: Pairs, sampling: str) -> PairSampler:
         )
     queries = pairs.queries
     core = _core.level_sampler(*_arrays(queries), _c(pairs), pairs.row_weight)
-    return PairSampler(core, sampling, pairs, total, _count(pairs))
+    return PairSampler(core, sampling, pairs, total, n_pairs)
 
 
 def _normalised(pairs: Pairs) -> Pairs:
@@ -176,7 +177,8 @@ def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> 
             "have a label > 0; check the labels"
         )
     pooled = Queries(np.array([0, n_rows]), rows, levels, np.array([2], dtype=np.int32))
-    return _by_level(Pairs(pooled, _by_position(pooled, u)), "roc")
+    pairs = Pairs(pooled, _by_position(pooled, u))
+    return _by_level(pairs, "roc", pairs.n_pairs)
 
 
 # ---- weights and counts -------------------------------------------------------------------------
@@ -205,7 +207,7 @@ def _by_position(queries: Queries, u: Array | None) -> Array | None:
 
 
 def _count(pairs: Pairs) -> int:
-    """Pairs of the queries that take part, exact."""
+    """Pairs of the queries of positive weight, exact."""
     if pairs.query_weight is None:
         return pairs.n_pairs
     p = pairs.queries.pairs_per_query[pairs.query_weight > 0]

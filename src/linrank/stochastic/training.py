@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank import threads
 from linrank.options import ALGORITHMS
 from linrank.stochastic.descent import Descent, Learner
@@ -160,9 +158,9 @@ def descend(
             if (ended := watch(run)) is not None:
                 verdict = ended
                 break
-    last = watch.latest
+    last, w = watch.latest, run.weights()
     return DescentResult(
-        run.weights(),
+        w,
         alpha,
         run.n_steps,
         last.get("objective", math.nan),
@@ -287,7 +285,9 @@ class _Run:
         return float(self._descent.mean_losses()[0])
 
     def weights(self) -> Array:
-        return np.asarray(self._descent.weights()[0])
+        self._descent.check_finite()
+        w: Array = self._descent.weights()[0]
+        return w
 
     def until(self, n_steps: int) -> None:
         """Go on until `n_steps` steps have been taken."""

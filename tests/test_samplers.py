@@ -1,0 +1,427 @@
+"""Samplers against the definition of their distribution: a double loop over rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.errors import NoPairsError
+from linrank.losses.hinge import Hinge
+from linrank.options import SAMPLINGS
+from linrank.stochastic.samplers import PairSampler, pair_sampler
+
+Probabilities = dict[tuple[int, int], float]
+
+
+# ---- the definitions ----------------------------------------------------------------------------
+
+
+def listed_pairs(labels: Any, qid: Any, sampling: str, u: Any, c: Any, keep: Any) -> Probabilities:
+    """The unnormalised weight of every pair of rows, straight from the words of the guide."""
+    ids = list(dict.fromkeys(qid))
+    weights: Probabilities = {}
+    for i, j in np.ndindex(len(labels), len(labels)):
+        q = ids.index(qid[i])
+        if not (keep[q] and keep[ids.index(qid[j])]):
+            continue
+        if sampling == "roc":
+            if labels[i] > 0 >= labels[j]:
+                weights[i, j] = u[i] * u[j]
+        elif qid[i] == qid[j] and labels[i] > labels[j]:
+            weights[i, j] = c[q] * u[i] * u[j]
+    by_query = np.zeros(len(ids))
+    for (i, _), weight in weights.items():
+        by_query[ids.index(qid[i])] += weight
+    for (i, j), weight in weights.items():
+        q = ids.index(qid[i])
+        rows = [label for label, id_ in zip(labels, qid, strict=True) if id_ == qid[i]]
+        if sampling == "query" and weight > 0:
+            weights[i, j] = c[q] * weight / by_query[q]
+        elif sampling == "query-level":
+            k = len(set(rows))
+            n_two = rows.count(labels[i]) * rows.count(labels[j])
+            weights[i, j] = c[q] * 2.0 / (k * (k - 1)) / n_two
+    return weights
+
+
+def probabilities(*case: Any) -> Probabilities:
+    weights = listed_pairs(*case)
+    total = sum(weights.values())
+    return {pair: weight / total for pair, weight in weights.items() if weight > 0}
+
+
+class Case:
+    """Interleaved queries of all kinds: one row, one level, ties, all labels different."""
+
+    def __init__(self, sampling: str, *, weigh_rows=False, weigh_queries=False, leave_out=False):
+        rng = np.random.default_rng(5)
+        self.labels = [2, 0, 1, 0, 1, 1, -1, 3, 0, 2, 2, 1, 0, 0, 4, -2, 0]
+        self.qid = list("aabacbdabcdaeebcc")
+        n_queries = len(set(self.qid))
+        u = rng.integers(0, 4, len(self.qid)).astype(float) if weigh_rows else None
+        c = np.array([1.0, 2.0, 0.5, 3.0, 1.0]) if weigh_queries else None
+        keep = np.array([True, False, True, True, True]) if leave_out else None
+        self.queries = Queries.of(self.labels, self.qid)
+        self.sampler = pair_sampler(
+            self.queries, sampling, labels=self.labels, row_weight=u, query_weight=c, keep=keep
+        )
+        self.definition = (
+            self.labels,
+            self.qid,
+            sampling,
+            np.ones(len(self.qid)) if u is None else u,
+            np.ones(n_queries) if c is None else c,
+            np.ones(n_queries, dtype=bool) if keep is None else keep,
+        )
+
+
+CASES = [
+    pytest.param(sampling, options, id="-".join([sampling, *options]))
+    for sampling in SAMPLINGS
+    for options in [
+        {},
+        {"leave_out": True},
+        {"weigh_rows": True},
+        {"weigh_queries": True},
+        {"weigh_rows": True, "weigh_queries": True, "leave_out": True},
+    ]
+    if not ("weigh_rows" in options and sampling in ("query-level", "rejection"))
+    and not ("weigh_queries" in options and sampling in ("roc", "rejection"))
+]
+
+
+# ---- the distributions --------------------------------------------------------------------------
+
+
+def chi_square(sampler: PairSampler, expected: Probabilities, n: int = 20_000) -> float:
+    """The p-value of the frequencies of n drawn pairs; 0 if one is drawn that cannot be."""
+    winners, losers = sampler.core.draw(_core.Random(11), n)
+    drawn = dict.fromkeys(expected, 0)
+    for pair in zip(winners.tolist(), losers.tolist(), strict=True):
+        if pair not in drawn:
+            return 0.0
+        drawn[pair] += 1
+    p = np.array(list(expected.values()))
+    return float(stats.chisquare(np.array(list(drawn.values())), p / p.sum() * n).pvalue)
+
+
+@pytest.mark.parametrize(("sampling", "options"), CASES)
+def test_frequencies_follow_the_definition(sampling, options):
+    case = Case(sampling, **options)
+    assert chi_square(case.sampler, probabilities(*case.definition)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("sampling", "other"),
+    [
+        ("pairs", "query"),
+        ("query", "query-level"),
+        ("query-level", "pairs"),
+        ("roc", "pairs"),
+        ("rejection", "query-level"),
+    ],
+)
+def test_the_frequencies_of_another_sampler_are_told_apart(sampling, other):
+    assert chi_square(Case(sampling).sampler, probabilities(*Case(other).definition)) < 1e-9
+
+
+@pytest.mark.parametrize(("sampling", "options"), CASES)
+def test_the_expected_loss_is_the_weighted_pair_sum(sampling, options):
+    """``Σ ω l / Σω`` by the sweep over `PairSampler.pairs` = ``Σ P(i, j) l_ij`` over the list."""
+    case = Case(sampling, **options)
+    scores = np.random.default_rng(3).normal(size=len(case.labels))
+    pairs = case.sampler.pairs
+    z = np.ascontiguousarray(pairs.queries.gather(scores))
+    expected = sum(
+        p * max(0.0, 1.0 - scores[i] + scores[j])
+        for (i, j), p in probabilities(*case.definition).items()
+    )
+    assert_allclose(Hinge(pairs).at(z).value / case.sampler.total_weight, expected, rtol=1e-12)
+    assert_allclose(pairs.total_weight(), case.sampler.total_weight, rtol=1e-12)
+    listed = listed_pairs(*case.definition)
+    assert case.sampler.n_pairs == len(listed)
+    if sampling != "query-level":  # whose weights are defined to sum to one
+        assert_allclose(case.sampler.total_weight, sum(listed.values()), rtol=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=2, max_size=12))
+def test_every_pair_of_any_small_data_is_drawn_and_no_other(rows):
+    labels, qid = [row[0] for row in rows], [row[1] for row in rows]
+    n_queries = len(set(qid))
+    definition = (labels, qid, "pairs", np.ones(len(rows)), np.ones(n_queries), [True] * n_queries)
+    expected = listed_pairs(*definition)
+    queries = Queries.of(labels, qid)
+    for sampling in ("pairs", "query", "query-level", "rejection"):
+        if not expected:
+            with pytest.raises(NoPairsError):
+                pair_sampler(queries, sampling)
+            continue
+        sampler = pair_sampler(queries, sampling)
+        # The rarest of at most 66 pairs is missed with a probability below exp(-20000/200).
+        winners, losers = sampler.core.draw(_core.Random(1), 20_000)
+        assert set(zip(winners.tolist(), losers.tolist(), strict=True)) == set(expected)
+        assert sampler.n_pairs == len(expected)
+
+
+def implied(weights: Any) -> list[Fraction]:
+    """The exact probabilities that an alias table stands for."""
+    threshold, alias = _core.alias_slots(np.asarray(weights, dtype=np.float64))
+    n = len(threshold)
+    p = [Fraction(0)] * n
+    for slot in range(n):
+        below = Fraction(int(threshold[slot]), 2**64)
+        p[slot] += below / n
+        p[int(alias[slot])] += (1 - below) / n
+    return p
+
+
+@given(
+    st.lists(
+        st.one_of(st.just(0.0), st.floats(1e-300, 1e300), st.integers(1, 9).map(float)),
+        min_size=1,
+        max_size=40,
+    ).filter(any)
+)
+def test_an_alias_table_implies_the_weights(weights):
+    exact = [Fraction(w) for w in weights]
+    total = sum(exact)
+    for got, weight in zip(implied(weights), exact, strict=True):
+        if weight == 0:
+            assert got == 0
+        # The roundings of all weights, and the resolution of a slot.
+        tolerance = Fraction(len(weights), 10**15) * weight / total + Fraction(1, 2**63)
+        assert abs(got - weight / total) <= tolerance
+    assert sum(implied(weights)) == 1
+
+
+def test_an_alias_table_of_many_weights_implies_them():
+    weights = np.random.default_rng(0).lognormal(0, 3, 3000)
+    assert_allclose([float(p) for p in implied(weights)], weights / weights.sum(), rtol=1e-12)
+
+
+def test_weights_that_differ_by_twenty_orders_are_honoured_within_a_level():
+    """Running sums start anew with each level: 10⁻²⁰ would vanish beside 1."""
+    queries = Queries.of([0, 1, 1])
+    sampler = pair_sampler(queries, row_weight=[1.0, 1e-20, 3e-20])
+    winners, _ = sampler.core.draw(_core.Random(0), 10_000)
+    assert 0.23 < np.mean(winners == 1) < 0.27
+
+
+# ---- the stream ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sampling", "options"), CASES)
+def test_batches_leave_no_trace(sampling, options):
+    core = Case(sampling, **options).sampler.core
+    whole = np.array(core.draw(_core.Random(4), 1000))
+    random = _core.Random(4)
+    parts = [core.draw(random, n) for n in (1, 0, 127, 128, 129, 3, 400, 212)]
+    assert_array_equal(np.concatenate(parts, axis=1), whole)
+    again = _core.Random(4)
+    core.draw(again, 1000)
+    assert_array_equal(random.state, again.state)
+
+
+def test_the_seed_decides():
+    core = Case("pairs").sampler.core
+    first, second, other = (np.array(core.draw(_core.Random(s), 50)) for s in (1, 1, 2))
+    assert_array_equal(first, second)
+    assert (first != other).any()
+
+
+def xoshiro(seed: int, n: int) -> list[int]:
+    """xoshiro256++ seeded by splitmix64, from their definitions."""
+    mask = 2**64 - 1
+    state = []
+    for _ in range(4):
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        z = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        state.append(z ^ (z >> 31))
+
+    def rotate(x: int, k: int) -> int:
+        return ((x << k) | (x >> (64 - k))) & mask
+
+    out = []
+    for _ in range(n):
+        out.append((rotate((state[0] + state[3]) & mask, 23) + state[0]) & mask)
+        t = (state[1] << 17) & mask
+        state[2] ^= state[0]
+        state[3] ^= state[1]
+        state[1] ^= state[2]
+        state[0] ^= state[3]
+        state[2] ^= t
+        state[3] = rotate(state[3], 45)
+    return out
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])
+def test_random_numbers_are_those_of_the_definition(seed):
+    assert _core.Random(seed).numbers(20).tolist() == xoshiro(seed, 20)
+
+
+def test_a_stream_goes_on_from_its_state():
+    random = _core.Random(7)
+    random.numbers(3)
+    other = _core.Random(0)
+    other.state = random.state
+    assert other.numbers(5).tolist() == random.numbers(5).tolist()
+    with pytest.raises(ValueError, match="all zeros"):
+        other.state = np.zeros(4, dtype=np.uint64)
+    with pytest.raises(ValueError, match="length 3, expected 4"):
+        other.state = np.ones(3, dtype=np.uint64)
+
+
+# ---- cells given by the caller ------------------------------------------------------------------
+
+
+def cells(**changes: Any) -> dict[str, Any]:
+    given = {
+        "rows": np.array([4, 2, 9, 7]),
+        "winner_first": np.array([2, 3]),
+        "n_winners": np.array([2, 1]),
+        "loser_first": np.array([0, 0]),
+        "n_losers": np.array([2, 3]),
+        "weights": np.array([4.0, 3.0]),
+    }
+    return given | changes
+
+
+def test_a_cell_sampler_draws_each_pair_of_its_cells():
+    sampler = _core.cell_sampler(**cells())
+    winners, losers = sampler.draw(_core.Random(2), 14_000)
+    pairs, counts = np.unique(np.stack([winners, losers]), axis=1, return_counts=True)
+    expected = {(9, 4): 1, (9, 2): 1, (7, 4): 2, (7, 2): 2, (7, 9): 1}
+    assert set(zip(*pairs.tolist(), strict=True)) == set(expected)
+    p = np.array([expected[pair] for pair in zip(*pairs.tolist(), strict=True)]) / 7
+    assert stats.chisquare(counts, p * 14_000).pvalue > 1e-3
+    assert sampler.n_rows == 10
+
+
+def test_rows_of_a_cell_are_drawn_by_their_weights():
+    weights = {"row_weights": np.array([1.0, 0.0, 1.0, 3.0]), "restarts": np.array([0, 2])}
+    given = cells(n_losers=np.array([2, 2]), **weights)
+    winners, losers = _core.cell_sampler(**given).draw(_core.Random(2), 14_000)
+    assert set(losers.tolist()) == {4}
+    # Cell 0 (4/7): row 7 three times of four; cell 1 (3/7): always.
+    assert stats.binomtest(int((winners == 7).sum()), 14_000, 6 / 7).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"winner_first": np.array([2, 4])}, "winners of cell 1 are 1 rows from 4.*4 rows"),
+        ({"loser_first": np.array([-1, 0])}, "losers of cell 0 are 2 rows from -1"),
+        ({"n_losers": np.array([0, 3])}, "losers of cell 0 are 0 rows"),
+        ({"n_winners": np.array([2, 2**63 - 1])}, "winners of cell 1"),
+        ({"n_winners": np.array([2])}, "n_winners has length 1, expected 2"),
+        ({"rows": np.array([4, -2, 9, 7])}, "no row -2"),
+        ({"weights": np.array([1.0, -1.0])}, "weight 1 must be finite and >= 0"),
+        ({"weights": np.array([np.inf, 1.0])}, "weight 0 must be finite"),
+        ({"weights": np.array([np.nan, 1.0])}, "weight 0 must be finite"),
+        ({"weights": np.zeros(2)}, "none of the 2 weights is > 0"),
+        ({"row_weights": np.ones(3)}, "4 rows but 3 row weights"),
+        ({"row_weights": np.array([1.0, np.nan, 1.0, 1.0])}, "row weight 1 must be finite"),
+        ({"row_weights": np.array([0.0, 0.0, 1.0, 1.0])}, "elements 0 to 1 .* vanish"),
+        ({"row_weights": np.ones(4), "restarts": np.array([0, 2])}, "cross a restart .* at 2"),
+        ({"row_weights": np.ones(4), "restarts": np.array([1])}, "increase from 0"),
+        ({"restarts": np.array([0])}, "without row_weights"),
+    ],
+)
+def test_cells_out_of_place_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        _core.cell_sampler(**cells(**changes))
+
+
+def test_the_core_refuses_queries_that_it_could_not_draw_from():
+    offsets, n_levels = np.array([0, 2]), np.array([2], dtype=np.int32)
+    same = np.zeros(2, dtype=np.int32)
+    with pytest.raises(ValueError, match="no draw would be accepted"):
+        _core.rejection_sampler(offsets, None, same, n_levels, None)
+    with pytest.raises(ValueError, match="no rows to draw from"):
+        _core.query_level_sampler(offsets, None, same, n_levels, np.ones(1))
+    with pytest.raises(ValueError, match="none of the 0 weights"):
+        _core.level_sampler(offsets, None, same, n_levels, np.ones(1), None)
+    with pytest.raises(ValueError, match="does not exist"):
+        _core.rejection_sampler(offsets, np.array([0, -1]), same, n_levels, None)
+    with pytest.raises(ValueError, match="n must be >= 0, got -1"):
+        Case("pairs").sampler.core.draw(_core.Random(0), -1)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
+def test_why_there_is_no_pair(sampling):
+    with pytest.raises(NoPairsError, match="each of the 4 query ids occurs once"):
+        pair_sampler(Queries.of([0, 1, 2, 3], [1, 2, 3, 4]), sampling)
+    with pytest.raises(NoPairsError, match=r"constant within each of the 2 queries \(4 rows\)"):
+        pair_sampler(Queries.of([0, 0, 2, 2], [1, 1, 2, 2]), sampling)
+    queries = Queries.of([0, 0, 2, 3], [1, 1, 2, 2])
+    with pytest.raises(NoPairsError, match=r"each of the 1 queries \(2 rows\)"):
+        pair_sampler(queries, sampling, keep=[True, False])
+    with pytest.raises(NoPairsError, match="leaves out every query"):
+        pair_sampler(queries, sampling, keep=[False, False])
+
+
+def test_roc_needs_positives_and_negatives():
+    queries = Queries.of([1, 2, 0], [1, 1, 2])
+    with pytest.raises(NoPairsError, match="2 of 2 rows have a label > 0"):
+        pair_sampler(queries, "roc", labels=[1, 2, 0], keep=[True, False])
+    with pytest.raises(NoPairsError, match="0 of 3 rows have a label > 0"):
+        pair_sampler(queries, "roc", labels=[-1, 0, 0])
+    with pytest.raises(ValueError, match="pass labels"):
+        pair_sampler(queries, "roc")
+
+
+def test_weights_that_a_sampling_cannot_honour_are_refused():
+    queries = Queries.of([0, 1])
+    for sampling in ("query-level", "rejection"):
+        with pytest.raises(ValueError, match="use sampling='pairs'"):
+            pair_sampler(queries, sampling, row_weight=[1, 2])
+    for sampling in ("roc", "rejection"):
+        with pytest.raises(ValueError, match="cannot weigh queries"):
+            pair_sampler(queries, sampling, labels=[0, 1], query_weight=[1])
+
+
+def test_weights_that_leave_no_pair_are_refused():
+    queries = Queries.of([0, 1, 0, 0], [1, 1, 2, 2])
+    for sampling in ("pairs", "query"):
+        with pytest.raises(NoPairsError, match="all 1 pairs have weight zero"):
+            pair_sampler(queries, sampling, row_weight=[0, 1, 1, 1])
+    for sampling in ("pairs", "query", "query-level"):
+        with pytest.raises(NoPairsError, match="weight zero"):
+            pair_sampler(queries, sampling, query_weight=[0, 1])
+
+
+def test_rejection_that_would_take_for_ever_is_refused_with_numbers():
+    """A pair among 1000 rows of 999 queries: 500,000 draws each."""
+    qid = np.arange(1000).clip(max=998)
+    queries = Queries.of(np.arange(1000), qid)
+    with pytest.raises(ValueError, match=r"l²/2p = 5e\+05 .* p = 1 pairs of 1000 rows"):
+        pair_sampler(queries, "rejection")
+    keep = np.arange(999) > 990  # of the fold alone it is quick
+    winners, losers = pair_sampler(queries, "rejection", keep=keep).core.draw(_core.Random(0), 9)
+    assert set(winners.tolist()) == {999}
+    assert set(losers.tolist()) == {998}
+
+
+def test_arguments_are_checked():
+    queries = Queries.of([0, 1])
+    with pytest.raises(ValueError, match=r"one of pairs, query, .*; got 'uniform'"):
+        pair_sampler(queries, "uniform")
+    with pytest.raises(ValueError, match="each of 1 queries, got int64"):
+        pair_sampler(queries, keep=[1])
+    with pytest.raises(ValueError, match=r"bool of shape \(2,\)"):
+        pair_sampler(queries, keep=[True, False])
+    with pytest.raises(ValueError, match="row_weight must be >= 0"):
+        pair_sampler(queries, row_weight=[1, -1])
