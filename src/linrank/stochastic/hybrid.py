@@ -7,12 +7,12 @@ fall. So the plan for n steps is
 
 1. ``min(κ, n/4)`` passive-aggressive steps, none longer than ``1/R²``. Up to κ steps neither method
    feels the term ``λ/2 ‖w‖²``; beyond, the passive-aggressive one goes on to ignore it.
-2. Pegasos from the last iterate, its t counted from ``t₀ = κ √(1 + n/1000)``. For n much less than
-   1000 the step at the switch is ``1/R²`` again. For more steps it is shorter, by the root that is
-   optimal for n equal steps followed by an average: noise is averaged, distance is not. Once ``t``
-   exceeds t₀, steps fall as ``1/(λt)``, as they must.
+2. Pegasos from the last iterate, its t counted from ``t₀ = κ √(1 + min(n, κ)/300)``. With few
+   steps the one at the switch is ``1/R²`` again. With more it is shorter, by the root that is best
+   for n steps of one length, averaged. More than about κ steps do not stay of one length: they fall
+   as ``1/(λt)``, as they must, and there is nothing to gain from a start that is shorter still.
 
-The constants 4 and 1000 were chosen on real sets, where a factor of 3 in them hardly counts; see
+The constants 4 and 300 were chosen on real sets, where a factor of 3 in them hardly counts; see
 docs/decisions/0025.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["mean_square", "switch_plan"]
 
-_N_PAIRS = 1024  # sampled for R²: its error of a few per cent moves nothing
+_N_PAIRS = 1024  # sampled for R²: an error of some per cent moves nothing
 _SHARE = 4  # a quarter of the steps is passive-aggressive, at most
-_SHORT = 1000  # steps from which on those after the switch are shorter than 1/R²
+_SHORT = 300  # steps from which on those after the switch are shorter than 1/R²
 
 
 def mean_square(rows: Rows, sampler: PairSampler, seed: int) -> float:
@@ -52,15 +52,22 @@ def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
     if isinstance(rows, DenseRows):
         x = rows.values[winners].astype(np.float64) - rows.values[losers]
         return np.asarray((x * x).sum(axis=1))
-    # Entries of the two rows in the same column are added up before they are squared.
     above, below = rows.take(winners), rows.take(losers)
-    pair = [np.repeat(np.arange(len(winners)), np.diff(part.offsets)) for part in (above, below)]
-    column = np.concatenate([above.columns, below.columns]).astype(np.int64)
-    values = np.concatenate([above.values, -below.values]).astype(np.float64)
-    cell, place = np.unique(np.concatenate(pair) * rows.n_columns + column, return_inverse=True)
-    entries: Array = np.bincount(place, weights=values)
-    squares: Array = np.bincount(
-        cell // rows.n_columns, weights=entries * entries, minlength=len(winners)
+    pairs = [np.repeat(np.arange(len(winners)), np.diff(part.offsets)) for part in (above, below)]
+    cells = [
+        pair * rows.n_columns + part.columns
+        for pair, part in zip(pairs, (above, below), strict=True)
+    ]
+    a, b = above.values.astype(np.float64), below.values.astype(np.float64)
+    # Where both rows have an entry in a column, it is their difference that is squared. Cells
+    # increase with the pair and, within it, with the column.
+    place = np.searchsorted(cells[0], cells[1])
+    shared = np.append(cells[0], -1)[place] == cells[1]
+    a[place[shared]] -= b[shared]
+    b[shared] = 0.0
+    squares: Array = sum(
+        np.bincount(pair, weights=x * x, minlength=len(winners))
+        for pair, x in zip(pairs, (a, b), strict=True)
     )
     return squares
 
@@ -79,13 +86,13 @@ def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, fl
 
     Examples
     --------
-    >>> switch_plan(5.0, 0.005, 8_000)
-    (1000, 3000.0, 0.2)
-    >>> switch_plan(5.0, 5e-6, 8_000)
-    (2000, 3000000.0, 0.2)
+    >>> switch_plan(4.0, 1 / 225, 100_000)
+    (900, 1800.0, 0.25)
+    >>> switch_plan(4.0, 1 / 225, 900)
+    (225, 1800.0, 0.25)
     """
     if not mean_square > 0:
         return 0, 1.0, 1.0
     whole = mean_square / alpha  # κ
-    first_step = max(1.0, whole * math.sqrt(1.0 + n_steps / _SHORT))
+    first_step = max(1.0, whole * math.sqrt(1.0 + min(n_steps, whole) / _SHORT))
     return int(min(whole, n_steps / _SHARE)), first_step, 1.0 / mean_square
