@@ -26,6 +26,10 @@ inline F64x8 widen(F32x8 v) {
 #endif
 }
 
+// The compiler tires of inlining long before all the combinations below are done, and a call costs as much
+// as a vector or two of work.
+#define LINRANK_INLINE [[gnu::always_inline]] inline
+
 // How many pairs ahead rows are asked for, and where they begin.
 constexpr int near = 8, far = 16;
 
@@ -49,7 +53,7 @@ class DenseDifference {
         }
     }
 
-    void prefetch(RowPair pair) const {
+    LINRANK_INLINE void prefetch(RowPair pair) const {
         const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
         const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
         for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
@@ -57,11 +61,11 @@ class DenseDifference {
             __builtin_prefetch(loser + byte);
         }
     }
-    void prefetch_far(RowPair) const {}
+    LINRANK_INLINE void prefetch_far(RowPair) const {}
 
-    void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
+    LINRANK_INLINE void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
 
-    double dot() const {
+    LINRANK_INLINE double dot() const {
         F64x8 even{}, odd{};
         std::int64_t c = 0;
         for (; c + 16 <= whole_; c += 16) {
@@ -73,33 +77,33 @@ class DenseDifference {
         return sum_lanes(even + odd);
     }
 
-    double square() const {
+    LINRANK_INLINE double square() const {
         F64x8 sum{};
-        each([&](std::int64_t, F64x8 x) { sum += x * x; });
+        each([&](std::int64_t, F64x8 x) __attribute__((always_inline)) { sum += x * x; });
         return sum_lanes(sum);
     }
 
-    void add(double delta) const {
-        each([&](std::int64_t c, F64x8 x) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
+    LINRANK_INLINE void add(double delta) const {
+        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
     }
     /// The same, and returned is by how much ‖v‖² has grown.
-    double add_tracked(double delta, double dot) const {
+    LINRANK_INLINE double add_tracked(double delta, double dot) const {
         F64x8 sum{};
-        each([&](std::int64_t c, F64x8 x) {
+        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) {
             store8(v_ + c, load8<double>(v_ + c) + delta * x);
             sum += x * x;
         });
         return delta * (2 * dot + delta * sum_lanes(sum));
     }
-    void add_to_average(double weight) const {
-        each([&](std::int64_t c, F64x8 x) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
+    LINRANK_INLINE void add_to_average(double weight) const {
+        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
     }
 
   private:
-    const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
 
-    Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
-    Vec tail() const {
+    LINRANK_INLINE Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
+    LINRANK_INLINE Vec tail() const {
         if (n_ < 8) {
             Vec x{};
             for (std::int64_t c = 0; c < n_; ++c) x[c] = winner_[c] - loser_[c];
@@ -108,7 +112,7 @@ class DenseDifference {
         return Vec(Bits(__builtin_shuffle(whole(n_ - 8), place_)) & kept_);
     }
     template <class Body>
-    void each(const Body &body) const {
+    LINRANK_INLINE void each(const Body &body) const {
         for (std::int64_t c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
         if (whole_ < n_) body(whole_, widen(tail()));
     }
@@ -130,7 +134,7 @@ class DenseLanesDifference {
         for (std::int64_t c = 0; c < n_; ++c) x_[c] = 0;
     }
 
-    void prefetch(RowPair pair) const {
+    LINRANK_INLINE void prefetch(RowPair pair) const {
         const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
         const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
         for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
@@ -138,13 +142,13 @@ class DenseLanesDifference {
             __builtin_prefetch(loser + byte);
         }
     }
-    void prefetch_far(RowPair) const {}
+    LINRANK_INLINE void prefetch_far(RowPair) const {}
 
-    void take(RowPair pair) {
+    LINRANK_INLINE void take(RowPair pair) {
         const Value *winner = row(pair.winner), *loser = row(pair.loser);
         for (std::int64_t c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
     }
-    F64x8 dot() const {
+    LINRANK_INLINE F64x8 dot() const {
         F64x8 sum[4]{};
         std::int64_t c = 0;
         for (; c + 4 <= n_; c += 4)
@@ -152,7 +156,7 @@ class DenseLanesDifference {
         for (; c < n_; ++c) sum[0] += x_[c] * load8<double>(v_ + 8 * c);
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
-    double square() const {
+    LINRANK_INLINE double square() const {
         double sum[4]{};
         std::int64_t c = 0;
         for (; c + 4 <= n_; c += 4)
@@ -160,16 +164,16 @@ class DenseLanesDifference {
         for (; c < n_; ++c) sum[0] += x_[c] * x_[c];
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
-    void add(F64x8 delta) const { add_to(v_, delta); }
-    F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
+    LINRANK_INLINE void add(F64x8 delta) const { add_to(v_, delta); }
+    LINRANK_INLINE F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
         add_to(v_, delta);
         return delta * (2.0 * dot + delta * square());
     }
-    void add_to_average(F64x8 weight) const { add_to(z_, weight); }
+    LINRANK_INLINE void add_to_average(F64x8 weight) const { add_to(z_, weight); }
 
   private:
-    const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
-    void add_to(double *target, F64x8 delta) const {
+    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
+    LINRANK_INLINE void add_to(double *target, F64x8 delta) const {
         for (std::int64_t c = 0; c < n_; ++c)
             store8(target + 8 * c, load8<double>(target + 8 * c) + x_[c] * delta);
     }
@@ -196,18 +200,18 @@ class SparseDifference {
     SparseDifference(const Storage &rows, const DescentBatch &batch)
         : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
 
-    void prefetch_far(RowPair pair) const {
+    LINRANK_INLINE void prefetch_far(RowPair pair) const {
         __builtin_prefetch(rows_.offsets + pair.winner);
         __builtin_prefetch(rows_.offsets + pair.loser);
     }
-    void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
+    LINRANK_INLINE void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
 
-    void take(RowPair pair) { winner_ = entries(pair.winner), loser_ = entries(pair.loser); }
+    LINRANK_INLINE void take(RowPair pair) { winner_ = entries(pair.winner), loser_ = entries(pair.loser); }
 
-    Lanes dot() const { return dot(winner_) - dot(loser_); }
+    LINRANK_INLINE Lanes dot() const { return dot(winner_) - dot(loser_); }
 
     /// ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩, the winner spread out for the last.
-    double square() const {
+    LINRANK_INLINE double square() const {
         double sum = 0;
         for (std::int64_t k = winner_.first; k < winner_.last; ++k) {
             const double x = double(rows_.values[k]);
@@ -222,11 +226,11 @@ class SparseDifference {
         return sum > 0 ? sum : 0;
     }
 
-    void add(Lanes delta) const { add_to(v_, winner_, delta), add_to(v_, loser_, -delta); }
-    Lanes add_tracked(Lanes delta, Lanes) const {
+    LINRANK_INLINE void add(Lanes delta) const { add_to(v_, winner_, delta), add_to(v_, loser_, -delta); }
+    LINRANK_INLINE Lanes add_tracked(Lanes delta, Lanes) const {
         return add_measured(winner_, delta) + add_measured(loser_, -delta);
     }
-    void add_to_average(Lanes weight) const {
+    LINRANK_INLINE void add_to_average(Lanes weight) const {
         add_to(z_, winner_, weight), add_to(z_, loser_, -weight);
     }
 
@@ -234,9 +238,9 @@ class SparseDifference {
     struct Entries {
         std::int64_t first, last;
     };
-    Entries entries(std::int64_t i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
+    LINRANK_INLINE Entries entries(std::int64_t i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
 
-    void prefetch_row(std::int64_t i) const {
+    LINRANK_INLINE void prefetch_row(std::int64_t i) const {
         const Entries e = entries(i);
         constexpr std::int64_t line = 64;
         for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Value)))
@@ -244,9 +248,9 @@ class SparseDifference {
         for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Index)))
             __builtin_prefetch(rows_.columns + k);
     }
-    Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
+    LINRANK_INLINE Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
 
-    Lanes dot(Entries e) const {
+    LINRANK_INLINE Lanes dot(Entries e) const {
         // Four sums: each addition waits for the one before.
         Lanes s0{}, s1{}, s2{}, s3{};
         std::int64_t k = e.first;
@@ -259,14 +263,14 @@ class SparseDifference {
         for (; k < e.last; ++k) s0 += double(rows_.values[k]) * weights(k);
         return (s0 + s1) + (s2 + s3);
     }
-    void add_to(double *target, Entries e, Lanes delta) const {
+    LINRANK_INLINE void add_to(double *target, Entries e, Lanes delta) const {
         for (std::int64_t k = e.first; k < e.last; ++k) {
             double *p = target + width * rows_.columns[k];
             store_lanes(p, load_lanes(p, Lanes{}) + double(rows_.values[k]) * delta);
         }
     }
     /// Columns of a row differ, so what an entry adds to ‖v‖² does not depend on the others.
-    Lanes add_measured(Entries e, Lanes delta) const {
+    LINRANK_INLINE Lanes add_measured(Entries e, Lanes delta) const {
         Lanes grown{};
         for (std::int64_t k = e.first; k < e.last; ++k) {
             double *p = v_ + width * rows_.columns[k];
