@@ -65,9 +65,8 @@ def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
     shared = np.append(cells[0], -1)[place] == cells[1]
     a[place[shared]] -= b[shared]
     b[shared] = 0.0
-    squares: Array = sum(
-        np.bincount(pair, weights=x * x, minlength=len(winners))
-        for pair, x in zip(pairs, (a, b), strict=True)
+    squares: Array = np.bincount(
+        np.concatenate(pairs), weights=np.concatenate([a * a, b * b]), minlength=len(winners)
     )
     return squares
 
