@@ -64,9 +64,8 @@ class Run:
         w0: Array | None = None,
     ) -> None:
         self.rows, self.sampler = rows, sampler
-        square = 0.0
-        if w0 is not None or any(rule.algorithm == "hybrid" for rule in rules):
-            square = mean_square(rows, sampler, seed)
+        is_planned = w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
+        square = mean_square(rows, sampler, seed) if is_planned else 0.0
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
@@ -101,7 +100,7 @@ class Run:
         while self._switches and n_steps > self._switches[0][0]:
             n_first, model, then = self._switches.pop(0)
             self._advance(n_first, n_threads)
-            self._descent.become(model, then, self.weights()[model])
+            self._descent.become(model, then, self._descent.iterate(model))
         self._advance(n_steps, n_threads)
 
     def _advance(self, n_steps: int, n_threads: int) -> None:
