@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.hybrid import mean_square, switch_plan
@@ -65,7 +68,7 @@ class Run:
     ) -> None:
         self.rows, self.sampler = rows, sampler
         is_planned = w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
-        square = mean_square(rows, sampler, seed) if is_planned else 0.0
+        square = _finite_square(rows, sampler, seed, rules) if is_planned else 0.0
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
@@ -105,6 +108,18 @@ class Run:
 
     def _advance(self, n_steps: int, n_threads: int) -> None:
         run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
+
+
+def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[Rule]) -> float:
+    """The mean of ``‖x_i - x_j‖²``, if plans can be made with it."""
+    with np.errstate(over="ignore"):
+        square = mean_square(rows, sampler, seed)
+    if not math.isfinite(square / min(rule.alpha for rule in rules)):
+        raise ValueError(
+            f"the mean of ‖x_i - x_j‖² over some pairs, {square:g}, has left the range of floating "
+            "point, or does once divided by λ; scale the features (scale='standard')"
+        )
+    return square
 
 
 def run_in_chunks(
