@@ -1,4 +1,4 @@
-"""Pictures of fits against time: a panel for each problem, a line for each method."""
+"""Pictures of fits against time or steps: a panel for each problem, a line for each method."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ STYLES = ("-", "--", ":")
 
 mpl.rcParams["svg.fonttype"] = "none"  # text as text: a quarter of the size
 
-Line = Sequence[tuple[float, float]]  # (seconds, value)
+Line = Sequence[tuple[float, float]]  # (seconds or steps, value)
 
 
 def draw(
-    panels: Mapping[str, Mapping[str, Line]], *, n_columns: int, label: str, is_gap: bool
+    panels: Mapping[str, Mapping[str, Line]],
+    *,
+    n_columns: int,
+    label: str,
+    is_gap: bool,
+    against: str = "seconds",
 ) -> Figure:
     """Lines by the name of their method, in panels by their title; gaps on a logarithmic scale."""
     n_lines = math.ceil(len(panels) / n_columns)
@@ -29,7 +34,7 @@ def draw(
     for ax, (title, lines) in zip(axes, panels.items(), strict=False):
         for name, line in lines.items():
             _draw_line(ax, line, names.index(name), name)
-        ax.set(title=title, xlabel="seconds", ylabel=label, xscale="log")
+        ax.set(title=title, xlabel=against, ylabel=label, xscale="log")
         if is_gap:
             ax.set(yscale="log")
         ax.tick_params(labelsize=7)

@@ -44,6 +44,10 @@ SUBJECTS = {
     "gains": ["--quick"],
     "descent": ["--quick"],
     "flat": ["--quick"],
+    "hybrid": ["--quick"],
+    "convergence": ["--quick"],
+    "letor": ["--quick"],
+    "table1": ["--quick"],
 }
 
 

@@ -24,13 +24,20 @@ from linrank.options import AVERAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
-    from linrank.stochastic.samplers import PairSampler
 
     Array = NDArray[np.float64]
+
+    class Drawn(Protocol):
+        """Pairs to draw: a `PairSampler`, or the new pairs of a stream."""
+
+        @property
+        def core(self) -> Any: ...
+
 
 __all__ = ["RULES", "Descent", "Learner"]
 
@@ -127,7 +134,7 @@ class Descent:
         """Steps taken so far, the same for all models."""
         return int(self._core.n_steps)
 
-    def run(self, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1) -> None:
+    def run(self, rows: Rows, sampler: Drawn, n_steps: int, n_threads: int = 1) -> None:
         """Take `n_steps` steps on pairs that the sampler draws."""
         self._core.run(rows.core, sampler.core, self.random, n_steps, n_threads)
 
@@ -143,6 +150,14 @@ class Descent:
     def weights(self) -> Array:
         """The weights of all models, of shape (n_models, n_features); averaged if iterates are."""
         return np.array([self._core.weights(m) for m in range(len(self.learners))])
+
+    def iterate(self, model: int) -> Array:
+        """The latest weights of a model, whether or not iterates are averaged."""
+        scalars, v, _ = self._core.kept(model)
+        learner, a, t = self.learners[model], scalars[2], scalars[3]
+        if not learner.shrinks:
+            return np.asarray(a * v)
+        return np.asarray(a / (learner.alpha * t) * v) if t > 0 else np.zeros_like(v)
 
     def mean_losses(self) -> Array:
         """The mean loss that the steps of each model have met, every pair before its update.

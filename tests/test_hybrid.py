@@ -1,0 +1,198 @@
+"""The hybrid: laws of its plan, the mean square it rests on, and what the plan is good for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, as_rows
+from linrank.datasets import make_ranking
+from linrank.ranksvm import train
+from linrank.stochastic.descent import Descent, Learner
+from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.objectives import ExactObjective
+from linrank.stochastic.samplers import pair_sampler
+from linrank.stochastic.training import descend
+
+positive = st.floats(1e-12, 1e12)
+budget = st.integers(1, 10**9)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=40, n_features=6, random_state=1)
+
+
+def one_query(X, y):
+    return Dataset.of(X, y)
+
+
+# ---- the plan ------------------------------------------------------------------------------------
+
+
+@given(positive, positive, budget)
+def test_plan_is_within_its_bounds(square, alpha, n_steps):
+    n_first, first_step, eager = switch_plan(square, alpha, n_steps)
+    assert 0 <= n_first <= min(n_steps / 4, square / alpha)
+    assert first_step >= max(1.0, square / alpha)
+    assert eager == 1.0 / square
+    # The step at the switch is no longer than a passive-aggressive one.
+    assert 1.0 / (alpha * first_step) <= eager * (1 + 1e-12)
+
+
+@given(positive, positive, budget, st.sampled_from([2.0**-10, 0.25, 4.0, 2.0**20]))
+def test_plan_does_not_depend_on_the_unit_of_the_features(square, alpha, n_steps, factor):
+    """x → c x and λ → c² λ is the same problem for w/c: only the step of PA follows."""
+    plan = switch_plan(square, alpha, n_steps)
+    same = switch_plan(square * factor, alpha * factor, n_steps)
+    assert same[:2] == plan[:2]
+    assert same[2] == plan[2] / factor
+
+
+@given(positive, positive, budget)
+def test_more_steps_or_less_regularisation_never_shorten_the_plan(square, alpha, n_steps):
+    plan = switch_plan(square, alpha, n_steps)
+    for other in (switch_plan(square, alpha, 2 * n_steps), switch_plan(square, alpha / 2, n_steps)):
+        assert other[0] >= plan[0]
+        assert other[1] >= plan[1]
+
+
+@pytest.mark.parametrize("square", [0.0, -0.0, float("nan")])
+def test_plan_without_any_difference_is_usable(square):
+    n_first, first_step, eager = switch_plan(square, 1e-4, 100)
+    Learner("pa", 1e-4, eager)
+    Learner("pegasos", 1e-4, 1.0, first_step)
+    assert n_first == 0
+    assert first_step > 0
+
+
+# ---- the mean square -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [None, np.int32, np.int64])
+def test_mean_square_is_that_of_the_pairs_drawn(dtype, index):
+    rng = np.random.default_rng(2)
+    X = (rng.standard_normal((60, 9)) * (rng.random((60, 9)) < 0.4)).astype(dtype)
+    data = one_query(X, rng.integers(3, size=60))
+    rows = data.rows
+    if index is not None:
+        sparse = as_rows(csr_array(X))
+        assert isinstance(sparse, CsrRows)
+        rows = CsrRows(sparse.values, sparse.columns.astype(index), sparse.offsets, 9)
+    sampler = pair_sampler(data.queries)
+    winners, losers = sampler.core.draw(_core.Random(5 ^ 0x9E3779B9), 1024)
+    X = X.astype(np.float64)
+    expected = np.mean(np.sum((X[winners] - X[losers]) ** 2, axis=1))
+    assert_allclose(mean_square(rows, sampler, 5), expected, rtol=1e-12)
+
+
+def test_mean_square_estimates_that_of_all_pairs(data):
+    X, queries = np.asarray(data.X, dtype=np.float64), data.queries
+    i, j = np.nonzero((data.qid[:, None] == data.qid) & (data.labels[:, None] > data.labels))
+    squares = np.sum((X[i] - X[j]) ** 2, axis=1)
+    assert len(squares) == queries.n_pairs
+    found = [mean_square(data.rows, pair_sampler(queries), seed) for seed in range(10)]
+    error = squares.std() / np.sqrt(10 * 1024)
+    assert abs(np.mean(found) - squares.mean()) < 5 * error
+    assert len(set(found)) == 10
+
+
+def test_mean_square_of_empty_sparse_rows_is_zero():
+    data = one_query(csr_array((4, 3)), [0, 1, 2, 3])
+    assert mean_square(data.rows, pair_sampler(data.queries), 0) == 0.0
+
+
+# ---- the fit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("average", [None, "uniform", "weighted"])
+def test_hybrid_is_pa_then_pegasos_from_the_last_iterate(data, average):
+    alpha, n_steps, seed = 0.05, 3000, 7
+    sampler = pair_sampler(data.queries)
+    n_first, first_step, eager = switch_plan(mean_square(data.rows, sampler, seed), alpha, n_steps)
+    assert 0 < n_first < n_steps
+    plain = Descent(data.n_features, [Learner("pa", alpha, eager)], None, seed)
+    plain.run(data.rows, sampler, n_first)
+    after = Descent(data.n_features, [Learner("pegasos", alpha)], average)
+    after.become(0, Learner("pegasos", alpha, 1.0, first_step), plain.weights()[0])
+    after.random.state = plain.random.state
+    after.run(data.rows, sampler, n_steps - n_first)
+    fit = descend(
+        data, algorithm="hybrid", alpha=alpha, n_steps=n_steps, average=average, seed=seed
+    )
+    assert_allclose(fit.w, after.weights()[0], rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("algorithm", ["pegasos", "sgd-svm", "logistic", "pa", "romma"])
+def test_iterate_is_the_last_one_whatever_is_averaged(data, algorithm):
+    sampler, rule = pair_sampler(data.queries), Learner(algorithm, 0.1, 0.1)
+    plain = Descent(data.n_features, [rule], None, 3)
+    averaged = Descent(data.n_features, [rule], "weighted", 3)
+    assert_array_equal(averaged.iterate(0), np.zeros(data.n_features))
+    for descent in (plain, averaged):
+        descent.run(data.rows, sampler, 500)
+    assert_allclose(averaged.iterate(0), plain.weights()[0], rtol=1e-9)
+    assert_allclose(plain.iterate(0), plain.weights()[0], rtol=1e-14)
+    assert not np.allclose(averaged.weights()[0], plain.weights()[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 5, 17])
+def test_few_steps_are_enough_to_run(data, n_steps):
+    fit = descend(data, algorithm="hybrid", alpha=1e-3, n_steps=n_steps, seed=1)
+    assert fit.n_steps == n_steps
+    assert np.isfinite(fit.w).all()
+    assert fit.w.any()
+
+
+def test_same_seed_same_bits_other_seed_others(data):
+    def weights(seed):
+        return descend(data, algorithm="hybrid", alpha=1e-3, n_steps=999, seed=seed).w
+
+    assert_array_equal(weights(4), weights(4))
+    assert (weights(4) != weights(5)).any()
+
+
+def test_unit_of_the_features_does_not_matter(data):
+    """Twice the features and four times λ give half the weights."""
+    twice = Dataset.of(2 * np.asarray(data.X), data.labels, qid=data.qid)
+    fits = [
+        descend(one, algorithm="hybrid", alpha=alpha, n_steps=2000, average="weighted", seed=1).w
+        for one, alpha in ((data, 1e-3), (twice, 4e-3))
+    ]
+    assert_allclose(2 * fits[1], fits[0], rtol=1e-9)
+
+
+def test_equal_rows_leave_nothing_to_learn():
+    fit = descend(one_query(np.ones((6, 2)), [0, 0, 0, 1, 1, 1]), algorithm="hybrid", n_steps=50)
+    assert_array_equal(fit.w, np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "average", "times"),
+    [("pegasos", None, 5), ("pegasos", "weighted", 5), ("pa", None, 2)],
+)
+def test_hybrid_is_nearer_to_the_optimum_than_its_parents(data, algorithm, average, times):
+    """κ = 10⁵ and fewer steps: Pegasos is still far away, the last iterate of PA noisy."""
+    sampler = pair_sampler(data.queries)
+    square = mean_square(data.rows, sampler, 0)
+    alpha = square / 1e5
+    C = 1.0 / (alpha * sampler.total_weight)
+    best = alpha * train(data, C=C, loss="hinge", tol=1e-4).value
+    objective = ExactObjective(data.rows, sampler, alpha, 1)
+
+    def excess(algorithm):
+        options = {"n_steps": 30_000, "average": average, "aggressiveness": 1.0 / square}
+        fits = [
+            descend(data, algorithm=algorithm, alpha=alpha, seed=seed, **options)
+            for seed in range(5)
+        ]
+        return np.exp(np.mean([np.log(objective(fit.w)[0] / best - 1) for fit in fits]))
+
+    assert times * excess("hybrid") < excess(algorithm)
