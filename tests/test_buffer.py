@@ -260,7 +260,9 @@ def test_the_memory_is_within_its_bound(memory):
 @pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
 def test_a_batch_that_pushes_out_everything(make):
     buffer = Buffer(40 * (ROW_COST + 40))
-    most = Buffer(40 * (ROW_COST + 40)).parts(make(np.ones(100)), 8192)[0].stop * 2
+    buffer.parts(make(np.ones(100)), 8192)
+    arena = buffer._arena
+    most = arena.most_rows if make is dense else min(arena.most_rows, arena.most_size // 2)
     for k in range(5):
         buffer.add(make(np.full(most, k + 1)), np.zeros(most), np.full(most, k))
         assert {query for _, query, _ in contents(buffer)} == {k}
