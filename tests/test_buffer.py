@@ -257,6 +257,20 @@ def test_the_memory_is_within_its_bound(memory):
     assert 0.95 * memory < taken + csr_arena.capacity * ROW_COST <= memory + 8
 
 
+@pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
+def test_a_batch_that_pushes_out_everything(make):
+    buffer = Buffer(40 * (ROW_COST + 40))
+    buffer.parts(make(np.ones(100)), 8192)
+    arena = buffer._arena
+    most = arena.most_rows if make is dense else min(arena.most_rows, arena.most_size // 2)
+    for k in range(5):
+        buffer.add(make(np.full(most, k + 1)), np.zeros(most), np.full(most, k))
+        assert {query for _, query, _ in contents(buffer)} == {k}
+    buffer.clear()
+    assert (buffer.n_rows, buffer.n_queries, buffer.n_forgotten) == (0, 0, 4 * most)
+    assert buffer.add(make([1, 2]), np.array([0.0, 1.0]), integers([1, 1])).n_pairs == 1
+
+
 def test_queries_seen_least_recently_go_first():
     buffer = Buffer(30 * (ROW_COST + 4))  # 30 places, 22 in use at most
     for q in range(20):

@@ -196,6 +196,8 @@ def test_killed_again_and_again_the_result_is_the_same(data, tmp_path, packed):
     assert n_killed > 0
     assert subprocess.run(arguments, check=True).returncode == 0
     assert np.array_equal(coef(model), coef(tmp_path / "whole"))
+    left = {path.name for path in tmp_path.iterdir()} - {"data.gz"}
+    assert left == {"c", "m", "whole"}
 
 
 def test_ctrl_c_writes_a_checkpoint(data, tmp_path):

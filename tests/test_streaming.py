@@ -264,6 +264,17 @@ def test_a_finished_run_may_go_on_to_more_passes(tmp_path):
     assert np.array_equal(again.weights(), three.weights())
 
 
+def test_each_pass_makes_each_pair_once(tmp_path):
+    data = tmp_path / "data"
+    data.write_bytes(text_of())
+    n_pairs = linrank.load(data).queries.n_pairs
+    for passes in (1, 3):
+        run = StreamRun(data, trainer(), passes, Layout(batch_rows=32))
+        run.run()
+        assert run.trainer.counts.pairs == passes * n_pairs
+        assert (run.trainer.buffer.n_rows, run.trainer.buffer.n_forgotten) == (300, 0)
+
+
 def test_features_are_counted_from_the_first_that_occurs(tmp_path):
     data = tmp_path / "data"
     for text, base, n in ((b" 0:1", 0, 3), (b" 1:1", 1, 2)):

@@ -88,7 +88,7 @@ class DenseArena:
         """Move the rows at ``kept``, which increase, to the front."""
         table, n = self._table, max(1, _CHUNK // max(self.stride, 1))
         # Row kept[i] >= i: what a chunk writes over has been moved already, or is in the chunk.
-        for begin in range(int(np.argmax(kept > np.arange(len(kept)))), len(kept), n):
+        for begin in range(0, len(kept), n):
             chunk = kept[begin : begin + n]
             table[begin : begin + len(chunk)] = table[chunk]
 

@@ -203,6 +203,16 @@ class Buffer:
         core = _core.cell_sampler(order, winners, n_winners, losers, n_losers, weights)
         return NewPairs(core, n_pairs)
 
+    def clear(self) -> None:
+        """Begin anew; rows that are not remembered any more do not count as forgotten."""
+        none, labels = np.empty(0, np.int64), np.empty(0)
+        self._index = _core.StreamIndex.restore(
+            *self.bounds, none, labels, none, none, self.n_forgotten
+        )
+        if self._arena is not None:
+            self._arena.keep(none)
+            self._index.reserve(self._arena.capacity)
+
     # ---- checkpoints ----------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

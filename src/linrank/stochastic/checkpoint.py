@@ -59,7 +59,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     if len(header) > _MAX_HEADER:
         raise ValueError(f"the values take {len(header)} bytes, more than {_MAX_HEADER}")
     target = os.path.realpath(os.fspath(path))
-    temporary = f"{target}.{os.getpid()}.tmp"
+    temporary = f"{target}.partial"  # one name: what a killed process leaves is written over
     try:
         with open(temporary, "wb") as file:
             _write(file, header, arrays)

@@ -109,6 +109,9 @@ class StreamRun:
 
     def _run_pass(self, on_batch: Callable[[Batch, Batches], object] | None) -> None:
         layout, place = self.layout, self._place
+        if place.rows == 0:
+            # The rows of the last pass would meet themselves in the buffer, and each pair twice.
+            self.trainer.buffer.clear()
         batches = Batches(
             self.source,
             self.columns,
