@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "memory": set(),
     "options": set(),
+    "seeds": set(),
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
@@ -66,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "monitor": MODEL | {"metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
     "tuning": MODEL | {"metrics", "path", "validation"},
-    "stochastic": TRAINING | {"scaling", "metrics", "monitor", "weights"},
+    "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
@@ -74,15 +75,14 @@ ALLOWED: dict[str, set[str]] = {
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"},
-    "seeds": set(),
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
     | {"stream_ranker"},
-    "sgd_ranker_cv": MODEL
-    | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"}
-    | {"sgd_tuning", "stream_ranker", "validation"},
     "sgd_tuning": MODEL | {"metrics", "stochastic", "validation"},
+    "sgd_ranker_cv": MODEL
+    | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
+    | {"sgd_tuning", "validation"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL

@@ -20,8 +20,6 @@ from linrank.weights import query_weights
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.solvers.result import Result
 
@@ -319,16 +317,6 @@ class RankSVM(ExactRanker):
             callback=monitor,
         )
         return self._finish(result, data, scaling, monitor, preferences)
-
-    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        if self.coef_.size != n_features:
-            raise ValueError(
-                f"warm_start=True, but X has {n_features} features and the previous fit had "
-                f"{self.coef_.size}; set warm_start=False"
-            )
-        return scaling.unfold(self.coef_)
 
     def _finish(
         self,

@@ -16,7 +16,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
-from linrank.options import TRAINING
+from linrank.options import AVERAGES, TRAINING
 from linrank.pairs import Pairs
 from linrank.ranker import RankerMixin
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from linrank.data.rows import Rows
     from linrank.model import LinearModel
+    from linrank.scaling import Scaling
     from linrank.solvers.result import Result
     from linrank.stochastic.training import DescentResult
 
@@ -123,6 +124,17 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
+    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
+        """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.size != n_features:
+            raise ValueError(
+                f"warm_start=True, but X has {n_features} features and the previous fit had "
+                f"{self.coef_.size}; set warm_start=False"
+            )
+        return scaling.unfold(self.coef_)
+
     def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
         """Set the attributes that every fit has."""
         self.model_ = model
@@ -168,7 +180,21 @@ class ExactRanker(LinearRanker):
 
 
 class DescentRanker(LinearRanker):
-    """Learns from sampled pairs; its ``fit`` ends with `_adopt`."""
+    """Learns from sampled pairs.
+
+    A subclass has the parameter ``average`` too; its ``fit`` ends with `_adopt`.
+    """
+
+    def _average(self) -> str | None:
+        """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
+        if self.average is None or isinstance(self.average, bool | np.bool_):
+            return AVERAGES[0] if self.average else None
+        if self.average not in AVERAGES:
+            expected = ", ".join(map(repr, AVERAGES))
+            raise ValueError(
+                f"average must be False, True or one of {expected}, got {self.average!r}"
+            )
+        return str(self.average)
 
     def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""

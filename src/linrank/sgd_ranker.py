@@ -14,7 +14,7 @@ from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
 from linrank.stochastic.training import descend
-from linrank.stream_ranker import StreamRanker, kind_of_average
+from linrank.stream_ranker import StreamRanker
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -256,17 +256,7 @@ class SGDRanker(StreamRanker):
 
     def _options(self) -> dict[str, Any]:
         options = {name: getattr(self, name) for name in _DESCENT}
-        return options | {"average": kind_of_average(self.average)}
-
-    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        if self.coef_.size != n_features:
-            raise ValueError(
-                f"warm_start=True, but X has {n_features} features and the previous fit had "
-                f"{self.coef_.size}; set warm_start=False"
-            )
-        return scaling.unfold(self.coef_)
+        return options | {"average": self._average()}
 
     def _finish(
         self,

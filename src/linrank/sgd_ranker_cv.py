@@ -12,7 +12,6 @@ from linrank.scaling import Scaling
 from linrank.seeds import seed_of
 from linrank.sgd_tuning import as_algorithms, as_alphas, tune_sgd
 from linrank.stochastic.training import check_descent, descend
-from linrank.stream_ranker import kind_of_average
 from linrank.validation import as_folds
 from linrank.weights import query_weights
 
@@ -147,7 +146,7 @@ class SGDRankerCV(DescentRanker):
         options: dict[str, Any] = {
             "n_steps": self.n_steps,
             "sampling": self.sampling,
-            "average": kind_of_average(self.average),
+            "average": self._average(),
             "aggressiveness": self.aggressiveness,
             "seed": seed_of(self.random_state),
             "query_weight": query_weights(query_weight, data.queries),
@@ -187,7 +186,7 @@ class SGDRankerCV(DescentRanker):
             "algorithm": self.algorithm_,
             "aggressiveness": self.aggressiveness,
             "sampling": self.sampling,
-            "average": kind_of_average(self.average),
+            "average": self._average(),
             "record": self.record,
             "seed": seed,
             "scoring": self.scoring,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from linrank.data.frames import column_names
 from linrank.linear_ranker import DescentRanker
 from linrank.model import LinearModel
-from linrank.options import AVERAGES
 from linrank.seeds import seed_of
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
@@ -20,7 +18,7 @@ from linrank.stochastic.training import regularisation
 if TYPE_CHECKING:
     from linrank.data.rows import Rows
 
-__all__ = ["StreamRanker", "kind_of_average"]
+__all__ = ["StreamRanker"]
 
 # Parameters that a stream is opened with, and keeps.
 _OPTIONS = ("algorithm", "alpha", "aggressiveness", "sampling", "average")
@@ -115,7 +113,7 @@ class StreamRanker(DescentRanker):
             raise ValueError(f"buffer_mb must be > 0, got {self.buffer_mb!r}")
         stream = StreamTrainer(
             [learner],
-            average=kind_of_average(self.average),
+            average=self._average(),
             seed=seed_of(self.random_state),
             sampling=self.sampling,
             memory=int(self.buffer_mb * 1e6),
@@ -144,7 +142,7 @@ class StreamRanker(DescentRanker):
             "alpha": self.alpha_,
             "aggressiveness": self.aggressiveness,
             "sampling": self.sampling,
-            "average": kind_of_average(self.average),
+            "average": self._average(),
             "steps_per_row": self.steps_per_row,
             "n_steps": self.n_steps_,
             "loss": self.loss_,
@@ -163,13 +161,3 @@ class StreamRanker(DescentRanker):
         if hasattr(self, "_stream") and not hasattr(self, "model_"):
             self._stream.check_pairs("partial_fit so far")
         return super()._rows(X, qid)
-
-
-def kind_of_average(average: Any) -> str | None:
-    """The average of `linrank.options.AVERAGES` that a parameter stands for, None for none."""
-    if average is None or isinstance(average, bool | np.bool_):
-        return AVERAGES[0] if average else None
-    if average not in AVERAGES:
-        expected = ", ".join(map(repr, AVERAGES))
-        raise ValueError(f"average must be False, True or one of {expected}, got {average!r}")
-    return str(average)
