@@ -24,6 +24,7 @@ from linrank import (
     make_ranking,
     ranksvm_path,
     tuning,
+    validation,
 )
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
@@ -198,7 +199,7 @@ def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=2)
     assert seen == [1, 1, 1]
     seen.clear()
-    monkeypatch.setattr(tuning, "_COPY_BYTES", data.rows.nbytes)
+    monkeypatch.setattr(validation, "_COPY_BYTES", data.rows.nbytes)
     gate = threading.Barrier(1)
     tune(data, deal(data, 3), as_Cs(GRID), n_jobs=4)
     assert seen == [4, 4, 4]  # copies for one fold at a time: the core has all threads

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.errors import NoPairsError
 from linrank.metrics import parse
 from linrank.options import ALGORITHMS
 from linrank.scaling import Scaling
@@ -20,6 +19,7 @@ from linrank.stochastic.samplers import PairSampler, pair_sampler
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    affordable_folds,
     check_selection,
     edge,
     first_best,
@@ -33,7 +33,6 @@ __all__ = ["SGDTuning", "as_algorithms", "as_alphas", "tune_sgd"]
 
 Array = NDArray[Any]
 
-_COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 _CHUNK = 1 << 16  # steps between two looks at whether the search was called off
 
 
@@ -163,31 +162,21 @@ def tune_sgd(
     cancelled = threading.Event()
 
     def run(k: int, n_threads: int) -> Array:
-        fold, what = folds[k], _Part.of(data, folds[k], scale, query_weight, n_threads)
-        try:
-            sampler = what.sampler(sampling)
-        except NoPairsError as error:
-            raise NoPairsError(f"fold {k + 1} of {len(folds)}: {error}") from None
-        models = Run(what.data.rows, sampler, rules, n_steps, average=average, seed=seed)
+        fold, part = folds[k], _Part.of(data, folds[k], scale, query_weight, n_threads)
+        sampler = part.sampler(sampling)
+        models = Run(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
         while models.n_steps < n_steps and not cancelled.is_set():
             models.until(min(n_steps, models.n_steps + _CHUNK), n_threads)
-        coefs = np.array([what.scaling.fold(w) for w in models.weights()])
+        coefs = np.array([part.scaling.fold(w) for w in models.weights()])
         return judge(
-            coefs, data, fold, k, what.scaling, scoring, convention=convention, n_jobs=n_threads
+            coefs, data, fold, k, part.scaling, scoring, convention=convention, n_jobs=n_threads
         )
 
-    n_threads = resolve(n_jobs)
-    n_workers = _n_workers(data, len(folds), scale, n_threads)
-    scores = np.array(side_by_side(run, len(folds), n_workers, n_threads, cancelled))
+    copies = data.qid is None or scale != "none"
+    most = affordable_folds(data) if copies else len(folds)
+    scores = np.array(side_by_side(run, len(folds), most, resolve(n_jobs), cancelled))
     shape = (len(folds), len(algorithms), len(alphas))
     return SGDTuning(algorithms, alphas, scores.reshape(shape), selection)
-
-
-def _n_workers(data: Dataset, n_folds: int, scale: str, n_threads: int) -> int:
-    """Folds at a time: where each has a copy of the rows, these must not fill the memory."""
-    copies = data.qid is None or scale != "none"
-    affordable = max(1, _COPY_BYTES // max(1, data.rows.nbytes)) if copies else n_folds
-    return min(n_folds, n_threads, affordable)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.errors import NoPairsError
 from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
@@ -19,6 +18,7 @@ from linrank.scaling import Scaling
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    affordable_folds,
     check_selection,
     edge,
     first_best,
@@ -32,8 +32,6 @@ __all__ = ["Progress", "Tuning", "tune"]
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
-
-_COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,18 +127,12 @@ def tune(
     """
     parse(scoring)
     check_selection(selection, len(folds))
-    n_threads = resolve(n_jobs)
-    n_workers = _n_workers(data, folds, n_threads)
     work = _Work(data, folds, Cs, scoring, convention, query_weight, progress, options)
-    outcomes = side_by_side(work.run, len(folds), n_workers, n_threads, work.cancelled)
+    outcomes = side_by_side(
+        work.run, len(folds), affordable_folds(data), resolve(n_jobs), work.cancelled
+    )
     scores = np.array([score for score, _ in outcomes])
     return Tuning(Cs, scores, selection, tuple(path for _, path in outcomes))
-
-
-def _n_workers(data: Dataset, folds: Sequence[Fold], n_threads: int) -> int:
-    """Folds at a time: each copies its training rows, and the copies must not fill the memory."""
-    affordable = max(1, _COPY_BYTES // max(1, data.rows.nbytes))
-    return min(len(folds), n_threads, affordable)
 
 
 class _Work:
@@ -168,18 +160,15 @@ class _Work:
         fold = self.folds[k]
         part = self.data if fold.train is None else self.data.select(fold.train)
         Cs = iter(self.Cs.tolist())
-        try:
-            path, scaling = solve_path(
-                part,
-                self.Cs,
-                query_weight=weight_of_part(self.query_weight, self.data, part, fold.train),
-                n_jobs=n_threads,
-                callback=lambda _: self.cancelled.is_set(),
-                progress=lambda result: self._report(k, next(Cs), result),
-                **self.options,
-            )
-        except NoPairsError as error:
-            raise NoPairsError(f"fold {k + 1} of {len(self.folds)}: {error}") from None
+        path, scaling = solve_path(
+            part,
+            self.Cs,
+            query_weight=weight_of_part(self.query_weight, self.data, part, fold.train),
+            n_jobs=n_threads,
+            callback=lambda _: self.cancelled.is_set(),
+            progress=lambda result: self._report(k, next(Cs), result),
+            **self.options,
+        )
         scores = judge(
             path.coefs,
             self.data,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.errors import NoPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.model_scores import model_scores
 from linrank.monitor import validation_sets
@@ -20,6 +21,7 @@ from linrank.scaling import Scaling
 __all__ = [
     "SELECTIONS",
     "Fold",
+    "affordable_folds",
     "as_folds",
     "check_selection",
     "deal",
@@ -35,11 +37,12 @@ Array = NDArray[Any]
 Outcome = TypeVar("Outcome")
 
 SELECTIONS = ("best", "one_se")
+_COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """What one path is trained on, and what its models are measured on."""
+    """What models are trained on, and what they are measured on."""
 
     train: Array | None  # numbers of rows; None for all
     valid: Array | Dataset  # numbers of rows, or other data
@@ -133,22 +136,35 @@ def _wrong_cv(cv: Any) -> TypeError:
     )
 
 
+def affordable_folds(data: Dataset) -> int:
+    """Folds at a time where each copies its training rows: the copies must not fill the memory."""
+    return max(1, _COPY_BYTES // max(1, data.rows.nbytes))
+
+
 def side_by_side(
     run: Callable[[int, int], Outcome],
     n_folds: int,
-    n_workers: int,
+    most: int,
     n_threads: int,
     cancelled: threading.Event,
 ) -> list[Outcome]:
-    """``run(k, threads)`` of all folds in ``n_workers`` threads: the core releases the lock.
+    """``run(k, threads)`` of all folds, at most ``most`` at a time: the core releases the lock.
 
     After a fault or Ctrl-C, ``cancelled`` is set and the folds are to end at their next iterate.
     """
+    n_workers = min(n_folds, n_threads, most)
     share = n_threads // n_workers
+
+    def run_named(k: int) -> Outcome:
+        try:
+            return run(k, share)
+        except NoPairsError as error:
+            raise NoPairsError(f"fold {k + 1} of {n_folds}: {error}") from None
+
     if n_workers == 1:
-        return [run(k, share) for k in range(n_folds)]
+        return [run_named(k) for k in range(n_folds)]
     with ThreadPoolExecutor(n_workers) as pool:
-        futures = [pool.submit(run, k, share) for k in range(n_folds)]
+        futures = [pool.submit(run_named, k) for k in range(n_folds)]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)  # a fault in the last fold ends the first
             for future in futures:
