@@ -182,7 +182,7 @@ def test_on_real_data_a_million_steps_come_within_a_percent():
         ({"n_steps": 1.5}, r"n_steps must be an integer >= 1, got 1\.5"),
         ({"algorithm": "adam"}, "algorithm must be one of .*'hybrid', got 'adam'"),
         ({"sampling": "all"}, "sampling must be one of .*'all'"),
-        ({"record": "always"}, "record must be None, 'sampled' or 'exact', got 'always'"),
+        ({"record": "always"}, "record must be None or one of 'exact', 'sampled', got 'always'"),
         ({"record": "exact", "algorithm": "logistic"}, "use record='sampled'"),
         ({"tol": 0.0}, r"tol must be finite and > 0, got 0\.0"),
         ({"aggressiveness": 0.0, "algorithm": "pa"}, "aggressiveness must be finite and > 0"),

@@ -501,7 +501,7 @@ def test_qid_reaches_partial_fit_by_routing():
         ({"algorithm": "adam"}, "algorithm must be one of 'pegasos', .*, got 'adam'"),
         ({"sampling": "all"}, "sampling must be one of pairs, .* got 'all'"),
         ({"average": "median"}, "average must be False, True or one of .*, got 'median'"),
-        ({"record": "always"}, "record must be None, 'sampled' or 'exact', got 'always'"),
+        ({"record": "always"}, "record must be None or one of 'exact', 'sampled', got 'always'"),
         ({"algorithm": "logistic", "record": "exact"}, "use record='sampled'"),
         ({"aggressiveness": -1.0, "algorithm": "pa"}, "aggressiveness must be .* got -1.0"),
         ({"tol": 0.0}, "tol must be finite and > 0, got 0.0"),

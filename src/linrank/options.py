@@ -10,14 +10,18 @@ __all__ = [
     "AVERAGES",
     "COUNTED",
     "COUNTINGS",
+    "DESCENT",
     "LOSSES",
     "PAIRS",
     "PAIR_WEIGHTINGS",
     "PUBLISHED",
+    "RECORDS",
     "SAMPLINGS",
     "SCALES",
+    "SELECTIONS",
     "SOLVERS",
     "STOCHASTIC",
+    "STREAM_SAMPLINGS",
     "TRAINING",
 ]
 
@@ -39,6 +43,7 @@ PAIRS = ("all", "adjacent")
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
 SCALES = ("none", "standard", "minmax", "query")
+SELECTIONS = ("best", "one_se")  # of a model by its measure on several folds
 SOLVERS = ("newton", "bundle", *PUBLISHED)
 COUNTED = ("tron", "bundle")  # solvers that may count as published
 # How they may count violated pairs, tron's default first, with the cost for l rows and k levels.
@@ -60,4 +65,9 @@ COUNTINGS = (
 STOCHASTIC = "sgd"  # on the command line, in place of one of SOLVERS
 ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
 SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
+STREAM_SAMPLINGS = ("pairs", "query", "roc")  # those that need no more than a buffer of rows
 AVERAGES = ("weighted", "uniform")  # of the iterates, if they are averaged at all
+RECORDS = ("exact", "sampled")  # objectives on the way, if any is computed
+
+# As TRAINING: options beside λ that go to the descent as they are.
+DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")

@@ -11,6 +11,7 @@ import numpy as np
 from linrank.errors import ConvergenceWarning
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
+from linrank.options import DESCENT
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
 from linrank.stochastic.training import descend
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from linrank.stochastic.training import DescentResult
 
 __all__ = ["SGDRanker"]
-
-# Parameters that go to the training as they are, and into the summary of the model.
-_DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
 
 class SGDRanker(StreamRanker):
@@ -255,7 +253,7 @@ class SGDRanker(StreamRanker):
         return self._finish(result, data, scaling, monitor, seed)
 
     def _options(self) -> dict[str, Any]:
-        options = {name: getattr(self, name) for name in _DESCENT}
+        options = {name: getattr(self, name) for name in DESCENT}
         return options | {"average": self._average()}
 
     def _finish(

@@ -106,7 +106,7 @@ class StreamRanker(DescentRanker):
                 )
 
     def _open_stream(self) -> StreamTrainer:
-        alpha = regularisation(self.alpha, None, 1.0)
+        alpha = regularisation(self.alpha)
         steps = getattr(self, "n_steps_", 0)
         learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
         if not (isinstance(self.buffer_mb, int | float) and self.buffer_mb > 0):

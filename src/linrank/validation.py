@@ -16,10 +16,10 @@ from linrank.errors import NoPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.model_scores import model_scores
 from linrank.monitor import validation_sets
+from linrank.options import SELECTIONS
 from linrank.scaling import Scaling
 
 __all__ = [
-    "SELECTIONS",
     "Fold",
     "affordable_folds",
     "as_folds",
@@ -36,7 +36,6 @@ __all__ = [
 Array = NDArray[Any]
 Outcome = TypeVar("Outcome")
 
-SELECTIONS = ("best", "one_se")
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
 
@@ -202,7 +201,8 @@ def judge(
 def check_selection(selection: str, n_folds: int) -> None:
     """Refuse an unknown rule of choice, and one that needs more folds than there are."""
     if selection not in SELECTIONS:
-        raise ValueError(f"selection must be 'best' or 'one_se', got {selection!r}")
+        expected = " or ".join(map(repr, SELECTIONS))
+        raise ValueError(f"selection must be {expected}, got {selection!r}")
     if selection == "one_se" and n_folds < 2:
         raise ValueError(
             "selection='one_se' needs the spread over at least two folds, and there is one "

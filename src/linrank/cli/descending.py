@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 
 from linrank.cli.arguments import grid, natural, positive_float, positive_int
-from linrank.options import ALGORITHMS, AVERAGES, SAMPLINGS, STOCHASTIC
+from linrank.options import ALGORITHMS, AVERAGES, RECORDS, SAMPLINGS, STOCHASTIC
 
 __all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_grid"]
 
@@ -79,7 +79,7 @@ def add_descent(parser: argparse.ArgumentParser) -> None:
     _add_steps(group)
     group.add_argument(
         "--record",
-        choices=("exact", "sampled"),
+        choices=RECORDS,
         help="compute the objective on the way, four times in each power of ten steps: over all "
         "pairs, or over a sample",
     )

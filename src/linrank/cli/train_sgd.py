@@ -14,6 +14,7 @@ from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD
 from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
 from linrank.cli.training import check_files, validate
+from linrank.options import DESCENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from linrank.stochastic.training import DescentResult
 
 __all__ = ["run_sgd"]
-
-# Options that go to the training as they are, and into the summaries of it.
-_OPTIONS = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
 
 def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -61,7 +59,7 @@ def _fit(
     from linrank.stochastic.training import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
-    options = {name: getattr(args, name) for name in _OPTIONS}
+    options = {name: getattr(args, name) for name in DESCENT}
     result = descend(
         scaling.applied(data, n_jobs=args.jobs),
         **options,
@@ -116,7 +114,7 @@ def _summary(result: DescentResult, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the run."""
     return {
         "solver": args.solver,
-        **{name: getattr(args, name) for name in _OPTIONS},
+        **{name: getattr(args, name) for name in DESCENT},
         "alpha": result.alpha,
         "C": args.C,
         "seed": args.seed,

@@ -66,11 +66,11 @@ def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.passes import Layout, StreamRun
     from linrank.stochastic.streaming import StreamTrainer
-    from linrank.stochastic.training import DEFAULT_ALPHA
+    from linrank.stochastic.training import regularisation
 
     if is_model(args.data):
         raise ValueError(f"{args.data}: is JSON, like a model, not data; DATA comes first")
-    alpha = DEFAULT_ALPHA if args.alpha is None else args.alpha
+    alpha = regularisation(args.alpha)
     learner = Learner(args.algorithm, alpha, args.aggressiveness)
     options = {
         "--algorithm": args.algorithm,

@@ -24,7 +24,7 @@ from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import plot, print_json, say_result, table
-from linrank.options import SOLVERS, STOCHASTIC, TRAINING
+from linrank.options import SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
     )
-    choosing = parser.add_argument_group("choosing C")
+    choosing = parser.add_argument_group("choosing C, or λ")
     choosing.add_argument(
         "--Cs",
         type=grid,
@@ -74,9 +74,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     choosing.add_argument(
         "--selection",
-        choices=("best", "one_se"),
-        default="best",
-        help="the largest mean (default), or the smallest C within one standard error of it",
+        choices=SELECTIONS,
+        default=SELECTIONS[0],
+        help="the largest mean (default), or the smallest C, largest λ, within one standard error "
+        "of it",
     )
     add_training(
         parser,

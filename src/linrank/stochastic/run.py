@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Rule", "Run", "run_in_chunks"]
+__all__ = ["Rule", "Run"]
 
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
@@ -107,7 +107,7 @@ class Run:
         self._advance(n_steps, n_threads)
 
     def _advance(self, n_steps: int, n_threads: int) -> None:
-        run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
+        _run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
 
 
 def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[Rule]) -> float:
@@ -122,7 +122,7 @@ def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[
     return square
 
 
-def run_in_chunks(
+def _run_in_chunks(
     descent: Descent, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1
 ) -> None:
     """Take steps in chunks of some milliseconds: Python answers Ctrl-C between them."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linrank import threads
-from linrank.options import ALGORITHMS
+from linrank.options import ALGORITHMS, RECORDS
 from linrank.stochastic.objectives import ExactObjective, SampledObjective
-from linrank.stochastic.run import Rule, Run, run_in_chunks
+from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler
 
 if TYPE_CHECKING:
@@ -28,16 +28,13 @@ if TYPE_CHECKING:
     Objective = ExactObjective | SampledObjective
 
 __all__ = [
-    "DEFAULT_ALPHA",
     "DescentResult",
     "check_descent",
     "descend",
     "regularisation",
-    "run_in_chunks",
 ]
 
-DEFAULT_ALPHA = 1e-4
-RECORDS = ("sampled", "exact")
+_DEFAULT_ALPHA = 1e-4
 _PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
@@ -184,7 +181,9 @@ def descend(
     )
 
 
-def regularisation(alpha: float | None, C: float | None, total_weight: float) -> float:
+def regularisation(
+    alpha: float | None, C: float | None = None, total_weight: float = math.nan
+) -> float:
     """λ from what the user gave: itself, or ``1/(C Σω)``, or the default."""
     if alpha is not None and C is not None:
         raise ValueError(f"give alpha or C, not both: got alpha={alpha} and C={C}")
@@ -195,7 +194,7 @@ def regularisation(alpha: float | None, C: float | None, total_weight: float) ->
             raise ValueError(f"{name} must be finite and > 0, got {value!r}")
     if C is not None:
         return 1.0 / (float(C) * total_weight)
-    return DEFAULT_ALPHA if alpha is None else float(alpha)
+    return _DEFAULT_ALPHA if alpha is None else float(alpha)
 
 
 def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
@@ -206,7 +205,8 @@ def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float |
     if not isinstance(n_steps, numbers.Integral) or isinstance(n_steps, bool) or n_steps < 1:
         raise ValueError(f"n_steps must be an integer >= 1, got {n_steps!r}")
     if record not in (None, *RECORDS):
-        raise ValueError(f"record must be None, 'sampled' or 'exact', got {record!r}")
+        expected = ", ".join(map(repr, RECORDS))
+        raise ValueError(f"record must be None or one of {expected}, got {record!r}")
     if record == "exact" and algorithm == "logistic":
         raise ValueError(
             "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
