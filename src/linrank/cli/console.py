@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 __all__ = ["Console", "bytes_text", "count", "seconds"]
+
+State = dict[str, Any]
 
 
 class Console:
@@ -66,6 +69,21 @@ class Console:
         def show(done: int, total: int | None) -> None:
             share = f" of {bytes_text(total)} ({100 * done // max(total, 1)} %)" if total else ""
             self.status(f"reading {source}: {bytes_text(done)}{share}")
+
+        return show
+
+    def progress(self, line: Callable[[State], str]) -> Callable[[State], None] | None:
+        """A callback that shows a line on the state of a run; None where nobody would see it.
+
+        The lines are kept with ``-v``, else each is the status line until the next.
+        """
+        if not (self.verbose or self.live):
+            return None
+
+        def show(state: State) -> None:
+            text = line(state)
+            self.detail(text)
+            self.status(text)
 
         return show
 

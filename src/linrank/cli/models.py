@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from linrank.cli.streams import STANDARD, write_standard
 
 if TYPE_CHECKING:
+    from linrank.cli.console import Console
     from linrank.model import LinearModel
 
 __all__ = ["is_model", "read_model", "write_model"]
@@ -37,11 +38,16 @@ def read_model(path: str) -> LinearModel:
         return load_model(copy)
 
 
-def write_model(model: LinearModel, path: str) -> None:
-    """Save the model to a file or to standard output."""
-    if path != STANDARD:
+def write_model(model: LinearModel, path: str, console: Console) -> None:
+    """Save the model to a file or to standard output, and say so."""
+    if path == STANDARD:
+        _write_standard(model)
+    else:
         model.save(path)
-        return
+    console.say("saved", "standard output" if path == STANDARD else path)
+
+
+def _write_standard(model: LinearModel) -> None:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:

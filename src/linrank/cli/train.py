@@ -17,7 +17,6 @@ from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.descending import add_descent, check_descent
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.models import write_model
 from linrank.cli.reading import read_data, read_preferences
 from linrank.cli.streaming import add_streaming, check_streaming
 from linrank.cli.streams import STANDARD, check_readable
@@ -28,12 +27,10 @@ from linrank.cli.train_report import (
     say_result,
     training_summary,
 )
-from linrank.cli.training import METRICS, check_files, validate
+from linrank.cli.training import METRICS, check_files, write_and_validate
 from linrank.options import SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
     from linrank.model import LinearModel
@@ -136,9 +133,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     model, result = _fit(data, preferences, args, console)
     trained = time.perf_counter()
     say_result(result, args, trained - read, console)
-    write_model(model, args.model)  # first: a fault in the validation data must not cost it
-    console.say("saved", "standard output" if args.model == STANDARD else args.model)
-    evaluation = validate(model, args, console) if args.valid is not None else None
+    evaluation = write_and_validate(model, args, console)
     if args.json:
         n_listed = None if preferences is None else len(preferences)
         summary = {**data_summary(data, args), "preferences": n_listed}
@@ -173,7 +168,7 @@ def _fit(
         preferences=preferences,
         bounds=weight_bounds(args.positive, coef_bounds_of(args, data), data, scaling.factors),
         n_jobs=args.jobs,
-        callback=_progress(console),
+        callback=console.progress(_line),
     )
     settings = {
         **options,
@@ -186,17 +181,9 @@ def _fit(
     return LinearModel.of(result, data, scaling, **settings), result
 
 
-def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
-    """A callback for the solver: a kept line per iteration (-v), or the status line."""
-    if not (console.verbose or console.live):
-        return None
-
-    def show(state: dict[str, Any]) -> None:
-        text = (
-            f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
-            f"gap {state['gap']:.2e}  {state['seconds']:.2f} s"
-        )
-        console.detail(text)
-        console.status(text)
-
-    return show
+def _line(state: dict[str, Any]) -> str:
+    """What is shown of an iteration."""
+    return (
+        f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
+        f"gap {state['gap']:.2e}  {state['seconds']:.2f} s"
+    )

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD
 from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
-from linrank.cli.training import check_files, validate
+from linrank.cli.training import check_files, write_and_validate
 from linrank.options import DESCENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from linrank.data.dataset import Dataset
     from linrank.model import LinearModel
     from linrank.stochastic.training import DescentResult
@@ -42,9 +38,7 @@ def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     model, result = _fit(data, args, console)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
-    write_model(model, args.model)  # first: a fault in the validation data must not cost it
-    console.say("saved", "standard output" if args.model == STANDARD else args.model)
-    evaluation = validate(model, args, console) if args.valid is not None else None
+    evaluation = write_and_validate(model, args, console)
     if args.json:
         times = (start, read, trained)
         print_json(args, data_summary(data, args), _summary(result, args), evaluation, times)
@@ -67,24 +61,16 @@ def _fit(
         C=args.C,
         seed=args.seed,
         n_jobs=args.jobs,
-        callback=_progress(console),
+        callback=console.progress(_line),
     )
     settings = {**options, "C": args.C, "seed": args.seed, "index_base": data.index_base}
     return LinearModel.of(result, data, scaling, **settings), result
 
 
-def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
-    """A callback: a kept line where the objective is recorded (-v), or the status line."""
-    if not (console.verbose or console.live):
-        return None
-
-    def show(state: dict[str, Any]) -> None:
-        known = "" if math.isnan(state["objective"]) else f"  objective {state['objective']:.8g}"
-        text = f"step {state['n_steps']:>11,}{known}  {state['seconds']:.2f} s"
-        console.detail(text)
-        console.status(text)
-
-    return show
+def _line(state: dict[str, Any]) -> str:
+    """What is shown of a milestone."""
+    known = "" if math.isnan(state["objective"]) else f"  objective {state['objective']:.8g}"
+    return f"step {state['n_steps']:>11,}{known}  {state['seconds']:.2f} s"
 
 
 def _say_result(

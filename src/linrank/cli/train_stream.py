@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import write_model
 from linrank.cli.stream_memory import MB, Plan
 from linrank.cli.stream_report import (
     Progress,
@@ -21,9 +20,9 @@ from linrank.cli.stream_report import (
     say_resumed,
     training_summary,
 )
-from linrank.cli.streams import STANDARD, check_apart, check_writable
+from linrank.cli.streams import check_apart, check_writable
 from linrank.cli.train_report import print_json
-from linrank.cli.training import check_files, validate
+from linrank.cli.training import check_files, write_and_validate
 
 if TYPE_CHECKING:
     from linrank.model import LinearModel
@@ -52,9 +51,7 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     console.clear()
     say_result(run, args, took, run.trainer.counts.rows - before, console)
     model = _model(run, args)
-    write_model(model, args.model)
-    console.say("saved", "standard output" if args.model == STANDARD else args.model)
-    evaluation = validate(model, args, console) if args.valid is not None else None
+    evaluation = write_and_validate(model, args, console)
     if args.json:
         times = (start, start, start + took)
         print_json(args, data_summary(run, args), training_summary(run, args), evaluation, times)

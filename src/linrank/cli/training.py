@@ -1,4 +1,4 @@
-"""What all ways of training share on the command line: files that must be right, validation."""
+"""What all ways of training share on the command line: files that must be right, and the end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from linrank.cli.measuring import check_metrics, metrics_for
+from linrank.cli.models import write_model
 from linrank.cli.reading import read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
 
-__all__ = ["METRICS", "check_files", "validate"]
+__all__ = ["METRICS", "check_files", "write_and_validate"]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
@@ -41,7 +42,18 @@ def check_files(
     check_metrics(args.metrics, args.convention)
 
 
-def validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
+def write_and_validate(
+    model: LinearModel, args: argparse.Namespace, console: Console
+) -> Evaluation | None:
+    """Save a model; its measures on the file of ``--valid``, if there is one.
+
+    In this order: a fault in the validation data must not cost the model.
+    """
+    write_model(model, args.model, console)
+    return None if args.valid is None else _validate(model, args, console)
+
+
+def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
     """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 

@@ -23,12 +23,10 @@ from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
-from linrank.cli.tune_report import plot, print_json, say_result, table
+from linrank.cli.tune_report import path_summary, plot, print_json, say_result, table
 from linrank.options import SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from linrank.data.dataset import Dataset
     from linrank.path import PathResult
     from linrank.tuning import Tuning
@@ -124,13 +122,12 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     tuned = time.perf_counter()
     say_result(tuning, path, args, tuned - read, console)
     if args.output is not None:
-        write_model(model, args.output)
-        console.say("saved", "standard output" if args.output == STANDARD else args.output)
+        write_model(model, args.output, console)
     if args.plot is not None:
         plot(tuning, path, args)
         console.say("plotted", args.plot)
     if args.json:
-        print_json(args, data, tuning, path, (start, read, tuned))
+        print_json(args, data, tuning, path_summary(tuning, path, args), (start, read, tuned))
     elif args.output != STANDARD:
         write_standard(table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
@@ -158,7 +155,7 @@ def _search(
         scoring=args.scoring,
         convention=args.convention,
         selection=args.selection,
-        progress=_progress(console, len(folds)),
+        progress=console.progress(lambda state: _line(state, len(folds))),
         **options,
     )
     path, scaling = solve_path(data, Cs, **options)
@@ -172,18 +169,9 @@ def _search(
     return tuning, path, tuning.model(path, data, scaling, **settings)
 
 
-def _progress(console: Console, n_folds: int) -> Callable[[dict[str, Any]], None] | None:
-    """A line per model: kept with -v, else the status line."""
-    if not (console.verbose or console.live):
-        return None
-
-    def show(state: dict[str, Any]) -> None:
-        text = (
-            f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of "
-            f"{n_folds}  C {state['C']:.6g}  objective {state['objective']:.8g}  "
-            f"gap {state['gap']:.2e}"
-        )
-        console.detail(text)
-        console.status(text)
-
-    return show
+def _line(state: dict[str, Any], n_folds: int) -> str:
+    """What is shown of a model."""
+    return (
+        f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of {n_folds}  "
+        f"C {state['C']:.6g}  objective {state['objective']:.8g}  gap {state['gap']:.2e}"
+    )

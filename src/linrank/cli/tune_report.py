@@ -13,9 +13,10 @@ from linrank.cli.train_report import data_summary, options_summary
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.path import PathResult
+    from linrank.sgd_tuning import SGDTuning
     from linrank.tuning import Tuning
 
-__all__ = ["figure", "plot", "print_json", "say_result", "table"]
+__all__ = ["figure", "path_summary", "plot", "print_json", "say_result", "table"]
 
 
 def say_result(
@@ -56,6 +57,25 @@ def table(tuning: Tuning, path: PathResult, scoring: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def path_summary(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of a path."""
+    return {
+        **options_summary(args),
+        "C": float(tuning.Cs[tuning.chosen]),
+        "path": {
+            "C": tuning.Cs.tolist(),
+            "mean_scores": tuning.mean_scores.tolist(),
+            "scores": tuning.scores.tolist(),
+            "objectives": path.objectives.tolist(),
+            "duality_gaps": path.gaps.tolist(),
+            "norms": path.norms.tolist(),
+            "iterations": path.n_iter.tolist(),
+            "hessian_products": path.n_hvp.tolist(),
+            "converged": path.converged.tolist(),
+        },
+    }
+
+
 def figure() -> Any:
     """A figure without a window; an error that names the extra where Matplotlib is missing."""
     try:
@@ -84,17 +104,16 @@ def plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
 def print_json(
     args: argparse.Namespace,
     data: Dataset,
-    tuning: Tuning,
-    path: PathResult,
+    tuning: Tuning | SGDTuning,
+    details: dict[str, Any],
     times: tuple[float, float, float],
 ) -> None:
-    """One object on standard output."""
+    """One object on standard output; ``details`` are of the solver: options, choice, grid."""
     import json
 
     from linrank import __version__
 
     start, read, tuned = times
-    k = tuning.chosen
     report = {
         "command": "tune",
         "linrank": __version__,
@@ -104,21 +123,9 @@ def print_json(
         "scoring": args.scoring,
         "convention": args.convention,
         "selection": args.selection,
-        **options_summary(args),
-        "C": float(tuning.Cs[k]),
-        "score": float(tuning.mean_scores[k]),
+        "score": float(tuning.mean_scores[tuning.chosen]),
         "at_edge": tuning.edge is not None,
-        "path": {
-            "C": tuning.Cs.tolist(),
-            "mean_scores": tuning.mean_scores.tolist(),
-            "scores": tuning.scores.tolist(),
-            "objectives": path.objectives.tolist(),
-            "duality_gaps": path.gaps.tolist(),
-            "norms": path.norms.tolist(),
-            "iterations": path.n_iter.tolist(),
-            "hessian_products": path.n_hvp.tolist(),
-            "converged": path.converged.tolist(),
-        },
+        **details,
         "seconds": {
             "read": read - start,
             "tune": tuned - read,

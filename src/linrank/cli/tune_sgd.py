@@ -12,7 +12,8 @@ from linrank.cli.main import OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
-from linrank.cli.train_report import data_summary, describe_data
+from linrank.cli.train_report import describe_data
+from linrank.cli.tune_report import print_json
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -42,10 +43,9 @@ def run_sgd(args: argparse.Namespace) -> int:
     tuned = time.perf_counter()
     _say_result(tuning, args, tuned - read, console)
     if model is not None:
-        write_model(model, args.output)
-        console.say("saved", "standard output" if args.output == STANDARD else args.output)
+        write_model(model, args.output, console)
     if args.json:
-        _print_json(args, data, tuning, (start, read, tuned))
+        print_json(args, data, tuning, _summary(tuning, args), (start, read, tuned))
     elif args.output != STANDARD:
         write_standard(_table(tuning, args.scoring))
     return OK
@@ -113,43 +113,19 @@ def _table(tuning: SGDTuning, scoring: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _print_json(
-    args: argparse.Namespace, data: Dataset, tuning: SGDTuning, times: tuple[float, float, float]
-) -> None:
-    """One object on standard output."""
-    import json
-
-    from linrank import __version__
-
-    start, read, tuned = times
+def _summary(tuning: SGDTuning, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of the grid."""
     algorithm, alpha = tuning.rule
-    report: dict[str, Any] = {
-        "command": "tune",
-        "linrank": __version__,
-        "data": data_summary(data, args),
-        "valid": args.valid,
-        "folds": len(tuning.scores),
-        "scoring": args.scoring,
-        "convention": args.convention,
-        "selection": args.selection,
+    return {
         "solver": args.solver,
         "scale": args.scale,
         **{name: getattr(args, name) for name in _OPTIONS},
         "algorithm": algorithm,
         "alpha": alpha,
-        "score": float(tuning.mean_scores[tuning.chosen]),
-        "at_edge": tuning.edge is not None,
         "grid": {
             "algorithms": list(tuning.algorithms),
             "alphas": tuning.alphas.tolist(),
             "mean_scores": tuning.mean_scores.tolist(),
             "scores": tuning.scores.tolist(),
         },
-        "seconds": {
-            "read": read - start,
-            "tune": tuned - read,
-            "total": time.perf_counter() - start,
-        },
-        "model": args.output,
     }
-    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
