@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import linrank
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
-from linrank.stochastic.batches import Batches, Columns
+from linrank.stochastic.batches import BLOCK_SIZE, Batches, Columns, Layout
 from linrank.stochastic.query_ids import numbers_of_ids, numbers_of_tokens
 
 
@@ -75,7 +75,7 @@ def test_rows_are_those_of_load(batch_rows, block_size, density, first, seed):
     shapes = []
     for source, size in ways:
         columns = Columns()
-        batches = Batches(source, columns, batch_rows=batch_rows, block_size=size)
+        batches = Batches(source, columns, Layout(batch_rows=batch_rows), block_size=size)
         x, labels, ids, shape = as_arrays(batches)
         expected = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
         assert np.array_equal(x, expected)
@@ -94,7 +94,7 @@ def test_compressed_text_and_files(tmp_path, pack):
     text = text_of(500)
     path = tmp_path / "data"
     path.write_bytes(pack(text) if pack else text)
-    batches = Batches(str(path), Columns(), batch_rows=64)
+    batches = Batches(str(path), Columns(), Layout(batch_rows=64))
     x, labels, *_ = as_arrays(batches)
     assert np.array_equal(x[:, 1:], linrank.load(path).X)
     assert batches.size == path.stat().st_size
@@ -105,29 +105,31 @@ def test_zstandard(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     path = tmp_path / "data.zst"
     path.write_bytes(zstandard.compress(text_of(300)))
-    assert len(as_arrays(Batches(path, Columns(), batch_rows=64))[1]) == 300
+    assert len(as_arrays(Batches(path, Columns(), Layout(batch_rows=64)))[1]) == 300
 
 
 def test_storage_is_that_of_the_first_batch_until_columns_make_it_absurd():
     dense_text = text_of(64, n_features=4)
-    batches = Batches(io.BytesIO(dense_text), Columns(), batch_rows=16)
+    batches = Batches(io.BytesIO(dense_text), Columns(), Layout(batch_rows=16))
     assert [kind for _, kind, _ in as_arrays(batches)[3]] == [DenseRows] * 4
     # one column more stays dense; an index of a million makes it sparse, for good
     grown = dense_text + b"1 qid:1 1:1 5:1\n" * 16 + b"1 qid:1 1:1 1000000:1\n" + dense_text
     for block_size in (64, 1000, 1 << 20):
-        batches = Batches(io.BytesIO(grown), Columns(), batch_rows=16, block_size=block_size)
+        batches = Batches(
+            io.BytesIO(grown), Columns(), Layout(batch_rows=16), block_size=block_size
+        )
         shapes = as_arrays(batches)[3]
         assert [kind for _, kind, _ in shapes] == [DenseRows] * 5 + [CsrRows] * 5
         assert [width for _, _, width in shapes] == [5] * 4 + [6] + [1_000_001] * 5
     sparse_first = b"1 qid:1 1:1 1000:1\n" * 16 + dense_text
-    batches = Batches(io.BytesIO(sparse_first), Columns(), batch_rows=16)
+    batches = Batches(io.BytesIO(sparse_first), Columns(), Layout(batch_rows=16))
     assert {kind for _, kind, _ in as_arrays(batches)[3]} == {CsrRows}
 
 
 def test_a_second_pass_knows_the_columns_of_the_first():
     text, columns = text_of(40), Columns()
-    first = as_arrays(Batches(io.BytesIO(text), columns, batch_rows=10))
-    again = as_arrays(Batches(io.BytesIO(text), columns, batch_rows=10))
+    first = as_arrays(Batches(io.BytesIO(text), columns, Layout(batch_rows=10)))
+    again = as_arrays(Batches(io.BytesIO(text), columns, Layout(batch_rows=10)))
     assert np.array_equal(first[0], again[0])
     assert columns == Columns(6, False, "dense")
 
@@ -139,7 +141,7 @@ def test_long_rows_make_short_batches(block_size):
         for n in [1, 1, 1, 9, 1, 30, 1, 5, 5, 1]
     )
     batches = Batches(
-        io.BytesIO(text), Columns(), batch_rows=4, batch_entries=10, block_size=block_size
+        io.BytesIO(text), Columns(), Layout(batch_rows=4, batch_entries=10), block_size=block_size
     )
     assert [n for n, _, _ in as_arrays(batches)[3]] == [3, 2, 1, 2, 2]
 
@@ -171,9 +173,9 @@ def test_ids_of_arrays():
 # ---- bad text -----------------------------------------------------------------------------------
 
 
-def fail(text, match, **options):
+def fail(text, match, block_size=BLOCK_SIZE, **layout):
     with pytest.raises(DataFormatError, match=match):
-        list(Batches(io.BytesIO(text), Columns(), **options))
+        list(Batches(io.BytesIO(text), Columns(), Layout(**layout), block_size=block_size))
 
 
 @pytest.mark.parametrize("block_size", [1, 50, 1 << 20])
@@ -212,7 +214,7 @@ def test_nothing_to_read(text, match):
 
 def test_damaged_data_come_behind_the_rows_before():
     text = gzip.compress(text_of(2000))[:-3000]
-    batches = Batches(io.BytesIO(text), Columns(), batch_rows=10, block_size=500)
+    batches = Batches(io.BytesIO(text), Columns(), Layout(batch_rows=10), block_size=500)
     with pytest.raises(DataFormatError, match="gzip data end too early; the file is truncated"):
         list(batches)
     assert batches.n_rows > 100

@@ -13,8 +13,9 @@ from scipy import sparse
 import linrank
 from linrank.errors import CheckpointError, DataFormatError, NoPairsError
 from linrank.stochastic import checkpoint
+from linrank.stochastic.batches import Layout
 from linrank.stochastic.descent import Learner
-from linrank.stochastic.passes import Layout, StreamRun
+from linrank.stochastic.passes import StreamRun
 from linrank.stochastic.streaming import StreamTrainer
 
 

@@ -60,8 +60,9 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
 def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     from linrank.cli.models import is_model
+    from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
-    from linrank.stochastic.passes import Layout, StreamRun
+    from linrank.stochastic.passes import StreamRun
     from linrank.stochastic.streaming import StreamTrainer
     from linrank.stochastic.training import regularisation
 

@@ -13,6 +13,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.memory import describe_bytes
 from linrank.stochastic.checkpoint import fill
+from linrank.stochastic.storage import as_sparse, copy_into
 
 __all__ = [
     "ROW_COST",
@@ -20,8 +21,6 @@ __all__ = [
     "CsrArena",
     "DenseArena",
     "arena_for",
-    "as_sparse",
-    "dense_is_smaller",
     "most_of",
 ]
 
@@ -37,11 +36,6 @@ def most_of(capacity: int) -> int:
     small the batches.
     """
     return capacity * 3 // 4
-
-
-def dense_is_smaller(n_rows: int, n_columns: int, n_entries: int) -> bool:
-    """Whether rows of float32 take less memory dense than as CSR."""
-    return n_rows * n_columns * 4 <= n_entries * 8
 
 
 class DenseArena:
@@ -73,16 +67,7 @@ class DenseArena:
 
     def append(self, rows: Rows, at: int) -> None:
         """Copy rows to the places from ``at``; columns that they lack are 0."""
-        n, width = rows.shape
-        place = self._table[at : at + n]
-        if isinstance(rows, DenseRows):
-            place[:, :width] = rows.values
-            place[:, width:] = 0
-            return
-        place[:] = 0
-        row_of_entry = np.repeat(np.arange(n), np.diff(rows.offsets))
-        first, last = int(rows.offsets[0]), int(rows.offsets[-1])
-        place[row_of_entry, rows.columns[first:last]] = rows.values[first:last]
+        copy_into(self._table[at : at + rows.shape[0]], rows)
 
     def keep(self, kept: Array) -> None:
         """Move the rows at ``kept``, which increase, to the front."""
@@ -260,11 +245,3 @@ def arena_for(rows: Rows, memory: int, n_columns: int) -> Arena:
             f"{n_columns} features; it must hold 2 at least: give it more memory"
         )
     return arena
-
-
-def as_sparse(rows: DenseRows) -> CsrRows:
-    """The entries of dense rows that are not 0."""
-    row, column = np.nonzero(rows.values)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    values = rows.values[row, column]
-    return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])

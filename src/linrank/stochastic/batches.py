@@ -15,14 +15,47 @@ from linrank import _core
 from linrank.data.blocks import LongLineError, TextBlocks, open_blocks
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
-from linrank.stochastic.arena import as_sparse, dense_is_smaller
 from linrank.stochastic.query_ids import numbers_of_tokens
+from linrank.stochastic.storage import (
+    count_entries,
+    dense_is_smaller,
+    join_dense,
+    join_sparse,
+    without_zeros,
+)
 
-__all__ = ["BATCH_ROWS", "BLOCK_SIZE", "Batch", "Batches", "Columns"]
+__all__ = ["BATCH_ROWS", "BLOCK_SIZE", "Batch", "Batches", "Columns", "Layout"]
 
 Array = NDArray[Any]
 BATCH_ROWS = 8192
 BLOCK_SIZE = 1 << 18  # as fast as larger ones, in a third of their memory
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a stream is read; all of it has an influence on the result or on the memory.
+
+    Attributes
+    ----------
+    index_base : {"auto", "0", "1"}
+        "1" makes a feature 0 an error.
+    batch_rows, batch_entries : int
+        A batch has so many rows, or fewer if the next row would bring it above so many features
+        that are not 0: rows of any length are read in bounded memory.
+    most_columns : int
+        An index beyond it is refused before anything is allocated for it.
+    longest_line : int
+        Bytes.
+    remedy : str
+        What to do about an index or a line that is too large.
+    """
+
+    index_base: str = "auto"
+    batch_rows: int = BATCH_ROWS
+    batch_entries: int = 1 << 22
+    most_columns: int = int(_core.MAX_FEATURE) + 1
+    longest_line: int = 64 << 20
+    remedy: str = "renumber the features"
 
 
 @dataclass
@@ -69,37 +102,27 @@ class Batches:
         gzip, bzip2, xz and Zstandard are told by their first bytes.
     columns : Columns
         Brought up to date with each batch.
-    batch_rows, batch_entries : int
-        A batch has so many rows, or fewer if the next row would bring it above so many features
-        that are not 0: rows of any length are read in bounded memory.
-    index_base : {"auto", "0", "1"}
-        "1" makes a feature 0 an error.
-    most_columns : int
-        An index beyond it is refused before anything is allocated for it.
-    remedy : str
-        What to do about such an index, or a line that is too long.
-    longest_line : int
-        Bytes.
+    layout : Layout
+        How the text is read.
+    block_size : int
+        Bytes to read at a time; no influence on the batches.
     """
 
     def __init__(
         self,
         source: Any,
         columns: Columns,
+        layout: Layout | None = None,
         *,
-        batch_rows: int = BATCH_ROWS,
-        batch_entries: int = 1 << 22,
-        index_base: str = "auto",
-        most_columns: int = int(_core.MAX_FEATURE) + 1,
-        remedy: str = "renumber the features",
-        longest_line: int = 64 << 20,
         block_size: int = BLOCK_SIZE,
     ) -> None:
-        self._text: TextBlocks = open_blocks(source, block_size, longest_line=longest_line)
-        self._parser = _core.TextParser32(int(index_base == "1"), int(_core.MAX_FEATURE))
-        self._most_columns, self._remedy = most_columns, remedy
-        self._batch_rows, self._batch_entries = batch_rows, batch_entries
-        self.columns = columns
+        self.columns, self._layout = columns, layout or Layout()
+        self._text: TextBlocks = open_blocks(
+            source, block_size, longest_line=self._layout.longest_line
+        )
+        self._parser = _core.TextParser32(
+            int(self._layout.index_base == "1"), int(_core.MAX_FEATURE)
+        )
         self.n_lines = self.n_rows = 0
         self._has_query: bool | None = None
 
@@ -134,7 +157,7 @@ class Batches:
 
     def _parse(self, block: Any) -> Any:
         if isinstance(block, LongLineError):
-            raise DataFormatError(f"{self.name}:{self.n_lines + 1}: {block}; {self._remedy}")
+            raise DataFormatError(f"{self.name}:{self.n_lines + 1}: {block}; {self._layout.remedy}")
         if isinstance(block, DataFormatError):
             raise block
         piece = self._parser.parse(block)
@@ -142,12 +165,12 @@ class Batches:
         if (fault := mixed or piece.fault) is not None:
             line, column, message = fault
             raise DataFormatError(f"{self.name}:{self.n_lines + line}:{column}: {message}")
-        if piece.highest >= self._most_columns:
+        if piece.highest >= self._layout.most_columns:
             line, column = piece.highest_place
             raise DataFormatError(
                 f"{self.name}:{self.n_lines + line}:{column}: feature index {piece.highest:,} asks "
-                f"for more weights than the {self._most_columns:,} that there is memory for; "
-                f"{self._remedy}"
+                f"for more weights than the {self._layout.most_columns:,} that there is memory "
+                f"for; {self._layout.remedy}"
             )
         if piece.has_weight:
             raise DataFormatError(
@@ -180,21 +203,22 @@ class Batches:
         values, columns = np.empty(n_entries, np.float32), np.empty(n_entries, np.int32)
         offsets = np.empty(piece.n_rows + 1, np.int64)
         _core.fill_csr([piece], values, columns, offsets, width, 0, 1)
-        return _without_zeros(CsrRows(values, columns, offsets, width))
+        return without_zeros(CsrRows(values, columns, offsets, width))
 
     # ---- parts to batches -----------------------------------------------------------------------
 
     def _next_size(self, waiting: deque[_Part], *, is_end: bool) -> int:
         """Rows of the next batch; 0 if it may go on with rows that are still to come."""
         n_rows = n_entries = 0
+        most_rows, most_entries = self._layout.batch_rows, self._layout.batch_entries
         for part in waiting:
-            room = self._batch_entries - n_entries
-            n = min(int(np.searchsorted(part.ends, room, side="right")), self._batch_rows - n_rows)
+            fitting = int(np.searchsorted(part.ends, most_entries - n_entries, side="right"))
+            n = min(fitting, most_rows - n_rows)
             if n < part.n_rows:
                 return max(1, n_rows + n)  # a row beyond the bound is a batch of its own
             n_rows += n
             n_entries += int(part.ends[-1])
-        return n_rows if is_end or n_rows == self._batch_rows else 0
+        return n_rows if is_end or n_rows == most_rows else 0
 
     def _batch(self, waiting: deque[_Part], n: int, n_bytes: int) -> Batch:
         """The first ``n`` rows that wait. All that is decided here depends on them alone, not on
@@ -222,14 +246,14 @@ class Batches:
         known.n_columns = max(known.n_columns, highest + 1, 1)
         n_rows = sum(part.shape[0] for part in parts)
         if known.storage is None or (known.storage == "dense" and grown):
-            n_entries = sum(map(_count_entries, parts))
+            n_entries = sum(map(count_entries, parts))
             # What was dense stays so until it takes twice the memory of CSR: no storage for a whim.
             slack = 1 if known.storage is None else 2
             is_dense = dense_is_smaller(n_rows, known.n_columns, slack * n_entries)
             known.storage = "dense" if is_dense else "csr"
         if known.storage == "csr":
-            return _join_sparse(parts, known.n_columns)
-        return _join_dense(parts, n_rows, known.n_columns)
+            return join_sparse(parts, known.n_columns)
+        return join_dense(parts, n_rows, known.n_columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,44 +276,3 @@ class _Part:
 
     def cut(self, rows: slice) -> _Part:
         return _Part(self.rows.take(rows), self.labels[rows], self.ids[rows])
-
-
-def _count_entries(rows: Rows) -> int:
-    return int(np.count_nonzero(rows.values)) if isinstance(rows, DenseRows) else len(rows.values)
-
-
-def _without_zeros(rows: CsrRows) -> CsrRows:
-    """Zeros that were written down take room and change nothing."""
-    kept = rows.values != 0
-    if kept.all():
-        return rows
-    offsets = np.concatenate([[0], np.cumsum(kept)])[rows.offsets]
-    return CsrRows(rows.values[kept], rows.columns[kept], offsets, rows.n_columns)
-
-
-def _join_dense(parts: list[Rows], n_rows: int, n_columns: int) -> Rows:
-    if len(parts) == 1 and isinstance(parts[0], DenseRows) and parts[0].shape[1] == n_columns:
-        return parts[0]
-    x = np.zeros((n_rows, n_columns), np.float32)
-    begin = 0
-    for part in parts:
-        place = x[begin : begin + part.shape[0]]
-        if isinstance(part, DenseRows):
-            place[:, : part.shape[1]] = part.values
-        else:
-            row_of_entry = np.repeat(np.arange(part.shape[0]), np.diff(part.offsets))
-            place[row_of_entry, part.columns] = part.values
-        begin += part.shape[0]
-    return DenseRows(x)
-
-
-def _join_sparse(parts: list[Rows], n_columns: int) -> Rows:
-    sparse = [part if isinstance(part, CsrRows) else as_sparse(part) for part in parts]
-    starts = np.cumsum([0, *(len(part.values) for part in sparse)])
-    offsets = [part.offsets[1:] + start for part, start in zip(sparse, starts[:-1], strict=True)]
-    return CsrRows(
-        np.concatenate([part.values for part in sparse]),
-        np.concatenate([part.columns for part in sparse]),
-        np.concatenate([[0], *offsets]),
-        n_columns,
-    )

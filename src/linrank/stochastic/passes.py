@@ -9,24 +9,12 @@ from typing import Any
 
 from linrank.errors import CheckpointError, DataFormatError
 from linrank.stochastic import checkpoint
-from linrank.stochastic.batches import BATCH_ROWS, Batch, Batches, Columns
+from linrank.stochastic.batches import Batch, Batches, Columns, Layout
 from linrank.stochastic.streaming import StreamTrainer
 
-__all__ = ["Layout", "StreamRun"]
+__all__ = ["StreamRun"]
 
 _PATIENCE = 1_000_000  # rows without a pair after which nobody hopes for one
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a stream is read; all of it has an influence on the result or on the memory."""
-
-    index_base: str = "auto"
-    batch_rows: int = BATCH_ROWS
-    batch_entries: int = 1 << 22
-    most_columns: int = 2**31 - 1
-    longest_line: int = 64 << 20
-    remedy: str = "renumber the features"
 
 
 @dataclass
@@ -108,20 +96,11 @@ class StreamRun:
             self._run_pass(on_batch)
 
     def _run_pass(self, on_batch: Callable[[Batch, Batches], object] | None) -> None:
-        layout, place = self.layout, self._place
+        place = self._place
         if place.rows == 0:
             # The rows of the last pass would meet themselves in the buffer, and each pair twice.
             self.trainer.buffer.clear()
-        batches = Batches(
-            self.source,
-            self.columns,
-            batch_rows=layout.batch_rows,
-            batch_entries=layout.batch_entries,
-            index_base=layout.index_base,
-            most_columns=layout.most_columns,
-            longest_line=layout.longest_line,
-            remedy=layout.remedy,
-        )
+        batches = Batches(self.source, self.columns, self.layout)
         seen, running, learnt = 0, 0, place.rows  # before the checkpoint that it goes on from
         for batch in batches:
             seen += len(batch.labels)
