@@ -467,13 +467,19 @@ def test_what_changes_within_a_stream_is_told(data):
         ranker.partial_fit(data.X[:, :5], data.y, qid=data.qid)
     with pytest.raises(ValueError, match="rows came with qid before and now without"):
         ranker.partial_fit(data.X, data.y)
-    ranker.set_params(alpha=0.2)
-    with pytest.raises(ValueError, match=r"alpha was 0.1 when the stream began and is 0.2 now"):
-        ranker.partial_fit(data.X, data.y, qid=data.qid)
+    for name, value in {"alpha": 0.2, "steps_per_row": 8.0, "buffer_mb": 1}.items():
+        before = ranker.get_params()[name]
+        ranker.set_params(**{name: value})
+        told = rf"{name} was {before} when the stream began and is {value} now"
+        with pytest.raises(ValueError, match=told):
+            ranker.partial_fit(data.X, data.y, qid=data.qid)
+        ranker.set_params(**{name: before})
 
 
-def test_before_the_first_pair_there_is_nothing_to_predict_with(data):
+def test_before_the_first_pair_there_is_nothing_to_predict_with(data, tmp_path):
     ranker = SGDRanker().partial_fit(data.X[:3], np.zeros(3), qid=[1, 1, 1])
+    with pytest.raises(NotFittedError):
+        ranker.save(tmp_path / "m.json")
     with pytest.raises(NoPairsError, match=r"partial_fit so far: .* all 3 labels are 0"):
         ranker.predict(data.X)
     ranker.partial_fit(data.X[3:5], [1, 0], qid=[1, 1])

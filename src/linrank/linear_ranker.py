@@ -108,7 +108,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``model_`` to a file for :func:`linrank.load_model`."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         self.model_.save(path)
 
     # ---- for fit ---------------------------------------------------------------------------------
@@ -199,6 +199,10 @@ class DescentRanker(LinearRanker):
     def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
         self._adopt_model(model, data)
+        self._adopt_result(result)
+
+    def _adopt_result(self, result: DescentResult) -> None:
+        """Set those that tell of the descent."""
         self.alpha_ = result.alpha
         self.n_steps_ = result.n_steps
         self.stopped_ = result.stopped

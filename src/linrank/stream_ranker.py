@@ -13,7 +13,7 @@ from linrank.model import LinearModel
 from linrank.seeds import seed_of
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
-from linrank.stochastic.training import regularisation
+from linrank.stochastic.training import DescentResult, regularisation
 
 if TYPE_CHECKING:
     from linrank.data.rows import Rows
@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 __all__ = ["StreamRanker"]
 
 # Parameters that a stream is opened with, and keeps.
-_OPTIONS = ("algorithm", "alpha", "aggressiveness", "sampling", "average")
+_OPTIONS = (
+    "algorithm",
+    "alpha",
+    "aggressiveness",
+    "sampling",
+    "average",
+    "steps_per_row",
+    "buffer_mb",
+)
 
 
 class StreamRanker(DescentRanker):
@@ -73,7 +81,7 @@ class StreamRanker(DescentRanker):
         stream.feed(X, labels, qid)
         self._stream: StreamTrainer = stream
         self.needs_qid_ = qid is not None
-        self._stream_options = {name: getattr(self, name) for name in _OPTIONS}
+        self._stream_options = self._kept_options()
         if stream.counts.pairs > 0:
             self._adopt_stream(column_names(X))
         return self
@@ -105,6 +113,9 @@ class StreamRanker(DescentRanker):
                     "now; set it back, or begin anew with sklearn.base.clone"
                 )
 
+    def _kept_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _OPTIONS}
+
     def _open_stream(self) -> StreamTrainer:
         alpha = regularisation(self.alpha)
         steps = getattr(self, "n_steps_", 0)
@@ -129,28 +140,28 @@ class StreamRanker(DescentRanker):
         """Set the attributes of a fit from the state of the stream."""
         stream = self._stream
         stream.descent.check_finite()
-        self.alpha_ = stream.descent.learners[0].alpha
-        self.n_steps_ = self._steps_before + stream.n_steps
-        self.loss_ = float(stream.descent.mean_losses()[0])
-        self.n_pairs_ = stream.counts.pairs
-        self.n_queries_ = stream.buffer.n_new_queries
-        self.stopped_ = "stream"
-        self.objective_ = self.duality_gap_ = math.nan
-        self.history_: dict[str, list[float]] = {}
+        result = DescentResult(
+            w=stream.weights()[0],
+            alpha=stream.descent.learners[0].alpha,
+            n_steps=self._steps_before + stream.n_steps,
+            objective=math.nan,
+            gap=math.nan,
+            loss=float(stream.descent.mean_losses()[0]),
+            stopped="stream",
+            message="took the steps of all rows so far",
+            n_pairs=stream.counts.pairs,
+            history={},
+        )
         training = {
-            "algorithm": self.algorithm,
-            "alpha": self.alpha_,
-            "aggressiveness": self.aggressiveness,
-            "sampling": self.sampling,
+            **self._kept_options(),
             "average": self._average(),
-            "steps_per_row": self.steps_per_row,
-            "n_steps": self.n_steps_,
-            "loss": self.loss_,
+            **result.summary,
             "n_rows": stream.counts.rows,
-            "n_pairs": self.n_pairs_,
         }
-        self.model_ = LinearModel(stream.weights()[0], feature_names, training=training)
+        self._adopt_result(result)
+        self.model_ = LinearModel(result.w, feature_names, training=training)
         self.coef_ = self.model_.coef
+        self.n_queries_ = stream.buffer.n_new_queries
 
     def _forget_stream(self) -> None:
         """A fit begins anew: what was streamed is not part of it."""
