@@ -54,7 +54,7 @@ def test_a_file_is_learnt_as_the_trainer_learns_it(data, tmp_path, capsys):
     out = capsys.readouterr()
     report = json.loads(out.out)
     assert report["data"]["rows"] == 30_000
-    assert report["training"]["steps"] == 120_000
+    assert report["training"]["steps"] == load_model(model).training["n_steps"] == 120_000
     assert report["data"]["batches_without_pairs"] == 0
     for word in ("memory    200 MB at most = ", "buffer", "30,000 rows", "mean loss"):
         assert word in out.err

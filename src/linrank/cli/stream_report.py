@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from linrank.stochastic.batches import Batch, Batches
     from linrank.stochastic.passes import StreamRun
 
-__all__ = ["Progress", "data_summary", "say_result", "say_resumed", "training_summary"]
+__all__ = [
+    "Progress",
+    "data_summary",
+    "options_summary",
+    "say_result",
+    "say_resumed",
+    "training_summary",
+]
 
 
 class Progress:
@@ -111,8 +118,8 @@ def data_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def training_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
-    """What it says of the run; also what the model file says."""
+def options_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
+    """What it and the model file say of the options."""
     learner = run.trainer.descent.learners[0]
     return {
         "solver": args.solver,
@@ -125,6 +132,13 @@ def training_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]
         "steps_per_row": args.steps_per_row,
         "passes": args.passes,
         "memory_mb": args.memory,
+    }
+
+
+def training_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of the run."""
+    return {
+        **options_summary(run, args),
         "steps": run.trainer.n_steps,
         "loss": float(run.trainer.descent.mean_losses()[0]),
     }

@@ -16,6 +16,7 @@ from linrank.cli.stream_memory import MB, Plan
 from linrank.cli.stream_report import (
     Progress,
     data_summary,
+    options_summary,
     say_result,
     say_resumed,
     training_summary,
@@ -146,9 +147,11 @@ def _interrupts_wait(run: StreamRun) -> Iterator[None]:
 def _model(run: StreamRun, args: argparse.Namespace) -> LinearModel:
     from linrank.model import LinearModel
 
-    counts, summary = run.trainer.counts, training_summary(run, args)
+    trainer, counts = run.trainer, run.trainer.counts
     training = {
-        **summary,
+        **options_summary(run, args),
+        "n_steps": trainer.n_steps,
+        "loss": float(trainer.descent.mean_losses()[0]),
         "index_base": run.first_feature,
         "n_rows": counts.rows,
         "n_pairs": counts.pairs,
