@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
 from linrank.options import (
@@ -24,6 +25,7 @@ __all__ = [
     "add_training",
     "add_volume",
     "check_training",
+    "fill_in",
     "grid",
     "n_jobs",
     "natural",
@@ -162,12 +164,17 @@ def _about_solvers(solvers: tuple[str, ...]) -> str:
 
 def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options of `add_training` that do not go together; fill in those not given."""
-    for name, default in _DEFAULTS.items():
-        if getattr(args, name, default) is None:
-            setattr(args, name, default)
+    fill_in(args, _DEFAULTS)
     check_bounds(args)
     if args.counting is not None and args.solver not in COUNTED:
         parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
+
+
+def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
+    """Give options that were not on the command line their values; a command may lack some."""
+    for name, default in defaults.items():
+        if getattr(args, name, default) is None:
+            setattr(args, name, default)
 
 
 def _add_choice(

@@ -15,10 +15,10 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
-from linrank.cli.descending import add_descent, check_descent
+from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data, read_preferences
-from linrank.cli.streaming import add_streaming, check_streaming
+from linrank.cli.stream_options import add_streaming, check_streaming
 from linrank.cli.streams import STANDARD, check_readable
 from linrank.cli.train_report import (
     data_summary,

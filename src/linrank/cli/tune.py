@@ -17,7 +17,7 @@ from linrank.cli.arguments import (
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.choosing import check_choosing, read_folds
 from linrank.cli.console import Console, seconds
-from linrank.cli.descending import add_descent_grid, check_descent_grid
+from linrank.cli.descent_options import add_descent_grid, check_descent_grid
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linrank.cli.arguments import natural, positive_float, positive_int
+from linrank.cli.arguments import fill_in, natural, positive_float, positive_int
 from linrank.cli.stream_memory import LEAST_MEMORY
 from linrank.cli.streams import STANDARD
 from linrank.options import STOCHASTIC
@@ -81,9 +81,7 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
         parser.error(f"--stream keeps rows as float32, not as {args.dtype}")
     if args.algorithm == "hybrid":
         parser.error("--stream excludes --algorithm hybrid: when to switch depends on all steps")
-    for name, default in _DEFAULTS.items():
-        if getattr(args, name) is None:
-            setattr(args, name, default)
+    fill_in(args, _DEFAULTS)
     if args.checkpoint_every != _DEFAULTS["checkpoint_every"] and args.checkpoint is None:
         parser.error("--checkpoint-every needs --checkpoint FILE")
     if args.passes > 1 and args.data == STANDARD:

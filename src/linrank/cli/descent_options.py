@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 
-from linrank.cli.arguments import grid, natural, positive_float, positive_int
+from linrank.cli.arguments import fill_in, grid, natural, positive_float, positive_int
 from linrank.options import ALGORITHMS, AVERAGES, RECORDS, SAMPLINGS, STOCHASTIC
 
 __all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_grid"]
@@ -136,7 +135,7 @@ def check_descent(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     algorithm = args.algorithm or _DEFAULTS["algorithm"]
     if args.aggressiveness is not None and algorithm != "pa":
         parser.error(f"--aggressiveness is an option of --algorithm pa, not of {algorithm}")
-    _fill_in(args, _DEFAULTS)
+    fill_in(args, _DEFAULTS)
 
 
 def check_descent_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -144,7 +143,7 @@ def check_descent_grid(args: argparse.Namespace, parser: argparse.ArgumentParser
     _keep_apart(args, parser, _EXACT_GRID, _DESCENT_GRID)
     if args.solver != STOCHASTIC:
         return
-    _fill_in(args, _GRID_DEFAULTS)
+    fill_in(args, _GRID_DEFAULTS)
 
 
 def _keep_apart(
@@ -160,12 +159,6 @@ def _keep_apart(
         return
     for option in _given(args, exact):
         parser.error(f"{option} and --solver {STOCHASTIC} exclude each other")
-
-
-def _fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
-    for name, default in defaults.items():
-        if getattr(args, name) is None:
-            setattr(args, name, default)
 
 
 def _given(args: argparse.Namespace, options: dict[str, str]) -> list[str]:
