@@ -36,6 +36,7 @@ TRAINING = DATA | {
 MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "grids": set(),
     "memory": set(),
     "options": set(),
     "seeds": set(),
@@ -62,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
-    "path": TRAINING | {"scaling", "weights", "pathwise"},
+    "path": TRAINING | {"scaling", "weights", "grids", "pathwise"},
     "model_scores": MODEL | {"metrics"},
     "monitor": MODEL | {"metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
@@ -79,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
     | {"stream_ranker"},
-    "sgd_tuning": MODEL | {"metrics", "stochastic", "validation"},
+    "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},

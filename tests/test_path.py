@@ -283,7 +283,7 @@ def test_auto_is_26_powers_of_two():
     [
         ([], r"non-empty list of numbers > 0, got shape \(0,\)"),
         (1.0, r"non-empty list"),
-        ([1.0, 0.0], r"Cs\[1\] is 0; every C must be finite and > 0"),
+        ([1.0, 0.0], r"Cs\[1\] is 0; all must be finite and > 0"),
         ([-2.0], r"Cs\[0\] is -2"),
         ([1.0, 2.0, np.nan], r"Cs\[2\] is nan"),
         ([np.inf], r"Cs\[0\] is inf"),

@@ -234,9 +234,9 @@ def test_the_edge_of_the_grid_is_told(data):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"alphas": [1.0, 0.0]}, ValueError, "alphas must be finite and > 0, got 0"),
-        ({"alphas": [np.nan]}, ValueError, "alphas must be finite and > 0, got nan"),
-        ({"alphas": []}, ValueError, "at least one number"),
+        ({"alphas": [1.0, 0.0]}, ValueError, r"alphas\[1\] is 0; all must be finite and > 0"),
+        ({"alphas": [np.nan]}, ValueError, r"alphas\[0\] is nan; all must be finite and > 0"),
+        ({"alphas": []}, ValueError, "non-empty list of numbers"),
         ({"alphas": "all"}, ValueError, "alphas must be 'auto' or numbers"),
         ({"algorithms": "adam"}, ValueError, "algorithms must be some of .*, got 'adam'"),
         ({"algorithms": ()}, ValueError, "at least one"),

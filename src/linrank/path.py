@@ -14,6 +14,7 @@ from linrank import _core
 from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.errors import ConvergenceWarning
+from linrank.grids import as_grid
 from linrank.pathwise import train_path
 from linrank.scaling import Scaling
 from linrank.solvers.result import Callback, Result
@@ -203,21 +204,7 @@ def ranksvm_path(
 
 def as_Cs(Cs: Any) -> Array:
     """The grid as an ascending float64 array, each value once."""
-    if isinstance(Cs, str):
-        if Cs != "auto":
-            raise ValueError(f"Cs must be 'auto' or numbers > 0, got {Cs!r}")
-        return np.array(AUTO_CS)
-    try:
-        values = np.array(Cs, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"Cs must be 'auto' or numbers > 0, got {Cs!r}") from None
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"Cs must be a non-empty list of numbers > 0, got shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values > 0))
-    if bad.any():
-        k = int(np.argmax(bad))
-        raise ValueError(f"Cs[{k}] is {values[k]:g}; every C must be finite and > 0")
-    return np.unique(values)
+    return as_grid("Cs", Cs, AUTO_CS)
 
 
 def warn_unless_certified(path: PathResult) -> None:

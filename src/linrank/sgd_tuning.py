@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.grids import as_grid
 from linrank.metrics import parse
 from linrank.options import ALGORITHMS
 from linrank.scaling import Scaling
@@ -38,19 +39,8 @@ _CHUNK = 1 << 16  # steps between two looks at whether the search was called off
 
 def as_alphas(alphas: Any) -> NDArray[np.float64]:
     """The grid of λ, descending; ``"auto"`` is 1, 0.1, ..., 1e-7: eight models fill a vector."""
-    if isinstance(alphas, str) and alphas == "auto":
-        return np.array([10.0**-k for k in range(8)])
-    try:
-        values = np.asarray(alphas, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"alphas must be 'auto' or numbers > 0, got {alphas!r}") from None
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"alphas must be a list of at least one number, got {alphas!r}")
-    bad = values[~((values > 0) & np.isfinite(values))]
-    if bad.size:
-        raise ValueError(f"alphas must be finite and > 0, got {bad[0]:g}")
-    descending: NDArray[np.float64] = np.unique(values)[::-1].copy()
-    return descending
+    ascending = as_grid("alphas", alphas, [10.0**-k for k in range(8)])
+    return np.ascontiguousarray(ascending[::-1])
 
 
 def as_algorithms(algorithms: Any) -> tuple[str, ...]:
