@@ -35,6 +35,14 @@ constexpr int near = 8, far = 16;
 
 // ---- differences of rows: ⟨v, x⟩, ‖x‖², v += δ x, for x = x_winner - x_loser ----------------------
 
+/// All lines that n numbers lie in; the first may begin in the middle of one.
+template <class Value>
+LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
+    constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
+    for (std::int64_t c = 0; c < n; c += line) __builtin_prefetch(row + c);
+    if (n > 0) __builtin_prefetch(row + n - 1);
+}
+
 /// Of dense rows, for one model.
 template <class Value>
 class DenseDifference {
@@ -54,12 +62,8 @@ class DenseDifference {
     }
 
     LINRANK_INLINE void prefetch(RowPair pair) const {
-        const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
-        const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
-        for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
-            __builtin_prefetch(winner + byte);
-            __builtin_prefetch(loser + byte);
-        }
+        prefetch_lines(row(pair.winner), n_);
+        prefetch_lines(row(pair.loser), n_);
     }
     LINRANK_INLINE void prefetch_far(RowPair) const {}
 
@@ -135,12 +139,8 @@ class DenseLanesDifference {
     }
 
     LINRANK_INLINE void prefetch(RowPair pair) const {
-        const auto *winner = reinterpret_cast<const char *>(row(pair.winner));
-        const auto *loser = reinterpret_cast<const char *>(row(pair.loser));
-        for (std::int64_t byte = 0; byte < n_ * std::int64_t(sizeof(Value)); byte += 64) {
-            __builtin_prefetch(winner + byte);
-            __builtin_prefetch(loser + byte);
-        }
+        prefetch_lines(row(pair.winner), n_);
+        prefetch_lines(row(pair.loser), n_);
     }
     LINRANK_INLINE void prefetch_far(RowPair) const {}
 
@@ -242,11 +242,8 @@ class SparseDifference {
 
     LINRANK_INLINE void prefetch_row(std::int64_t i) const {
         const Entries e = entries(i);
-        constexpr std::int64_t line = 64;
-        for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Value)))
-            __builtin_prefetch(rows_.values + k);
-        for (std::int64_t k = e.first; k < e.last; k += line / std::int64_t(sizeof(Index)))
-            __builtin_prefetch(rows_.columns + k);
+        prefetch_lines(rows_.values + e.first, e.last - e.first);
+        prefetch_lines(rows_.columns + e.first, e.last - e.first);
     }
     LINRANK_INLINE Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
 
