@@ -39,8 +39,8 @@ constexpr int near = 8, far = 16;
 template <class Value>
 LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
     constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
-    for (std::int64_t c = 0; c < n; c += line) __builtin_prefetch(row + c);
-    if (n > 0) __builtin_prefetch(row + n - 1);
+    for (std::int64_t c = 0; c < n; c += line) ask_for(row + c);
+    if (n > 0) ask_for(row + n - 1);
 }
 
 /// Of dense rows, for one model.
@@ -50,6 +50,8 @@ class DenseDifference {
     using Bits = typename Bits8<Value>::type;
 
   public:
+    static constexpr bool is_short = true;  // to add nothing takes less than to guess that it is nothing
+
     DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
         : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z) {
         // Lane k of the last vector is column whole + k. It is loaded with the eight last columns of
@@ -69,23 +71,25 @@ class DenseDifference {
 
     LINRANK_INLINE void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
 
-    LINRANK_INLINE double dot() const {
-        F64x8 even{}, odd{};
+    /// ⟨v, x⟩; and ‖x‖², for `square`, where it is wanted.
+    template <bool with_square>
+    LINRANK_INLINE double dot() {
+        F64x8 even{}, odd{}, squares{};
         std::int64_t c = 0;
+        const auto both = [&](F64x8 &sum, std::int64_t at, F64x8 x) __attribute__((always_inline)) {
+            sum += x * load8<double>(v_ + at);
+            if constexpr (with_square) squares += x * x;
+        };
         for (; c + 16 <= whole_; c += 16) {
-            even += widen(whole(c)) * load8<double>(v_ + c);
-            odd += widen(whole(c + 8)) * load8<double>(v_ + c + 8);
+            both(even, c, widen(whole(c)));
+            both(odd, c + 8, widen(whole(c + 8)));
         }
-        if (c < whole_) even += widen(whole(c)) * load8<double>(v_ + c);
-        if (whole_ < n_) odd += widen(tail()) * load8<double>(v_ + whole_);
+        if (c < whole_) both(even, c, widen(whole(c)));
+        if (whole_ < n_) both(odd, whole_, widen(tail()));
+        if constexpr (with_square) square_ = sum_lanes(squares);
         return sum_lanes(even + odd);
     }
-
-    LINRANK_INLINE double square() const {
-        F64x8 sum{};
-        each([&](std::int64_t, F64x8 x) __attribute__((always_inline)) { sum += x * x; });
-        return sum_lanes(sum);
-    }
+    LINRANK_INLINE double square() const { return square_; }
 
     LINRANK_INLINE void add(double delta) const {
         each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
@@ -126,6 +130,7 @@ class DenseDifference {
     double *v_, *z_;
     Bits place_{}, kept_{};
     const Value *winner_ = nullptr, *loser_ = nullptr;
+    double square_ = 0;
 };
 
 /// Of dense rows, for all lanes: x is written down once, then every column meets a line of v.
@@ -148,6 +153,7 @@ class DenseLanesDifference {
         const Value *winner = row(pair.winner), *loser = row(pair.loser);
         for (std::int64_t c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
     }
+    template <bool with_square>
     LINRANK_INLINE F64x8 dot() const {
         F64x8 sum[4]{};
         std::int64_t c = 0;
@@ -197,17 +203,20 @@ class SparseDifference {
     static constexpr std::int64_t width = sizeof(Lanes) / sizeof(double);
 
   public:
+    static constexpr bool is_short = false;
+
     SparseDifference(const Storage &rows, const DescentBatch &batch)
         : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
 
     LINRANK_INLINE void prefetch_far(RowPair pair) const {
-        __builtin_prefetch(rows_.offsets + pair.winner);
-        __builtin_prefetch(rows_.offsets + pair.loser);
+        ask_for(rows_.offsets + pair.winner);
+        ask_for(rows_.offsets + pair.loser);
     }
     LINRANK_INLINE void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
 
     LINRANK_INLINE void take(RowPair pair) { winner_ = entries(pair.winner), loser_ = entries(pair.loser); }
 
+    template <bool with_square>
     LINRANK_INLINE Lanes dot() const { return dot(winner_) - dot(loser_); }
 
     /// ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩, the winner spread out for the last.
@@ -284,7 +293,7 @@ class SparseDifference {
 };
 
 template <class Difference>
-inline void look_ahead(const Difference &x, const DescentBatch &batch, std::int64_t k) {
+LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, std::int64_t k) {
     if (k + far < batch.n_known) x.prefetch_far(batch.pairs[k + far]);
     if (k + near < batch.n_known) x.prefetch(batch.pairs[k + near]);
 }
@@ -318,10 +327,10 @@ void fold(const DescentBatch &batch, std::int64_t width, int lane) {
     m.a = 1;
 }
 
-template <Algorithm algorithm, class Square, class Clear>
+template <Algorithm algorithm, bool eager, class Square, class Clear>
 inline double step(Learner &m, double dot, const Square &square, const Clear &clear_v) {
     if constexpr (algorithm == Algorithm::passive_aggressive)
-        return passive_aggressive_step(m, dot, square);
+        return passive_aggressive_step<eager>(m, dot, square);
     else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, clear_v);
     else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
     else return hinge_step(m, dot);
@@ -330,18 +339,20 @@ inline double step(Learner &m, double dot, const Square &square, const Clear &cl
 template <Algorithm algorithm, bool averaged, class Difference, class Storage>
 void descend(const Storage &rows, const DescentBatch &batch) {
     constexpr bool tracked = algorithm == Algorithm::pegasos || algorithm == Algorithm::romma;
+    constexpr bool asks_for_square =
+        algorithm == Algorithm::passive_aggressive || algorithm == Algorithm::romma;
     Learner m = batch.learners[0];
     Difference x(rows, batch);
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
-        double dot = x.dot();
-        const double delta = step<algorithm>(m, dot, [&] { return x.square(); }, [&] {
+        double dot = x.template dot<asks_for_square>();
+        const double delta = step<algorithm, Difference::is_short>(m, dot, [&] { return x.square(); }, [&] {
             batch.learners[0].K = m.K;
             clear(batch, 1, 0);
             dot = 0;
         });
-        if (delta != 0) {
+        if (Difference::is_short || delta != 0) {
             if constexpr (averaged) x.add_to_average(m.K * delta);
             if constexpr (tracked) m.square += x.add_tracked(delta, dot);
             else x.add(delta);
@@ -386,7 +397,7 @@ template <class Value, class Index> struct LanesDifference<CsrRows<Value, Index>
 template <class Square, class Clear>
 inline double step_of(Learner &m, double dot, const Square &square, const Clear &clear_v) {
     switch (m.algorithm) {
-        case Algorithm::passive_aggressive: return passive_aggressive_step(m, dot, square);
+        case Algorithm::passive_aggressive: return passive_aggressive_step<false>(m, dot, square);
         case Algorithm::romma: return romma_step(m, dot, square, clear_v);
         case Algorithm::logistic: return logistic_step(m, dot);
         default: return hinge_step(m, dot);
@@ -400,7 +411,7 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
-        F64x8 dot = x.dot(), delta{}, weight{};
+        F64x8 dot = x.template dot<false>(), delta{}, weight{};
         double xx = -1;
         const auto square = [&] { return xx < 0 ? xx = x.square() : xx; };
         bool moves = false;
@@ -494,7 +505,7 @@ void descend_hinge(const Storage &rows, const DescentBatch &batch) {
     for (std::int64_t k = 0; k < batch.n_pairs; ++k) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
-        const F64x8 dot = x.dot(), delta = models.step(dot);
+        const F64x8 dot = x.template dot<false>(), delta = models.step(dot);
         if (HingeLanes::any(delta != 0.0)) {
             if (batch.z) x.add_to_average(models.K * delta);
             models.square += x.add_tracked(delta, dot);

@@ -14,16 +14,28 @@ inline void count_iterate(Learner &m, Average average, double scale) {
     m.total += weight;
 }
 
+/// x or 0, by the bits: of a choice the compiler makes a branch.
+inline double only_if(bool condition, double x) {
+    std::int64_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    bits &= -std::int64_t(condition);
+    __builtin_memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
 /// w ← (1 - 1/t) w + [⟨w, x⟩ < 1] x/(λt). With w = a v/(λt) the margin is below 1 iff
 /// a⟨v, x⟩ < λ(t-1), and v grows by x/a.
+///
+/// No branch: whether a pair is violated is anyone's guess, and a wrong guess costs as much as the step.
 inline double hinge_step(Learner &m, double dot) {
     const double bound = m.strength * m.t, margin = m.a * dot;
     m.t += 1;
     // Before the first step w = 0 and v = 0: a violation.
-    if (!(margin < bound || bound == 0)) return 0;
-    m.loss += bound > 0 ? 1 - margin / bound : 1;
-    m.n_updates += 1;
-    return 1 / m.a;
+    const bool violated = (margin < bound) | (bound == 0);
+    const double slack = 1 - margin / (bound == 0 ? 1 : bound);
+    m.loss += only_if(violated, slack);
+    m.n_updates += violated;
+    return only_if(violated, 1 / m.a);
 }
 
 /// Pegasos afterwards: w ← min(1, 1/(√λ‖w‖)) w, that is a²‖v‖² ≤ λt².
@@ -44,17 +56,19 @@ inline double logistic_step(Learner &m, double dot) {
 }
 
 /// PA-I: w ← w + min(C, (1 - ⟨w, x⟩)/‖x‖²) x where the margin is below 1; nothing for x = 0.
-template <class Square>
+///
+/// Where ‖x‖² is at hand (`eager`) there is no branch, as above.
+template <bool eager, class Square>
 inline double passive_aggressive_step(Learner &m, double dot, const Square &square) {
     m.t += 1;
     const double slack = 1 - m.a * dot;
-    if (!(slack > 0)) return 0;
-    const double xx = square();
-    m.loss += slack + (xx - xx);  // not a number where ‖x‖² overflows: the caller looks at it
-    if (!(xx > 0)) return 0;
-    m.n_updates += 1;
-    const double step = slack / xx;
-    return (step < m.strength ? step : m.strength) / m.a;
+    if (!eager && !(slack > 0)) return 0;
+    const double xx = square(), step = slack / xx;
+    // Not a number where ‖x‖² overflows: the caller looks at it.
+    m.loss += only_if(slack > 0, slack + (xx - xx));
+    const bool moves = (slack > 0) & (xx > 0);
+    m.n_updates += moves;
+    return only_if(moves, (step < m.strength ? step : m.strength) / m.a);
 }
 
 /// Aggressive ROMMA: the v of least norm with ⟨v, x⟩ ≥ 1 and ⟨v, w⟩ ≥ ‖w‖², where ⟨w, x⟩ < 1.
