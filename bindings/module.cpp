@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
     bind_metrics(m);
     bind_samplers(m);
     bind_descent(m);
+    bind_stream(m);
 }

@@ -22,7 +22,7 @@ BoundRows dense_rows(Matrix<Value> x) {
 
 template <class Value, class Index>
 BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int64_t> offsets,
-                   std::int64_t n_columns) {
+                   std::int64_t n_columns, std::int64_t n_checked) {
     const auto n_entries = static_cast<std::int64_t>(values.shape(0));
     const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
     if (static_cast<std::int64_t>(columns.shape(0)) != n_entries)
@@ -32,10 +32,12 @@ BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int6
     // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
     if (n_columns < 0 || n_columns > std::int64_t(1) << 48)
         throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
+    if (n_checked < 0 || n_checked > n_rows)
+        throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
     unlocked([&] {
-        for (std::int64_t i = 0; i < n_rows; ++i)
+        for (std::int64_t i = n_checked; i < n_rows; ++i)
             if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
-        for (std::int64_t k = 0; k < offsets(n_rows); ++k)
+        for (std::int64_t k = std::max<std::int64_t>(0, offsets(n_checked)); k < offsets(n_rows); ++k)
             if (columns(k) < 0 || columns(k) >= n_columns)
                 throw std::invalid_argument("a column index is out of range");
     });
@@ -54,7 +56,8 @@ void bind_rows(nb::module_ &m) {
     m.def("dense_rows", &dense_rows<double>, nb::arg("x").noconvert());
     const auto csr = [&](auto function) {
         m.def("csr_rows", function, nb::arg("values").noconvert(), nb::arg("columns").noconvert(),
-              nb::arg("offsets").noconvert(), nb::arg("n_columns"));
+              nb::arg("offsets").noconvert(), nb::arg("n_columns"), nb::arg("n_checked") = 0,
+              "n_checked: rows at the start that an earlier view has checked, and nobody has changed.");
     };
     csr(&csr_rows<float, std::int32_t>);
     csr(&csr_rows<double, std::int32_t>);

@@ -62,20 +62,32 @@ ALLOWED: dict[str, set[str]] = {
     "folds": DATA,
     "pathwise": TRAINING,
     "path": TRAINING | {"scaling", "weights", "pathwise"},
-    "path_scores": MODEL | {"metrics", "path"},
-    "tuning": MODEL | {"metrics", "folds", "path", "path_scores"},
+    "model_scores": MODEL | {"metrics"},
     "monitor": MODEL | {"metrics"},
+    "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
+    "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": TRAINING | {"scaling", "metrics", "monitor", "weights"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "ranker"},
+    "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
-    | {"folds", "path", "tuning"},
+    | {"path", "tuning", "validation"},
+    "seeds": set(),
+    "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
+    "sgd_ranker": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "stochastic"}
+    | {"stream_ranker"},
+    "sgd_ranker_cv": MODEL
+    | {"metrics", "monitor", "weights", "linear_ranker", "seeds", "stochastic"}
+    | {"sgd_tuning", "stream_ranker", "validation"},
+    "sgd_tuning": MODEL | {"metrics", "stochastic", "validation"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
-    "cli": MODEL | {"metrics", "plots", "datasets", "weights", "folds", "path", "tuning"},
+    "cli": MODEL
+    | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
+    | {"sgd_tuning", "stochastic"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

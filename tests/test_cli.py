@@ -52,7 +52,7 @@ def test_every_command_has_help(command, capsys):
         (["train", "d", "m", "--jobs", "0"], "must be ≥ 1, or -1 for all cores, got 0"),
         (["train", "d", "m", "--max-iter", "0"], "must be ≥ 1, got 0"),
         (["train", "d", "m", "--max-iter", "2.5"], "must be an integer, got '2.5'"),
-        (["train", "d", "m", "--solver", "sgd"], "invalid choice: 'sgd'"),
+        (["train", "d", "m", "--solver", "adam"], "invalid choice: 'adam'"),
         (
             ["train", "d", "m", "--counting", "avl"],
             "an option of --solver tron and bundle",

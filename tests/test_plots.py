@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from linrank import RankSVM, RankSVMCV, make_ranking, plots, ranksvm_path
+from linrank import RankSVM, RankSVMCV, SGDRanker, make_ranking, plots, ranksvm_path
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -45,6 +45,26 @@ def test_convergence_draws_an_exact_optimum(ax):
 def test_convergence_needs_a_history(ax):
     with pytest.raises(ValueError, match="history is empty"):
         plots.convergence({"objective": [], "gap": [], "seconds": []}, ax=ax)
+
+
+def test_descent_draws_the_objective_against_steps_and_the_optimum(ax):
+    data = make_ranking(n_queries=10, n_features=3, random_state=0)
+    ranker = SGDRanker(n_steps=1000, record="exact", random_state=0)
+    ranker.fit(data.X, data.y, qid=data.qid)
+    assert plots.descent(ranker.history_, optimum=0.25, label="pegasos", ax=ax) is ax
+    curve, line = ax.get_lines()
+    np.testing.assert_array_equal(curve.get_xdata(), [100, 178, 316, 562, 1000])
+    np.testing.assert_array_equal(curve.get_ydata(), ranker.history_["objective"])
+    assert set(line.get_ydata()) == {0.25}
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["pegasos", "optimum"]
+    assert "1,000 steps" in ax.get_title()
+
+
+@pytest.mark.parametrize("history", [{}, {"n_steps": [100], "objective": [float("nan")]}])
+def test_descent_needs_a_recorded_objective(ax, history):
+    with pytest.raises(ValueError, match="fit with record='exact' or 'sampled'"):
+        plots.descent(history, ax=ax)
 
 
 def test_weights_shows_the_largest_first(ax):

@@ -28,10 +28,11 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.folds import query_folds, row_folds
+from linrank.model_scores import _score_matrix, model_scores
 from linrank.path import as_Cs, solve_path
-from linrank.path_scores import _score_matrix, path_scores
 from linrank.scaling import Scaling
-from linrank.tuning import Fold, Tuning, deal, tune
+from linrank.tuning import Tuning, tune
+from linrank.validation import Fold, deal
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -226,11 +227,11 @@ def test_progress_counts_all_models(data):
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
     path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
-    monkeypatch.setattr("linrank.path_scores._BLOCK_BYTES", 3000)
+    monkeypatch.setattr("linrank.model_scores._BLOCK_BYTES", 3000)
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))
-    values = path_scores(path, data, scaling, "map")
+    values = model_scores(path.coefs, data, scaling, "map")
     truth = [evaluate(data.y, z, qid=data.qid, metrics="map")["map"] for z in matrix]
     assert_array_equal(values, truth)
 
@@ -238,7 +239,7 @@ def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
 def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
     data = Dataset.of(np.ones((6, 2)), [2, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2])
     path, _ = solve_path(data, as_Cs([1.0]))
-    assert path_scores(path, data, Scaling(), "ndcg@10")[0] < 0.9
+    assert model_scores(path.coefs, data, Scaling(), "ndcg@10")[0] < 0.9
 
 
 # ---- the rule of choice -------------------------------------------------------------------------

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from linrank.path import PathResult, ranksvm_path
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
+    from linrank.sgd_ranker import SGDRanker
+    from linrank.sgd_ranker_cv import SGDRankerCV
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -40,6 +43,8 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "RankerMixin",
+    "SGDRanker",
+    "SGDRankerCV",
     "evaluate",
     "load",
     "load_model",
@@ -52,6 +57,7 @@ __all__ = [
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
+    "CheckpointError": "linrank.errors",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -64,6 +70,8 @@ _HOME = {
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
+    "SGDRanker": "linrank.sgd_ranker",
+    "SGDRankerCV": "linrank.sgd_ranker_cv",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["ConvergenceWarning", "DataFormatError", "ModelFormatError", "NoPairsError"]
+__all__ = [
+    "CheckpointError",
+    "ConvergenceWarning",
+    "DataFormatError",
+    "ModelFormatError",
+    "NoPairsError",
+]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, foreign, from a newer version, or of another run."""
 
 
 class DataFormatError(ValueError):

@@ -10,8 +10,7 @@ import numpy as np
 from linrank.bounds import weight_bounds
 from linrank.data.preferences import Preferences
 from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import LinearRanker
-from linrank.metrics import parse
+from linrank.linear_ranker import ExactRanker
 from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["RankSVM"]
 
 
-class RankSVM(LinearRanker):
+class RankSVM(ExactRanker):
     """Linear ranker by RankSVM on all pairs.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
@@ -306,7 +305,7 @@ class RankSVM(LinearRanker):
         preferences: Preferences | None = None,
     ) -> RankSVM:
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = self._monitor(sets, scaling)
+        monitor = Monitor.of(self, sets, scaling)
         result = train(
             scaling.transformed(data, n_jobs=self.n_jobs),
             C=self.C,
@@ -320,22 +319,6 @@ class RankSVM(LinearRanker):
             callback=monitor,
         )
         return self._finish(result, data, scaling, monitor, preferences)
-
-    def _monitor(self, sets: list[Dataset], scaling: Scaling) -> Monitor:
-        if self.early_stopping and not sets:
-            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
-        parse(self.scoring)  # a misspelt name is told even where there is nothing to score yet
-        if self.n_iter_no_change < 1:
-            raise ValueError(f"n_iter_no_change must be >= 1, got {self.n_iter_no_change}")
-        return Monitor(
-            sets,
-            self.scoring,
-            scaling,
-            patience=self.n_iter_no_change if self.early_stopping else None,
-            verbose=self.verbose,
-            callback=self.callback,
-            n_jobs=self.n_jobs,
-        )
 
     def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
         if not (self.warm_start and hasattr(self, "coef_")):

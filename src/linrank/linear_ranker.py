@@ -1,4 +1,8 @@
-"""LinearRanker: what fitted linear estimators have in common, scoring above all."""
+"""LinearRanker: what fitted linear estimators have in common, scoring above all.
+
+ExactRanker adds what those share that minimise over all pairs, DescentRanker what those share that
+learn from sampled ones.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +28,16 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
+    from linrank.stochastic.training import DescentResult
 
-__all__ = ["LinearRanker"]
+__all__ = ["DescentRanker", "ExactRanker", "LinearRanker"]
 
 
 class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     """Scores rows by ``model_``.
 
-    A subclass has the parameters ``linrank.options.TRAINING``, ``positive``, ``coef_bounds`` and
-    ``n_jobs``; its ``fit`` begins with `_training_data` and ends with `_adopt`.
+    A subclass has the parameter ``n_jobs``; its ``fit`` begins with `_training_data` and ends with
+    `_adopt_model`.
     """
 
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
@@ -118,6 +123,29 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
+    def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes that every fit has."""
+        self.model_ = model
+        self.coef_ = model.coef
+        self.n_queries_ = data.queries.n_queries
+        self.needs_qid_ = data.qid is not None
+
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
+        check_is_fitted(self)
+        rows = as_rows(X, n_jobs=self.n_jobs)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
+            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
+        return rows, qid
+
+
+class ExactRanker(LinearRanker):
+    """Minimises over all pairs by one of ``linrank.options.SOLVERS``.
+
+    A subclass has the parameters ``linrank.options.TRAINING``, ``positive`` and ``coef_bounds``
+    too; its ``fit`` ends with `_adopt`.
+    """
+
     def _options(self) -> dict[str, Any]:
         """The parameters that go to the training as they are."""
         return {name: getattr(self, name) for name in TRAINING}
@@ -129,8 +157,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
-        self.model_ = model
-        self.coef_ = model.coef
+        self._adopt_model(model, data)
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.objective_ = result.value
@@ -138,13 +165,19 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.kkt_residual_ = result.kkt_residual
         self.history_ = result.history
         self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
-        self.n_queries_ = data.queries.n_queries
-        self.needs_qid_ = data.qid is not None
 
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
-        check_is_fitted(self)
-        rows = as_rows(X, n_jobs=self.n_jobs)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
-            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
-        return rows, qid
+
+class DescentRanker(LinearRanker):
+    """Learns from sampled pairs; its ``fit`` ends with `_adopt`."""
+
+    def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_model(model, data)
+        self.alpha_ = result.alpha
+        self.n_steps_ = result.n_steps
+        self.stopped_ = result.stopped
+        self.objective_ = result.objective
+        self.duality_gap_ = result.gap
+        self.loss_ = result.loss
+        self.history_ = result.history
+        self.n_pairs_ = result.n_pairs

@@ -6,7 +6,7 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -26,9 +26,20 @@ if TYPE_CHECKING:
 
     from linrank.data.rows import Rows
     from linrank.model_file.contents import Contents, Scalar
-    from linrank.solvers.result import Result
 
 __all__ = ["LinearModel", "load_model"]
+
+
+class Outcome(Protocol):
+    """What a training run hands over."""
+
+    @property
+    def w(self) -> NDArray[Any]:
+        """The weights, in the scaled space."""
+
+    @property
+    def summary(self) -> Mapping[str, Scalar]:
+        """What there is to say of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,27 +92,25 @@ class LinearModel:
             raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
 
     @classmethod
-    def of(cls, result: Result, data: Dataset, scaling: Scaling, **settings: Scalar) -> LinearModel:
+    def of(
+        cls, result: Outcome, data: Dataset, scaling: Scaling, **settings: Scalar
+    ) -> LinearModel:
         """The model of a training run: ``coef = d ∘ w`` and what there is to say about the run."""
         training: dict[str, Scalar] = {
             **settings,
-            "objective": result.value,
-            "gap": result.gap,
-            "gradient_norm": result.gradient_norm,
-            "kkt_residual": result.kkt_residual,
-            "n_iter": result.n_iter,
-            "converged": result.converged,
-            "stopped": result.stopped,
+            **result.summary,
             "n_rows": data.n_rows,
             "n_queries": data.queries.n_queries,
-            "n_pairs": Pairs(data.queries, adjacent=settings.get("pairs") == "adjacent").n_pairs,
         }
+        if "n_pairs" not in training:
+            adjacent = settings.get("pairs") == "adjacent"
+            training["n_pairs"] = Pairs(data.queries, adjacent=adjacent).n_pairs
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
         told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
-        for key in ("C", "solver", "n_pairs", "n_preferences"):
+        for key in ("C", "solver", "algorithm", "alpha", "n_steps", "n_pairs", "n_preferences"):
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.metrics import convention, evaluate
+from linrank.metrics import convention, evaluate, parse
 from linrank.model import LinearModel
 
 if TYPE_CHECKING:
@@ -139,13 +139,36 @@ class Monitor:
         self.keys = [f"val{i if many else ''}_{scoring}" for i in range(len(sets))]
         self.history: dict[str, list[float]] = {key: [] for key in self.keys}
         self.best_iteration = 0
-        self._best_w: NDArray[np.float64] | None = None
+        self.best_w: NDArray[np.float64] | None = None
         self._sets = [
             replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
             for data in sets
         ]
         self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
         self._patience, self._verbose, self._callback = patience, verbose, callback
+
+    @classmethod
+    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
+        """The monitor that the parameters of an estimator ask for."""
+        if ranker.early_stopping and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        parse(ranker.scoring)  # a misspelt name is told even where there is nothing to score yet
+        if ranker.n_iter_no_change < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
+        return cls(
+            sets,
+            ranker.scoring,
+            scaling,
+            patience=ranker.n_iter_no_change if ranker.early_stopping else None,
+            verbose=ranker.verbose,
+            callback=ranker.callback,
+            n_jobs=ranker.n_jobs,
+        )
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do at an iterate."""
+        return bool(self._sets) or self._verbose > 0 or self._callback is not None
 
     def __call__(self, state: State) -> bool:
         if self._sets:
@@ -159,11 +182,11 @@ class Monitor:
     def best(self, result: Result) -> Result:
         """The best iterate in place of the last one."""
         i = self.best_iteration
-        if self._best_w is None or i == len(result.history["objective"]) - 1:
+        if self.best_w is None or i == len(result.history["objective"]) - 1:
             return result
         return replace(
             result,
-            w=self._best_w,
+            w=self.best_w,
             value=result.history["objective"][i],
             gap=result.history["gap"][i],
             gradient_norm=result.history["gradient_norm"][i],
@@ -186,8 +209,8 @@ class Monitor:
         if self._sets:
             steering = self.history[self.keys[-1]]
             # The first iterate always, later ones only when strictly better.
-            if self._best_w is None or steering[-1] > steering[self.best_iteration]:
-                self.best_iteration, self._best_w = len(steering) - 1, w.copy()
+            if self.best_w is None or steering[-1] > steering[self.best_iteration]:
+                self.best_iteration, self.best_w = len(steering) - 1, w.copy()
 
     def _out_of_patience(self) -> bool:
         if self._patience is None:
@@ -197,9 +220,11 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration."""
-    shown = {"objective": state["objective"], "gap": state["gap"], **latest}
-    values = ", ".join(f"{key} {value:.6g}" for key, value in shown.items())
-    tell(f"linrank: iteration {state['n_iter']}, {values}")
+    known = {key: state[key] for key in ("objective", "gap") if not np.isnan(state[key])}
+    values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
+    # Solvers count iterations, descents steps.
+    place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"
+    tell(f"linrank: {place}{values}")
 
 
 def tell(line: str) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "SAMPLINGS",
     "SCALES",
     "SOLVERS",
+    "STOCHASTIC",
     "TRAINING",
 ]
 
@@ -56,6 +57,7 @@ COUNTINGS = (
 
 # ---- stochastic pairwise descent ----------------------------------------------------------------
 
+STOCHASTIC = "sgd"  # on the command line, in place of one of SOLVERS
 ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
 SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
 AVERAGES = ("weighted", "uniform")  # of the iterates, if they are averaged at all

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["convergence", "path", "query_histogram", "weights"]
+__all__ = ["convergence", "descent", "path", "query_histogram", "weights"]
 
 # From the palette of Okabe and Ito: told apart by every kind of colour vision, and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
@@ -65,6 +65,51 @@ def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = Non
         title=f"Convergence: {len(objective) - 1} iterations, objective {objective[-1]:.6g}",
     )
     ax.set_xlim(left=0)
+    ax.legend(frameon=False)
+    return _finish(ax)
+
+
+def descent(
+    history: Mapping[str, Sequence[float]],
+    *,
+    optimum: float | None = None,
+    label: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the objective of a stochastic fit against its steps, on logarithmic axes.
+
+    Parameters
+    ----------
+    history : mapping
+        ``history_`` of an `SGDRanker` with ``record="exact"`` or ``"sampled"``: ``"n_steps"`` and
+        ``"objective"``.
+    optimum : float, optional
+        The minimum, drawn as a line: ``RankSVM(C, loss="hinge")``'s ``objective_`` times λ, with
+        ``C = 1/(λ p)``.
+    label : str, optional
+        Name of the curve; draw several fits on the same axes.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure when absent.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    steps = np.asarray(history.get("n_steps", ()), dtype=np.float64)
+    objective = np.asarray(history.get("objective", ()), dtype=np.float64)
+    if not np.isfinite(objective).any():
+        raise ValueError("the history has no objective: fit with record='exact' or 'sampled'")
+    ax = _axes(ax)
+    ax.plot(steps, objective, "o-", markersize=3, label=label or "objective")
+    if optimum is not None:
+        ax.axhline(optimum, color=GREY, linestyle="--", label="optimum")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="steps",
+        ylabel="objective",
+        title=f"Stochastic descent: {int(steps[-1]):,} steps, objective {objective[-1]:.6g}",
+    )
     ax.legend(frameon=False)
     return _finish(ax)
 

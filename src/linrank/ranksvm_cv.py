@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from linrank.linear_ranker import LinearRanker
+from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse
-from linrank.monitor import tell, validation_sets
+from linrank.monitor import tell
 from linrank.path import as_Cs, solve_path, warn_unless_certified
-from linrank.tuning import Fold, deal, tune
+from linrank.tuning import tune
+from linrank.validation import as_folds
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["RankSVMCV"]
 
 
-class RankSVMCV(LinearRanker):
+class RankSVMCV(ExactRanker):
     """Linear RankSVM whose C is the one that ranks unseen queries best.
 
     For every fold a whole regularisation path is fitted on the other folds and all its models are
@@ -169,7 +167,7 @@ class RankSVMCV(LinearRanker):
         }
         tuning = tune(
             data,
-            self._folds(data, X),
+            as_folds(self.cv, data, X),
             grid,
             scoring=self.scoring,
             selection=self.selection,
@@ -178,28 +176,6 @@ class RankSVMCV(LinearRanker):
         )
         path, scaling = solve_path(data, grid, **options)
         return self._finish(tuning, path, scaling, data)
-
-    def _folds(self, data: Dataset, X: Any) -> list[Fold]:
-        cv = 5 if self.cv is None else self.cv
-        if isinstance(cv, tuple):
-            if len(cv) not in (2, 3):
-                raise ValueError(
-                    f"cv is a tuple of {len(cv)}; validation data is (X_val, y_val, qid_val), and "
-                    "pairs of row numbers go into a list"
-                )
-            return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
-        if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-            return deal(data, int(cv))
-        if isinstance(cv, (str, bytes, bool)):
-            raise _wrong_cv(cv)
-        if hasattr(cv, "split"):
-            cv = cv.split(X, data.labels, data.qid)
-        elif not hasattr(cv, "__iter__"):
-            raise _wrong_cv(cv)
-        folds = [_fold(data, pair, k) for k, pair in enumerate(cv)]
-        if not folds:
-            raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
-        return folds
 
     def _finish(
         self, tuning: Tuning, path: PathResult, scaling: Scaling, data: Dataset
@@ -219,62 +195,9 @@ class RankSVMCV(LinearRanker):
         return self
 
 
-def _wrong_cv(cv: Any) -> TypeError:
-    return TypeError(
-        "cv must be a number of folds, a splitter such as QueryKFold(5), a list of pairs "
-        f"(train, test), or a tuple (X_val, y_val, qid_val); got {cv!r}"
-    )
-
-
 def _report(state: dict[str, Any]) -> None:
     """One line per model."""
     tell(
         f"linrank: fold {state['fold'] + 1}, C {state['C']:g}, "
         f"objective {state['objective']:.6g}, gap {state['gap']:.6g}"
     )
-
-
-def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
-    return (*cv, *(None,) * (6 - len(cv)))
-
-
-def _fold(data: Dataset, pair: Any, k: int) -> Fold:
-    """A split that keeps queries whole, or an error."""
-    try:
-        first, second = pair
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"cv[{k}] must be a pair (train, test) of row numbers, got {pair!r}"
-        ) from None
-    train, valid = (_row_numbers(part, data.n_rows, k) for part in (first, second))
-    if min(train.size, valid.size) == 0:
-        raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
-    if data.qid is not None:
-        queries = data.queries
-        of_row = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
-        shared = np.intersect1d(of_row[train], of_row[valid])
-        if shared.size:
-            name = queries.ids.tolist()[shared[0]] if queries.ids is not None else shared[0]
-            raise ValueError(
-                f"fold {k + 1} of cv trains and tests on query {name!r} ({shared.size} such "
-                "queries); split by query, as QueryKFold does"
-            )
-    return Fold(train, valid)
-
-
-def _row_numbers(rows: Any, n_rows: int, k: int) -> NDArray[Any]:
-    """Row numbers of a fold, from themselves or from a mask of all rows."""
-    part = np.asarray(rows)
-    if part.dtype == bool and part.shape == (n_rows,):
-        return np.flatnonzero(part)
-    if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
-        raise ValueError(
-            f"fold {k + 1} of cv must hold row numbers, got {part.dtype} of shape {part.shape}"
-        )
-    is_bad = (part < 0) | (part >= n_rows)
-    if is_bad.any():
-        raise ValueError(
-            f"fold {k + 1} of cv has the row {part[is_bad][0]}; those of X are 0 to {n_rows - 1}"
-        )
-    return part.astype(np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,40 +12,28 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
-from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
 from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
-from linrank.path_scores import path_scores
 from linrank.scaling import Scaling
 from linrank.threads import resolve
+from linrank.validation import (
+    Fold,
+    check_selection,
+    edge,
+    first_best,
+    judge,
+    side_by_side,
+    simplest,
+    weight_of_part,
+)
 
-__all__ = ["SELECTIONS", "Fold", "Progress", "Tuning", "deal", "tune"]
+__all__ = ["Progress", "Tuning", "tune"]
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]
 
-SELECTIONS = ("best", "one_se")
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """What one path is trained on, and what its models are measured on."""
-
-    train: Array | None  # numbers of rows; None for all
-    valid: Array | Dataset  # numbers of rows, or other data
-
-
-def deal(data: Dataset, n_folds: int) -> list[Fold]:
-    """Folds of whole queries; without query ids, of the rows of the one query there is."""
-    if n_folds < 2:
-        raise ValueError(f"there must be at least 2 folds, got {n_folds}")
-    if data.qid is None:
-        fold = row_folds(data.labels, n_folds)
-    else:
-        fold = query_folds(data.queries, n_folds)
-    return [Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +66,7 @@ class Tuning:
     @property
     def best(self) -> int:
         """Index of the largest mean; the smallest C among those that differ by rounding only."""
-        mean = self.mean_scores
-        return int(np.argmax(mean >= mean.max() - 1e-12 * abs(mean.max())))
+        return first_best(self.mean_scores)
 
     @property
     def chosen(self) -> int:
@@ -89,25 +75,12 @@ class Tuning:
         ``one_se`` takes the smallest C whose mean is within one standard error, that of the best
         one, of the largest: the most regularised model that the folds cannot tell from it.
         """
-        if self.selection == "best":
-            return self.best
-        error = self.scores[:, self.best].std(ddof=1) / np.sqrt(len(self.scores))
-        return int(np.argmax(self.mean_scores >= self.mean_scores[self.best] - error))
+        return self.best if self.selection == "best" else simplest(self.scores)
 
     @property
     def edge(self) -> str | None:
         """What to say when the largest mean is at an end of the grid; None elsewhere."""
-        if len(self.Cs) == 1 or self.best not in (0, len(self.Cs) - 1):
-            return None
-        if np.ptp(self.mean_scores) <= 1e-12 * abs(self.mean_scores[0]):
-            return (
-                f"every C of the grid scores {self.mean_scores[0]:.6g}, and the smallest is taken; "
-                "try a wider grid, or validation rows that tell models apart"
-            )
-        end, beyond = ("smallest", "smaller") if self.best == 0 else ("largest", "larger")
-        return (
-            f"the best C, {self.Cs[self.best]:g}, is the {end} of the grid; try {beyond} values too"
-        )
+        return edge("C", self.Cs, self.mean_scores)
 
     def model(
         self, path: PathResult, data: Dataset, scaling: Scaling, **settings: Any
@@ -155,27 +128,13 @@ def tune(
         Of `solve_path`, for every fold.
     """
     parse(scoring)
-    _check_selection(selection, len(folds))
+    check_selection(selection, len(folds))
     n_threads = resolve(n_jobs)
     n_workers = _n_workers(data, folds, n_threads)
     work = _Work(data, folds, Cs, scoring, convention, query_weight, progress, options)
-    shares = [n_threads // n_workers] * len(folds)
-    if n_workers == 1:
-        outcomes = [work.run(k, shares[k]) for k in range(len(folds))]
-    else:
-        outcomes = work.run_side_by_side(n_workers, shares)
+    outcomes = side_by_side(work.run, len(folds), n_workers, n_threads, work.cancelled)
     scores = np.array([score for score, _ in outcomes])
     return Tuning(Cs, scores, selection, tuple(path for _, path in outcomes))
-
-
-def _check_selection(selection: str, n_folds: int) -> None:
-    if selection not in SELECTIONS:
-        raise ValueError(f"selection must be 'best' or 'one_se', got {selection!r}")
-    if selection == "one_se" and n_folds < 2:
-        raise ValueError(
-            "selection='one_se' needs the spread over at least two folds, and there is one "
-            "validation set; use selection='best' or folds"
-        )
 
 
 def _n_workers(data: Dataset, folds: Sequence[Fold], n_threads: int) -> int:
@@ -202,18 +161,7 @@ class _Work:
         self.scoring, self.convention = scoring, convention
         self.query_weight, self.options = query_weight, options
         self._progress, self._n_done = progress, 0
-        self._lock, self._cancelled = threading.Lock(), threading.Event()
-
-    def run_side_by_side(self, n_workers: int, shares: Sequence[int]) -> list[Any]:
-        """All folds in threads: the core releases the interpreter's lock."""
-        with ThreadPoolExecutor(n_workers) as pool:
-            futures = [pool.submit(self.run, k, share) for k, share in enumerate(shares)]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:  # KeyboardInterrupt too: the folds end at their next iterate
-                self._cancelled.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        self._lock, self.cancelled = threading.Lock(), threading.Event()
 
     def run(self, k: int, n_threads: int) -> tuple[Array, PathResult]:
         """Scores and path of fold k."""
@@ -224,33 +172,25 @@ class _Work:
             path, scaling = solve_path(
                 part,
                 self.Cs,
-                query_weight=self._weight_of(part, fold.train),
+                query_weight=weight_of_part(self.query_weight, self.data, part, fold.train),
                 n_jobs=n_threads,
-                callback=lambda _: self._cancelled.is_set(),
+                callback=lambda _: self.cancelled.is_set(),
                 progress=lambda result: self._report(k, next(Cs), result),
                 **self.options,
             )
         except NoPairsError as error:
             raise NoPairsError(f"fold {k + 1} of {len(self.folds)}: {error}") from None
-        valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
-        scores = path_scores(
-            path, valid, scaling, self.scoring, convention=self.convention, n_jobs=n_threads
+        scores = judge(
+            path.coefs,
+            self.data,
+            fold,
+            k,
+            scaling,
+            self.scoring,
+            convention=self.convention,
+            n_jobs=n_threads,
         )
-        if np.isnan(scores).any():
-            raise ValueError(
-                f"{self.scoring} is undefined on the validation part of fold {k + 1}: none of its "
-                f"{valid.queries.n_queries} queries can be judged; use fewer folds or another "
-                "measure"
-            )
         return scores, path
-
-    def _weight_of(self, part: Dataset, rows: Array | None) -> Array | None:
-        """The factors c_q in the order of the queries of a part of the data."""
-        if self.query_weight is None or rows is None:
-            return self.query_weight
-        whole, queries = self.data.queries, part.queries
-        by_row = whole.scatter(np.repeat(self.query_weight, np.diff(whole.offsets)))
-        return queries.gather(by_row[rows])[queries.offsets[:-1]]
 
     def _report(self, k: int, C: float, result: Any) -> None:
         if self._progress is None:

@@ -14,6 +14,7 @@ from linrank.options import (
     PAIRS,
     SCALES,
     SOLVERS,
+    STOCHASTIC,
 )
 
 __all__ = [
@@ -25,11 +26,21 @@ __all__ = [
     "check_training",
     "grid",
     "n_jobs",
+    "natural",
     "positive_float",
     "positive_int",
 ]
 
 _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
+
+# What options mean when they are not given. They are filled in late, so that one that was given
+# can be told from one that was not.
+_DEFAULTS = {
+    "C": 1.0,
+    "loss": LOSSES[0],
+    "pairs": PAIRS[0],
+    "pair_weighting": PAIR_WEIGHTINGS[0],
+}
 
 
 def positive_float(text: str) -> float:
@@ -48,6 +59,14 @@ def positive_int(text: str) -> int:
     value = _integer(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be ≥ 1, got {text}")
+    return value
+
+
+def natural(text: str) -> int:
+    """An integer ≥ 0."""
+    value = _integer(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be ≥ 0, got {text}")
     return value
 
 
@@ -90,13 +109,18 @@ def _power(text: str) -> float:
 
 
 def add_training(
-    parser: argparse.ArgumentParser, *, tol: str, max_iter: str, takes_C: bool
+    parser: argparse.ArgumentParser,
+    *,
+    tol: str,
+    max_iter: str,
+    takes_C: bool,
+    solvers: tuple[str, ...] = SOLVERS,
 ) -> None:
     """The options of training; what ``--tol`` and ``--max-iter`` mean is the command's."""
     solving = parser.add_argument_group("training")
     if takes_C:
-        about = "weight of the pair losses"
-        solving.add_argument("-c", "--C", type=positive_float, default=1.0, metavar="C", help=about)
+        about = f"weight of the pair losses (default: {_DEFAULTS['C']:g})"
+        solving.add_argument("-c", "--C", type=positive_float, metavar="C", help=about)
     solving.add_argument("-e", "--tol", type=positive_float, metavar="TOL", help=tol)
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")
     _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
@@ -106,7 +130,8 @@ def add_training(
         PAIR_WEIGHTINGS,
         "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
     )
-    _add_choice(solving, "--solver", SOLVERS, "Newton's method, cutting planes, or a published one")
+    _add_choice(solving, "--solver", solvers, _about_solvers(solvers))
+    parser.set_defaults(solver=solvers[0])
     solving.add_argument(
         "--counting",
         choices=COUNTINGS,
@@ -130,8 +155,16 @@ def add_training(
     add_bounds(parser)
 
 
+def _about_solvers(solvers: tuple[str, ...]) -> str:
+    stochastic = ", or stochastic descent (sgd)" if STOCHASTIC in solvers else ""
+    return f"Newton's method, cutting planes, a published one{stochastic}"
+
+
 def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Fail on options of `add_training` that do not go together."""
+    """Fail on options of `add_training` that do not go together; fill in those not given."""
+    for name, default in _DEFAULTS.items():
+        if getattr(args, name, default) is None:
+            setattr(args, name, default)
     check_bounds(args)
     if args.counting is not None and args.solver not in COUNTED:
         parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
@@ -144,7 +177,6 @@ def _add_choice(
     group.add_argument(
         name,
         choices=values,
-        default=values[0],
         type=lambda text: text.replace("-", "_") if text.replace("-", "_") in values else text,
         help=f"{about} (default: {values[0]})",
     )

@@ -15,38 +15,39 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
+from linrank.cli.descending import add_descent, check_descent
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
-from linrank.cli.reading import read_and_score, read_data, read_preferences
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_readable,
-    check_writable,
+from linrank.cli.reading import read_data, read_preferences
+from linrank.cli.streaming import add_streaming, check_streaming
+from linrank.cli.streams import STANDARD, check_readable
+from linrank.cli.train_report import (
+    data_summary,
+    describe_data,
+    print_json,
+    say_result,
+    training_summary,
 )
-from linrank.cli.train_report import describe_data, print_json, say_result
-from linrank.options import TRAINING
+from linrank.cli.training import METRICS, check_files, validate
+from linrank.options import SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.metrics import Evaluation
     from linrank.model import LinearModel
     from linrank.solvers.result import Result
 
 __all__ = ["configure", "run"]
-
-METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
 
   minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query,
 
-or with the hinge max(0, ·) in place of its square (--loss hinge).
+or with the hinge max(0, ·) in place of its square (--loss hinge). With --solver sgd: the hinge on
+pairs drawn at random, at a cost that does not depend on the size of the data.
 
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
@@ -64,7 +65,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
         max_iter="steps at most (default: 100; bundle: 2000)",
         takes_C=True,
+        solvers=(*SOLVERS, STOCHASTIC),
     )
+    add_descent(parser)
+    add_streaming(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
@@ -89,24 +93,30 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Train as ``--solver`` says."""
+    check_streaming(args, parser)
+    check_descent(args, parser)
+    if args.stream:
+        from linrank.cli.train_stream import run_stream
+
+        return run_stream(args, parser)
+    if args.solver == STOCHASTIC:
+        from linrank.cli.train_sgd import run_sgd
+
+        return run_sgd(args, parser)
+    return _run_exact(args, parser)
+
+
+def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, train, measure, write."""
-    if args.json and args.model == STANDARD:
-        parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == STANDARD:
-        parser.error("DATA and --valid cannot both be standard input")
     if args.preferences == STANDARD in (args.data, args.valid):
         parser.error("--preferences and other data cannot both be standard input")
     if args.preferences is None and (args.no_labels or args.across_queries):
         parser.error("--no-labels and --across-queries need --preferences FILE")
-    if args.metrics and args.valid is None:
-        parser.error("--scoring needs --valid FILE, the data to measure on")
     check_training(args, parser)
-    check_writable(args.model)
-    check_apart(args.model, args.data, args.valid, args.preferences)
+    check_files(args, parser, args.preferences)
     if args.preferences not in (None, STANDARD):
         check_readable(args.preferences)
-    if args.valid is not None:
-        _check_validation(args)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.data.svmlight
@@ -128,9 +138,12 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     say_result(result, args, trained - read, console)
     write_model(model, args.model)  # first: a fault in the validation data must not cost it
     console.say("saved", "standard output" if args.model == STANDARD else args.model)
-    evaluation = _validate(model, args, console) if args.valid is not None else None
+    evaluation = validate(model, args, console) if args.valid is not None else None
     if args.json:
-        print_json(args, data, preferences, result, evaluation, (start, read, trained))
+        n_listed = None if preferences is None else len(preferences)
+        summary = {**data_summary(data, args), "preferences": n_listed}
+        training = training_summary(result, args)
+        print_json(args, summary, training, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
 
 
@@ -187,26 +200,3 @@ def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
         console.status(text)
 
     return show
-
-
-def _check_validation(args: argparse.Namespace) -> None:
-    """Fail on a misspelt file or metric now rather than after training."""
-    if args.valid != STANDARD:
-        check_readable(args.valid)
-    check_metrics(args.metrics, args.convention)
-
-
-def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
-    from linrank.metrics import evaluate
-
-    data, scores = read_and_score(model, args.valid, args, console)
-    result = evaluate(
-        data.labels,
-        scores,
-        qid=data.qid,
-        metrics=metrics_for(data, args.metrics, METRICS, args.convention, console),
-        convention=args.convention,
-        n_jobs=args.jobs,
-    )
-    console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
-    return result

@@ -12,11 +12,17 @@ from linrank.options import TRAINING
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.data.preferences import Preferences
     from linrank.metrics import Evaluation
     from linrank.solvers.result import Result
 
-__all__ = ["data_summary", "describe_data", "options_summary", "print_json", "say_result"]
+__all__ = [
+    "data_summary",
+    "describe_data",
+    "options_summary",
+    "print_json",
+    "say_result",
+    "training_summary",
+]
 
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
@@ -82,11 +88,28 @@ def options_summary(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in (*TRAINING, "scale", "positive", "bounds")}
 
 
+def training_summary(result: Result, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of a run of an exact solver."""
+    return {
+        "C": args.C,
+        **options_summary(args),
+        "objective": result.value,
+        "duality_gap": result.gap,
+        "relative_gap": _relative_gap(result),
+        "gradient_norm": result.gradient_norm,
+        "kkt_residual": result.kkt_residual,
+        "iterations": result.n_iter,
+        "hessian_products": result.n_hvp,
+        "converged": result.converged,
+        "stopped": result.stopped,
+        "message": result.message,
+    }
+
+
 def print_json(
     args: argparse.Namespace,
-    data: Dataset,
-    preferences: Preferences | None,
-    result: Result,
+    data: dict[str, Any],
+    training: dict[str, Any],
     evaluation: Evaluation | None,
     times: tuple[float, float, float],
 ) -> None:
@@ -99,24 +122,8 @@ def print_json(
     report = {
         "command": "train",
         "linrank": __version__,
-        "data": {
-            **data_summary(data, args),
-            "preferences": None if preferences is None else len(preferences),
-        },
-        "training": {
-            "C": args.C,
-            **options_summary(args),
-            "objective": result.value,
-            "duality_gap": result.gap,
-            "relative_gap": _relative_gap(result),
-            "gradient_norm": result.gradient_norm,
-            "kkt_residual": result.kkt_residual,
-            "iterations": result.n_iter,
-            "hessian_products": result.n_hvp,
-            "converged": result.converged,
-            "stopped": result.stopped,
-            "message": result.message,
-        },
+        "data": data,
+        "training": training,
         "seconds": {
             "read": read - start,
             "train": trained - read,

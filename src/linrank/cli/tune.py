@@ -15,38 +15,34 @@ from linrank.cli.arguments import (
     positive_int,
 )
 from linrank.cli.bounding import coef_bounds_of
+from linrank.cli.choosing import check_choosing, read_folds
 from linrank.cli.console import Console, seconds
+from linrank.cli.descending import add_descent_grid, check_descent_grid
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import (
-    STANDARD,
-    check_apart,
-    check_readable,
-    check_writable,
-    write_standard,
-)
+from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
-from linrank.cli.tune_report import figure, plot, print_json, say_result, table
-from linrank.options import TRAINING
+from linrank.cli.tune_report import plot, print_json, say_result, table
+from linrank.options import SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
     from linrank.path import PathResult
-    from linrank.tuning import Fold, Tuning
+    from linrank.tuning import Tuning
+    from linrank.validation import Fold
 
 __all__ = ["configure", "run"]
 
-PICTURES = (".png", ".svg", ".pdf")
-METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+CS = "2^-15:2^10"
 
 DESCRIPTION = """\
 Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
 --valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
-output has the measure of every C. The model for -o is trained on all of DATA.
+output has the measure of every C. The model for -o is trained on all of DATA. With --solver sgd, a
+grid of λ and algorithms by stochastic descent, all models of a fold in one pass.
 """
 
 
@@ -61,10 +57,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     choosing.add_argument(
         "--Cs",
         type=grid,
-        default="2^-15:2^10",
         metavar="GRID",
         help="LOW:HIGH, each value twice the one before; LOW:HIGH:FACTOR; or a list, as in "
-        "0.01,0.1,1 (default: 2^-15:2^10)",
+        f"0.01,0.1,1 (default: {CS})",
     )
     parts = choosing.add_mutually_exclusive_group()
     parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
@@ -89,15 +84,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "and bundle: 1e-3)",
         max_iter="steps at most for each C (default: 100; bundle: 2000)",
         takes_C=False,
+        solvers=(*SOLVERS, STOCHASTIC),
     )
+    add_descent_grid(parser)
     parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
     add_reading(parser)
     add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Search as ``--solver`` says."""
+    check_descent_grid(args, parser)
+    if args.solver == STOCHASTIC:
+        from linrank.cli.tune_sgd import run_sgd
+
+        check_choosing(args, parser)
+        return run_sgd(args)
+    return _run_exact(args, parser)
+
+
+def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, solve the paths, measure, choose, write."""
-    _check(args, parser)
+    args.Cs = args.Cs if args.Cs is not None else grid(CS)
+    check_training(args, parser)
+    check_choosing(args, parser)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.data.svmlight
@@ -106,10 +116,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
     data = read_data(args.data, args, console)
-    args.scoring = metrics_for(
-        data, [args.scoring] if args.scoring else None, METRICS, args.convention, console
-    )[0]
-    folds = _folds(data, args, console)
+    folds = read_folds(data, args, console)
     read = time.perf_counter()
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     tuning, path, model = _search(data, folds, args, console)
@@ -126,52 +133,6 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     elif args.output != STANDARD:
         write_standard(table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
-
-
-def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Fail on what can be known to be wrong now rather than after the search."""
-    if args.json and args.output == STANDARD:
-        parser.error("--json and a model on standard output (-) exclude each other")
-    if args.data == args.valid == STANDARD:
-        parser.error("DATA and --valid cannot both be standard input")
-    if args.valid is None and args.folds < 2:
-        parser.error(f"--folds must be ≥ 2, got {args.folds}")
-    if args.selection == "one_se" and args.valid is not None:
-        parser.error("--selection one_se needs the spread over folds; leave out --valid")
-    check_training(args, parser)
-    if args.plot == STANDARD:
-        parser.error("--plot needs the name of a file")
-    if args.plot is not None and not args.plot.lower().endswith(PICTURES):
-        parser.error(f"--plot {args.plot}: the name must end in {', '.join(PICTURES)}")
-    for output in (args.output, args.plot):
-        if output is not None:
-            check_writable(output)
-            check_apart(output, args.data, args.valid)
-    if args.plot is not None:
-        figure()
-    if args.valid not in (None, STANDARD):
-        check_readable(args.valid)
-    check_metrics([args.scoring] if args.scoring else None, args.convention)
-
-
-def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
-    from linrank.tuning import Fold, deal
-
-    if args.valid is None:
-        return deal(data, args.folds)
-    # Features are counted as in the training data, whatever this file happens to lack.
-    known = args.index_base == "auto" and data.index_base is not None
-    options = {"zero_based": data.index_base == 0} if known else {}
-    valid = read_data(args.valid, args, console, **options)
-    if (valid.qid is None) != (data.qid is None):
-        lacking = args.data if data.qid is None else args.valid
-        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
-    if valid.n_features > data.n_features:
-        console.warn(
-            f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
-            f"{data.n_features:,}; they count nothing"
-        )
-    return [Fold(None, valid)]
 
 
 def _search(

@@ -11,13 +11,17 @@ from typing import Any, Protocol
 
 from linrank.errors import DataFormatError
 
-__all__ = ["BLOCK_SIZE", "Block", "TextBlocks", "open_blocks"]
+__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
 
 Block = memoryview | DataFormatError
 
 BLOCK_SIZE = 4 << 20
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
+
+
+class LongLineError(DataFormatError):
+    """A line is longer than the caller allows; the caller knows how many came before it."""
 
 
 class _Readable(Protocol):
@@ -44,33 +48,39 @@ class TextBlocks:
     blocks: Iterator[tuple[Block, int]]
 
 
-def open_blocks(source: Any, block_size: int = BLOCK_SIZE) -> TextBlocks:
+def open_blocks(
+    source: Any, block_size: int = BLOCK_SIZE, *, longest_line: int | None = None
+) -> TextBlocks:
     """Open a path, ``"-"`` (standard input) or a binary file object.
 
     Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
     file is mapped, not read: its pages belong to the system's cache and not to this process.
+
+    With ``longest_line`` the memory is bounded: nothing is mapped, since pages in use count as
+    memory of the process, and a longer line ends the blocks with a `LongLineError`.
     """
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
-        return _stream_blocks(
-            _Replay(source), name if isinstance(name, str) else "<stream>", None, block_size
-        )
+        name = name if isinstance(name, str) else "<stream>"
+        return _stream_blocks(_Replay(source), name, None, block_size, longest_line)
     path = os.fspath(source)
     if path == "-":
-        return _stream_blocks(_Replay(sys.stdin.buffer), "<stdin>", None, block_size)
+        standard = _Replay(sys.stdin.buffer)
+        return _stream_blocks(standard, "<stdin>", None, block_size, longest_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
     try:
-        return _file_blocks(file, os.fsdecode(path), block_size)
+        return _file_blocks(file, os.fsdecode(path), block_size, longest_line)
     except BaseException:
         file.close()
         raise
 
 
-def _file_blocks(file: Any, name: str, block_size: int) -> TextBlocks:
+def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None) -> TextBlocks:
     size = os.fstat(file.fileno()).st_size
     stream = _Replay(file, owned=True)
-    if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
-        return _stream_blocks(stream, name, size or None, block_size)
+    compressed = _format(stream.head, name) is not None
+    if size == 0 or compressed or longest_line is not None:  # a pipe has no size either
+        return _stream_blocks(stream, name, size or None, block_size, longest_line)
     with file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
@@ -86,16 +96,18 @@ def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, 
         start = end
 
 
-def _stream_blocks(stream: _Replay, name: str, size: int | None, block_size: int) -> TextBlocks:
+def _stream_blocks(
+    stream: _Replay, name: str, size: int | None, block_size: int, longest_line: int | None
+) -> TextBlocks:
     stored_as = _format(stream.head, name)
-    if stored_as is None:
-        return TextBlocks(name, size, _cut(stream.read, stream, block_size))
-    read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
-    return TextBlocks(name, size, _cut(read, stream, block_size))
+    read: Callable[[int], bytes] = stream.read
+    if stored_as is not None:
+        read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
+    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line))
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Replay, block_size: int
+    read: Callable[[int], bytes], stream: _Replay, block_size: int, longest_line: int | None
 ) -> Iterator[tuple[Block, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
@@ -117,6 +129,9 @@ def _cut(
         if not chunk:
             break
         kept.append(chunk[end:])
+        if longest_line is not None and sum(map(len, kept)) > longest_line:
+            yield LongLineError(f"a line has more than {longest_line:,} bytes"), stream.n_read
+            break
     stream.close()
 
 

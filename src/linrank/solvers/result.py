@@ -66,6 +66,19 @@ class Result:
     message: str
     history: dict[str, list[float]] = field(repr=False)
 
+    @property
+    def summary(self) -> dict[str, float | int | bool | str | None]:
+        """What a model is to know of the run."""
+        return {
+            "objective": self.value,
+            "gap": self.gap,
+            "gradient_norm": self.gradient_norm,
+            "kkt_residual": self.kkt_residual,
+            "n_iter": self.n_iter,
+            "converged": self.converged,
+            "stopped": self.stopped,
+        }
+
 
 def duality_gap(point: Any) -> float:
     """Bound on ``F(w) - F*`` from the dual point α that goes with ``w``, at its best length.

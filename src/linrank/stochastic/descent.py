@@ -24,13 +24,20 @@ from linrank.options import AVERAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
-    from linrank.stochastic.samplers import PairSampler
 
     Array = NDArray[np.float64]
+
+    class Drawn(Protocol):
+        """Pairs to draw: a `PairSampler`, or the new pairs of a stream."""
+
+        @property
+        def core(self) -> Any: ...
+
 
 __all__ = ["RULES", "Descent", "Learner"]
 
@@ -127,7 +134,7 @@ class Descent:
         """Steps taken so far, the same for all models."""
         return int(self._core.n_steps)
 
-    def run(self, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1) -> None:
+    def run(self, rows: Rows, sampler: Drawn, n_steps: int, n_threads: int = 1) -> None:
         """Take `n_steps` steps on pairs that the sampler draws."""
         self._core.run(rows.core, sampler.core, self.random, n_steps, n_threads)
 

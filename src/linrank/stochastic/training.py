@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from linrank import threads
 from linrank.options import ALGORITHMS
-from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.hybrid import mean_square, switch_plan
 from linrank.stochastic.objectives import ExactObjective, SampledObjective
+from linrank.stochastic.run import Rule, Run, run_in_chunks
 from linrank.stochastic.samplers import pair_sampler
 
 if TYPE_CHECKING:
@@ -28,11 +27,17 @@ if TYPE_CHECKING:
     Callback = Callable[[dict[str, Any]], bool | None]
     Objective = ExactObjective | SampledObjective
 
-__all__ = ["DEFAULT_ALPHA", "DescentResult", "descend", "regularisation", "run_in_chunks"]
+__all__ = [
+    "DEFAULT_ALPHA",
+    "DescentResult",
+    "check_descent",
+    "descend",
+    "regularisation",
+    "run_in_chunks",
+]
 
 DEFAULT_ALPHA = 1e-4
 RECORDS = ("sampled", "exact")
-_CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 _PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
@@ -74,6 +79,12 @@ class DescentResult:
     message: str
     n_pairs: int
     history: dict[str, list[float]] = field(repr=False)
+
+    @property
+    def summary(self) -> dict[str, float | int | str]:
+        """What a model is to know of the run."""
+        names = ("alpha", "n_steps", "objective", "gap", "loss", "stopped", "n_pairs")
+        return {name: getattr(self, name) for name in names}
 
 
 def descend(
@@ -131,7 +142,7 @@ def descend(
     callback : callable, optional
         Called with the state at every milestone; True stops.
     """
-    _check(algorithm, n_steps, record, tol)
+    check_descent(algorithm, n_steps, record, tol)
     sampler = pair_sampler(
         data.queries,
         sampling,
@@ -140,7 +151,8 @@ def descend(
         query_weight=query_weight,
     )
     alpha = regularisation(alpha, C, sampler.total_weight)
-    run = _Run(data.rows, sampler, algorithm, alpha, aggressiveness, n_steps, average, seed, w0)
+    rule = Rule(algorithm, alpha, aggressiveness)
+    run = Run(data.rows, sampler, [rule], n_steps, average=average, seed=seed, w0=w0)
     if record is None and tol is not None:
         record = "sampled"
     objective = _objective(data.rows, sampler, alpha, record, algorithm, seed, n_jobs)
@@ -158,14 +170,14 @@ def descend(
             if (ended := watch(run)) is not None:
                 verdict = ended
                 break
-    last, w = watch.latest, run.weights()
+    last, w = watch.latest, run.weights()[0]
     return DescentResult(
         w,
         alpha,
         run.n_steps,
         last.get("objective", math.nan),
         last.get("gap", math.nan),
-        run.loss,
+        float(run.mean_losses()[0]),
         *verdict,
         sampler.n_pairs,
         watch.history,
@@ -186,21 +198,8 @@ def regularisation(alpha: float | None, C: float | None, total_weight: float) ->
     return DEFAULT_ALPHA if alpha is None else float(alpha)
 
 
-def run_in_chunks(
-    descent: Descent, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1
-) -> None:
-    """Take steps in chunks of some milliseconds: Python answers Ctrl-C between them."""
-    chunk = 4096
-    while n_steps > 0:
-        chunk = min(chunk, n_steps)
-        start = time.perf_counter()
-        descent.run(rows, sampler, chunk, n_threads)
-        n_steps -= chunk
-        if time.perf_counter() - start < _CHUNK_SECONDS / 2:
-            chunk *= 2
-
-
-def _check(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+    """Refuse options that no data could make right."""
     if algorithm not in ALGORITHMS:
         expected = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"algorithm must be one of {expected}, got {algorithm!r}")
@@ -246,62 +245,6 @@ def _milestones(n_steps: int) -> Iterator[int]:
     yield n_steps
 
 
-class _Run:
-    """One model on its way; ``hybrid`` changes its rule on time."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        sampler: PairSampler,
-        algorithm: str,
-        alpha: float,
-        aggressiveness: float,
-        n_steps: int,
-        average: str | None,
-        seed: int,
-        w0: Array | None,
-    ) -> None:
-        self.rows, self.sampler = rows, sampler
-        self._switch: tuple[int, Learner] | None = None
-        first_step = 0.0
-        if algorithm == "hybrid" or w0 is not None:
-            square = mean_square(rows, sampler, seed)
-            n_first, first_step, eager = switch_plan(square, alpha, n_steps)
-        if algorithm == "hybrid":
-            self._switch = (n_first, Learner("pegasos", alpha, aggressiveness, first_step))
-            learner = Learner("pa", alpha, eager)
-        else:
-            learner = Learner(algorithm, alpha, aggressiveness, first_step)
-        self._descent = Descent(rows.shape[1], [learner], average, seed)
-        if w0 is not None:
-            self._descent.become(0, learner, w0)
-
-    @property
-    def n_steps(self) -> int:
-        return self._descent.n_steps
-
-    @property
-    def loss(self) -> float:
-        return float(self._descent.mean_losses()[0])
-
-    def weights(self) -> Array:
-        self._descent.check_finite()
-        w: Array = self._descent.weights()[0]
-        return w
-
-    def until(self, n_steps: int) -> None:
-        """Go on until `n_steps` steps have been taken."""
-        if self._switch is not None and n_steps > self._switch[0]:
-            n_first, then = self._switch
-            self._advance(n_first)
-            self._descent.become(0, then, self._descent.iterate(0))
-            self._switch = None
-        self._advance(n_steps)
-
-    def _advance(self, n_steps: int) -> None:
-        run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps)
-
-
 class _Watch:
     """What happens at a milestone: history, tolerance, callback."""
 
@@ -324,14 +267,12 @@ class _Watch:
     def latest(self) -> dict[str, float]:
         return {key: values[-1] for key, values in self.history.items() if values}
 
-    def __call__(self, run: _Run) -> tuple[str, str] | None:
+    def __call__(self, run: Run) -> tuple[str, str] | None:
         """Why to stop, if so."""
         seconds = time.perf_counter() - self._start
-        w = run.weights()
+        w, loss = run.weights()[0], float(run.mean_losses()[0])
         value, gap = (math.nan, math.nan) if self._objective is None else self._objective(w)
-        for key, entry in zip(
-            self.history, (run.n_steps, value, gap, run.loss, seconds), strict=True
-        ):
+        for key, entry in zip(self.history, (run.n_steps, value, gap, loss, seconds), strict=True):
             self.history[key].append(entry)
         state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
         if self._callback is not None and self._callback(state):

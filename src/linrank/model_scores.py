@@ -1,4 +1,4 @@
-"""The measure of every model of a path, in one pass over the rows."""
+"""The measure of several models, in one pass over the rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
-from linrank.path import PathResult
 from linrank.scaling import Scaling
 from linrank.threads import resolve
 
-__all__ = ["path_scores"]
+__all__ = ["model_scores"]
 
 Array = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 
 
-def path_scores(
-    path: PathResult,
+def model_scores(
+    coefs: Array,
     data: Dataset,
     scaling: Scaling,
     scoring: str,
@@ -33,9 +32,9 @@ def path_scores(
     convention: str = "linrank",
     n_jobs: int | None = None,
 ) -> Array:
-    """The measure of every model of a path on the rows of ``data``."""
+    """The measure of every row of ``coefs``, folded already, on the rows of ``data``."""
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
-    coefs = _resized(path.coefs, rows.shape[1])
+    coefs = _resized(coefs, rows.shape[1])
     scores = _score_matrix(rows, coefs, resolve(n_jobs))
     values = []
     for coef, by_row in zip(coefs, scores, strict=True):

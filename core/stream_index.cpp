@@ -1,0 +1,294 @@
+#include "stream_index.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <stdexcept>
+
+namespace linrank {
+
+void PairCells::append(std::int64_t winner, std::int64_t winners_end, std::int64_t loser,
+                       std::int64_t losers_end, std::int64_t q) {
+    const std::int64_t n = (winners_end - winner) * (losers_end - loser);
+    if (n == 0) return;
+    winner_begin.push_back(winner);
+    winner_end.push_back(winners_end);
+    loser_begin.push_back(loser);
+    loser_end.push_back(losers_end);
+    query.push_back(q);
+    n_pairs += n;
+}
+
+StreamIndex::StreamIndex(std::int64_t rows_per_level, std::int64_t rows_per_query)
+    : rows_per_level_(rows_per_level), rows_per_query_(rows_per_query) {}
+
+void StreamIndex::reserve(std::int64_t n_rows) {
+    const auto n = std::size_t(n_rows);
+    labels_.reserve(n);
+    sizes_.reserve(n);
+    next_.reserve(n);
+    query_.reserve(n);
+}
+
+// ---- queries, by when they were last seen --------------------------------------------------------
+
+std::int32_t StreamIndex::slot(std::int64_t id) {
+    const auto [entry, is_new] = slots_.try_emplace(id, none);
+    if (!is_new) return entry->second;
+    std::int32_t q;
+    if (free_.empty()) {
+        q = std::int32_t(queries_.size());
+        queries_.emplace_back();
+    } else {
+        q = free_.back();
+        free_.pop_back();
+    }
+    queries_[std::size_t(q)] = {id};
+    entry->second = q;
+    link_newest(q);
+    return q;
+}
+
+void StreamIndex::unlink(std::int32_t q) {
+    const Query &query = queries_[std::size_t(q)];
+    (query.older == none ? oldest_ : queries_[std::size_t(query.older)].newer) = query.newer;
+    (query.newer == none ? newest_ : queries_[std::size_t(query.newer)].older) = query.older;
+}
+
+void StreamIndex::link_newest(std::int32_t q) {
+    Query &query = queries_[std::size_t(q)];
+    query.older = newest_;
+    query.newer = none;
+    (newest_ == none ? oldest_ : queries_[std::size_t(newest_)].newer) = q;
+    newest_ = q;
+}
+
+void StreamIndex::touch(std::span<const std::int64_t> ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (i > 0 && ids[i] == ids[i - 1]) continue;  // rows of a query often come together
+        const auto entry = slots_.find(ids[i]);
+        if (entry != slots_.end()) see(entry->second);
+    }
+}
+
+// ---- forgetting ----------------------------------------------------------------------------------
+
+void StreamIndex::forget(std::int32_t row) {
+    query_[std::size_t(row)] = none;
+    size_ -= sizes_[std::size_t(row)];
+    --n_rows_;
+    ++n_forgotten_;
+}
+
+void StreamIndex::drop(std::int32_t q) {
+    const Query query = queries_[std::size_t(q)];
+    for (std::int32_t row = query.first; row != none; row = next_[std::size_t(row)]) forget(row);
+    unlink(q);
+    slots_.erase(query.id);
+    free_.push_back(q);
+}
+
+void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
+    while (oldest_ != newest_ && (n_rows_ > max_rows || size_ > max_size)) drop(oldest_);
+    if (oldest_ != none && (n_rows_ > max_rows || size_ > max_size))
+        shorten_last(max_rows, max_size);
+}
+
+void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
+    const std::int32_t q = newest_;
+    old_.clear();
+    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
+        old_.push_back(row);
+    std::sort(old_.begin(), old_.end());
+    for (const std::int32_t row : old_) {
+        if (n_rows_ <= max_rows && size_ <= max_size) break;
+        forget(row);
+    }
+    rows_.clear();
+    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
+        if (query_[std::size_t(row)] != none) rows_.push_back(row);
+    relink(q);  // of an empty query too: what is left to drop must not be forgotten twice
+    if (rows_.empty()) drop(q);
+}
+
+/// The rows of the query are rows_, in that order.
+void StreamIndex::relink(std::int32_t q) {
+    Query &query = queries_[std::size_t(q)];
+    query.n_rows = std::int32_t(rows_.size());
+    query.first = rows_.empty() ? none : rows_.front();
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+        next_[std::size_t(rows_[i])] = i + 1 < rows_.size() ? rows_[i + 1] : none;
+}
+
+// ---- adding --------------------------------------------------------------------------------------
+
+PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const double> labels,
+                           std::span<const std::int64_t> sizes) {
+    const std::size_t start = labels_.size(), n = ids.size();
+    batch_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const bool again = i > 0 && ids[i] == ids[i - 1];
+        const std::int32_t q = again ? query_.back() : slot(ids[i]);
+        if (!again) see(q);
+        batch_[i] = std::int32_t(start + i);
+        labels_.push_back(labels[i]);
+        sizes_.push_back(sizes[i]);
+        query_.push_back(q);
+        next_.push_back(none);
+        size_ += sizes[i];
+    }
+    n_rows_ += std::int64_t(n);
+    sort_batch(start);
+    PairCells cells;
+    for (std::size_t begin = 0; begin < n;) {
+        std::size_t end = begin + 1;
+        while (end < n && query_[std::size_t(batch_[end])] == query_[std::size_t(batch_[begin])]) ++end;
+        add_query({batch_.data() + begin, end - begin}, cells);
+        begin = end;
+    }
+    return cells;
+}
+
+/// Sorts batch_ by query, label and age.
+void StreamIndex::sort_batch(std::size_t start) {
+    // Queries in the order of their first row of the batch, not of their slots: slots are reused, and
+    // the pairs must not depend on which were free.
+    std::unordered_map<std::int32_t, std::int32_t> first;
+    std::vector<std::int32_t> rank(batch_.size());
+    for (std::size_t i = 0; i < rank.size(); ++i) {
+        const std::int32_t q = query_[start + i];
+        rank[i] = i > 0 && q == query_[start + i - 1]
+                      ? rank[i - 1]
+                      : first.try_emplace(q, std::int32_t(first.size())).first->second;
+    }
+    std::sort(batch_.begin(), batch_.end(), [&](std::int32_t a, std::int32_t b) {
+        const auto i = std::size_t(a), j = std::size_t(b);
+        if (rank[i - start] != rank[j - start]) return rank[i - start] < rank[j - start];
+        if (labels_[i] != labels_[j]) return labels_[i] < labels_[j];
+        return a < b;
+    });
+}
+
+void StreamIndex::add_query(std::span<const std::int32_t> fresh, PairCells &cells) {
+    const std::int32_t q = query_[std::size_t(fresh.front())];
+    merge(q, fresh);
+    if (labels_[std::size_t(rows_.front())] != labels_[std::size_t(rows_.back())])
+        append_cells(fresh, cells);
+    keep_within_bounds();
+    relink(q);
+}
+
+/// The cells of one query: rows_ are all its rows by label and age, `fresh` the new ones in that order.
+void StreamIndex::append_cells(std::span<const std::int32_t> fresh, PairCells &cells) const {
+    // Two stretches of `order`: all rows of the query, then the new ones. Of a level the old rows come
+    // before the new ones in the first, being older.
+    const std::int64_t number = cells.query.empty() ? 0 : cells.query.back() + 1;
+    const auto all = std::int64_t(cells.order.size()), n = std::int64_t(rows_.size());
+    const std::int64_t added = all + n;
+    cells.order.insert(cells.order.end(), rows_.begin(), rows_.end());
+    cells.order.insert(cells.order.end(), fresh.begin(), fresh.end());
+    const std::int32_t first_new = *std::min_element(fresh.begin(), fresh.end());
+    for (std::int64_t begin = 0, new_begin = 0; begin < n;) {
+        const auto label = [&](std::int64_t t) { return labels_[std::size_t(rows_[std::size_t(t)])]; };
+        const auto in_level = [&](std::int64_t t) { return t < n && label(t) == label(begin); };
+        std::int64_t middle = begin;
+        while (in_level(middle) && rows_[std::size_t(middle)] < first_new) ++middle;
+        std::int64_t end = middle;
+        while (in_level(end)) ++end;
+        const std::int64_t new_end = new_begin + (end - middle);
+        cells.append(added + new_begin, added + new_end, all, all + begin, number);
+        cells.append(all + begin, all + middle, added, added + new_begin, number);
+        begin = end;
+        new_begin = new_end;
+    }
+}
+
+/// Puts the rows of the query, old and new, into rows_: by label and then by age.
+void StreamIndex::merge(std::int32_t q, std::span<const std::int32_t> fresh) {
+    old_.clear();
+    for (std::int32_t row = queries_[std::size_t(q)].first; row != none; row = next_[std::size_t(row)])
+        old_.push_back(row);
+    rows_.resize(old_.size() + fresh.size());
+    // Stable: of equal labels the old come first.
+    std::merge(old_.begin(), old_.end(), fresh.begin(), fresh.end(), rows_.begin(),
+               [&](std::int32_t a, std::int32_t b) {
+                   return labels_[std::size_t(a)] < labels_[std::size_t(b)];
+               });
+}
+
+/// Forgets the oldest rows of rows_ beyond the bounds.
+void StreamIndex::keep_within_bounds() {
+    std::size_t kept = 0;
+    for (std::size_t begin = 0; begin < rows_.size();) {
+        std::size_t end = begin + 1;
+        while (end < rows_.size() &&
+               labels_[std::size_t(rows_[end])] == labels_[std::size_t(rows_[begin])])
+            ++end;
+        while (std::int64_t(end - begin) > rows_per_level_) forget(rows_[begin++]);
+        while (begin < end) rows_[kept++] = rows_[begin++];
+    }
+    rows_.resize(kept);
+    if (std::int64_t(rows_.size()) > rows_per_query_) keep_youngest();
+}
+
+void StreamIndex::keep_youngest() {
+    old_.assign(rows_.begin(), rows_.end());
+    const auto n_surplus = std::int64_t(rows_.size()) - rows_per_query_;
+    std::nth_element(old_.begin(), old_.begin() + n_surplus, old_.end());
+    const std::int32_t first_kept = old_[std::size_t(n_surplus)];
+    std::erase_if(rows_, [&](std::int32_t row) {
+        if (row >= first_kept) return false;
+        forget(row);
+        return true;
+    });
+}
+
+// ---- gaps, and the state without them ------------------------------------------------------------
+
+std::vector<std::int64_t> StreamIndex::compact() {
+    std::vector<std::int64_t> kept;
+    kept.reserve(std::size_t(n_rows_));
+    std::vector<std::int32_t> place(labels_.size(), none);
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+        if (query_[i] == none) continue;
+        const std::size_t to = kept.size();
+        place[i] = std::int32_t(to);
+        kept.push_back(std::int64_t(i));
+        labels_[to] = labels_[i];
+        sizes_[to] = sizes_[i];
+        query_[to] = query_[i];
+        next_[to] = next_[i];
+    }
+    for (auto *links : {&next_, &query_}) links->resize(kept.size());
+    labels_.resize(kept.size());
+    sizes_.resize(kept.size());
+    const auto moved = [&](std::int32_t row) { return row == none ? none : place[std::size_t(row)]; };
+    for (std::int32_t &row : next_) row = moved(row);
+    for (std::int32_t q = oldest_; q != none; q = queries_[std::size_t(q)].newer)
+        queries_[std::size_t(q)].first = moved(queries_[std::size_t(q)].first);
+    return kept;
+}
+
+StreamIndex::State StreamIndex::state() {
+    assert(n_used() == n_rows());
+    State out;
+    for (const std::int32_t q : query_) out.ids.push_back(queries_[std::size_t(q)].id);
+    out.sizes = sizes_;
+    out.labels = labels_;
+    for (std::int32_t q = oldest_; q != none; q = queries_[std::size_t(q)].newer)
+        out.recency.push_back(queries_[std::size_t(q)].id);
+    out.n_forgotten = n_forgotten_;
+    return out;
+}
+
+StreamIndex StreamIndex::restore(std::int64_t rows_per_level, std::int64_t rows_per_query,
+                                 const State &state) {
+    StreamIndex index(rows_per_level, rows_per_query);
+    index.add(state.ids, state.labels, state.sizes);
+    index.touch(state.recency);
+    if (index.n_forgotten_ != 0 || index.n_queries() != std::int64_t(state.recency.size()))
+        throw std::invalid_argument("the rows and queries of the buffer do not fit together");
+    index.n_forgotten_ = state.n_forgotten;
+    return index;
+}
+
+}  // namespace linrank

@@ -1,0 +1,135 @@
+"""``linrank train --solver sgd``: stochastic descent on data in memory."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.console import Console, count, seconds
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.models import write_model
+from linrank.cli.reading import read_data
+from linrank.cli.streams import STANDARD
+from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
+from linrank.cli.training import check_files, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from linrank.data.dataset import Dataset
+    from linrank.model import LinearModel
+    from linrank.stochastic.training import DescentResult
+
+__all__ = ["run_sgd"]
+
+# Options that go to the training as they are, and into the summaries of it.
+_OPTIONS = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
+
+
+def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read, descend, measure, write."""
+    check_files(args, parser)
+
+    # Loaded before the clock starts: the time of reading is not that of NumPy.
+    import linrank.data.svmlight
+    import linrank.stochastic.training  # noqa: F401
+
+    start = time.perf_counter()
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    data = read_data(args.data, args, console)
+    read = time.perf_counter()
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+    model, result = _fit(data, args, console)
+    trained = time.perf_counter()
+    _say_result(result, args, trained - read, console)
+    write_model(model, args.model)  # first: a fault in the validation data must not cost it
+    console.say("saved", "standard output" if args.model == STANDARD else args.model)
+    evaluation = validate(model, args, console) if args.valid is not None else None
+    if args.json:
+        times = (start, read, trained)
+        print_json(args, data_summary(data, args), _summary(result, args), evaluation, times)
+    return OK if _is_done(result, args) else NOT_CONVERGED
+
+
+def _fit(
+    data: Dataset, args: argparse.Namespace, console: Console
+) -> tuple[LinearModel, DescentResult]:
+    from linrank.model import LinearModel
+    from linrank.scaling import Scaling
+    from linrank.stochastic.training import descend
+
+    scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
+    options = {name: getattr(args, name) for name in _OPTIONS}
+    result = descend(
+        scaling.applied(data, n_jobs=args.jobs),
+        **options,
+        alpha=args.alpha,
+        C=args.C,
+        seed=args.seed,
+        n_jobs=args.jobs,
+        callback=_progress(console),
+    )
+    settings = {**options, "C": args.C, "seed": args.seed, "index_base": data.index_base}
+    return LinearModel.of(result, data, scaling, **settings), result
+
+
+def _progress(console: Console) -> Callable[[dict[str, Any]], None] | None:
+    """A callback: a kept line where the objective is recorded (-v), or the status line."""
+    if not (console.verbose or console.live):
+        return None
+
+    def show(state: dict[str, Any]) -> None:
+        known = "" if math.isnan(state["objective"]) else f"  objective {state['objective']:.8g}"
+        text = f"step {state['n_steps']:>11,}{known}  {state['seconds']:.2f} s"
+        console.detail(text)
+        console.status(text)
+
+    return show
+
+
+def _say_result(
+    result: DescentResult, args: argparse.Namespace, took: float, console: Console
+) -> None:
+    """Work, objective and why it ended, on standard error."""
+    console.clear()
+    console.say(
+        "trained",
+        f"{args.algorithm}, λ = {result.alpha:g}, sampling {args.sampling}: "
+        f"{count(result.n_steps, 'step')} in {seconds(took)}",
+    )
+    if args.record is not None:
+        # The bound of a last iterate is often as large as the objective, and then says nothing.
+        is_tight = result.gap < LOOSE * result.objective
+        known = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
+        console.say("objective", f"{result.objective:.10g} ({args.record}){known}")
+    if args.tol is None:
+        return
+    if result.stopped == "tolerance":
+        console.say("converged", result.message)
+    else:
+        console.warn(f"not converged: {result.message}; raise --n-steps, or -e to accept it")
+
+
+def _summary(result: DescentResult, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of the run."""
+    return {
+        "solver": args.solver,
+        **{name: getattr(args, name) for name in _OPTIONS},
+        "alpha": result.alpha,
+        "C": args.C,
+        "seed": args.seed,
+        "scale": args.scale,
+        "objective": None if math.isnan(result.objective) else result.objective,
+        "duality_gap": None if math.isnan(result.gap) else result.gap,
+        "loss": result.loss,
+        "steps": result.n_steps,
+        "stopped": result.stopped,
+        "message": result.message,
+    }
+
+
+def _is_done(result: DescentResult, args: argparse.Namespace) -> bool:
+    """Whether what was asked for was reached: the tolerance, or without one the steps."""
+    return args.tol is None or result.stopped == "tolerance"

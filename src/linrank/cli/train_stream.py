@@ -1,0 +1,158 @@
+"""``linrank train --solver sgd --stream``: data that need not fit in memory, or never end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.console import Console
+from linrank.cli.main import OK
+from linrank.cli.models import write_model
+from linrank.cli.stream_memory import MB, Plan
+from linrank.cli.stream_report import (
+    Progress,
+    data_summary,
+    say_result,
+    say_resumed,
+    training_summary,
+)
+from linrank.cli.streams import STANDARD, check_apart, check_writable
+from linrank.cli.train_report import print_json
+from linrank.cli.training import check_files, validate
+
+if TYPE_CHECKING:
+    from linrank.model import LinearModel
+    from linrank.stochastic.batches import Batch, Batches
+    from linrank.stochastic.passes import StreamRun
+
+__all__ = ["run_stream"]
+
+
+def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read and learn, batch by batch; measure, write."""
+    check_files(args, parser)
+    if args.checkpoint is not None:
+        check_writable(args.checkpoint)
+        check_apart(args.checkpoint, args.data, args.valid, args.model)
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    plan = Plan.of(args.memory)
+    console.say("memory", str(plan))
+    run = _open(args, plan)
+    if args.checkpoint is not None and os.path.exists(args.checkpoint):
+        run.resume(args.checkpoint)
+        say_resumed(run, args, console)
+    start, before = time.perf_counter(), run.trainer.counts.rows
+    _learn(run, args, console)
+    took = time.perf_counter() - start
+    console.clear()
+    say_result(run, args, took, run.trainer.counts.rows - before, console)
+    model = _model(run, args)
+    write_model(model, args.model)
+    console.say("saved", "standard output" if args.model == STANDARD else args.model)
+    evaluation = validate(model, args, console) if args.valid is not None else None
+    if args.json:
+        times = (start, start, start + took)
+        print_json(args, data_summary(run, args), training_summary(run, args), evaluation, times)
+    return OK
+
+
+def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
+    from linrank.cli.models import is_model
+    from linrank.stochastic.descent import Learner
+    from linrank.stochastic.passes import Layout, StreamRun
+    from linrank.stochastic.streaming import StreamTrainer
+    from linrank.stochastic.training import DEFAULT_ALPHA
+
+    if is_model(args.data):
+        raise ValueError(f"{args.data}: is JSON, like a model, not data; DATA comes first")
+    alpha = DEFAULT_ALPHA if args.alpha is None else args.alpha
+    learner = Learner(args.algorithm, alpha, args.aggressiveness)
+    options = {
+        "--algorithm": args.algorithm,
+        "--alpha": alpha,
+        "--aggressiveness": args.aggressiveness,
+        "--sampling": args.sampling,
+        "--average": args.average,
+        "--seed": args.seed,
+        "--steps-per-row": args.steps_per_row,
+        "--memory": args.memory,
+        "--index-base": args.index_base,
+    }
+    trainer = StreamTrainer(
+        [learner],
+        average=args.average,
+        seed=args.seed,
+        sampling=args.sampling,
+        memory=plan.buffer,
+        steps_per_row=args.steps_per_row,
+    )
+    layout = Layout(
+        index_base=args.index_base,
+        batch_entries=plan.batch_entries,
+        most_columns=plan.most_columns,
+        longest_line=min(args.memory * MB // 64, 64 * MB),
+        remedy=f"give more than --memory {args.memory}, or renumber the features",
+    )
+    return StreamRun(args.data, trainer, args.passes, layout, options)
+
+
+def _learn(run: StreamRun, args: argparse.Namespace, console: Console) -> None:
+    """Run to the end, saving checkpoints; Ctrl-C saves one more."""
+    progress, saved = Progress(run, console), time.monotonic()
+
+    def on_batch(batch: Batch, batches: Batches) -> None:
+        nonlocal saved
+        if args.checkpoint is not None and time.monotonic() - saved >= args.checkpoint_every:
+            run.save(args.checkpoint)
+            saved = time.monotonic()
+        progress.show(batch, batches)
+
+    try:
+        with _interrupts_wait(run):
+            run.run(on_batch)
+    except KeyboardInterrupt:
+        console.clear()
+        if args.checkpoint is not None:
+            run.save(args.checkpoint)
+            console.say("saved", f"{args.checkpoint}: the same command goes on from there")
+        raise
+    if args.checkpoint is not None:
+        run.save(args.checkpoint)
+
+
+@contextmanager
+def _interrupts_wait(run: StreamRun) -> Iterator[None]:
+    """Ctrl-C waits for the end of a batch, but not for a pipe that gives nothing."""
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        if not run.is_learning:
+            raise KeyboardInterrupt
+        run.is_stop_asked = True
+
+    try:
+        old = signal.signal(signal.SIGINT, on_interrupt)
+    except ValueError:  # not the main thread: whoever called handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old)
+
+
+def _model(run: StreamRun, args: argparse.Namespace) -> LinearModel:
+    from linrank.model import LinearModel
+
+    counts, summary = run.trainer.counts, training_summary(run, args)
+    training = {
+        **summary,
+        "index_base": run.first_feature,
+        "n_rows": counts.rows,
+        "n_pairs": counts.pairs,
+    }
+    return LinearModel(run.weights()[0], training=training)

@@ -1,0 +1,301 @@
+"""SGDRanker, the scikit-learn face of stochastic descent: parameters in, attributes out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.errors import ConvergenceWarning
+from linrank.model import LinearModel
+from linrank.monitor import Monitor, validation_sets
+from linrank.scaling import Scaling
+from linrank.seeds import seed_of
+from linrank.stochastic.training import descend
+from linrank.stream_ranker import StreamRanker, kind_of_average
+from linrank.weights import query_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.stochastic.training import DescentResult
+
+__all__ = ["SGDRanker"]
+
+# Parameters that go to the training as they are, and into the summary of the model.
+_DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
+
+
+class SGDRanker(StreamRanker):
+    """Linear ranker by stochastic descent on pairs drawn at random.
+
+    Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
+    weights by a multiple of ``x_i - x_j``: the time does not depend on the number of rows. The
+    algorithms with a step size minimise
+
+    ``λ/2 ‖w‖² + Σ ω_ij l(w·(x_i - x_j)) / Σ ω_ij``,
+
+    with the weights ω of `sampling` and the loss ``l(z) = max(0, 1 - z)`` of the hinge, or
+    ``log(1 + e^-z)`` for ``logistic``. Over the same pairs this is RankSVM's objective with
+    ``loss="hinge"``, divided by ``C p``, when ``λ = 1/(C p)`` and ``p = Σ ω_ij``.
+
+    Parameters
+    ----------
+    algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}, default="pegasos"
+        ``sgd-svm``: step ``η_t = 1/(λt)``, and w shrinks by ``1 - η_t λ``. ``pegasos``: the same,
+        then w is scaled back to the ball ``‖w‖ <= 1/√λ``. ``logistic``: the same step sizes with
+        the logistic loss. ``pa``: the smallest change that gives the pair a margin of 1, or
+        `aggressiveness` times ``x_i - x_j`` if that is less. ``romma``: the smallest w that
+        separates the pair and what w stands for. ``hybrid``: ``pa`` first, ``pegasos`` after. The
+        weights of ``pa`` and ``romma`` do not converge to a minimum.
+    alpha : float or None, default=None
+        λ, > 0; 1e-4 if neither it nor `C` is given. For ``pa`` and ``romma`` it counts in the
+        recorded objective only.
+    C : float or None, default=None
+        In place of `alpha`: ``λ = 1/(C p)``, the C of RankSVM.
+    aggressiveness : float, default=1.0
+        Largest step of ``pa`` (there called C), > 0.
+    n_steps : int, default=100_000
+        Pairs to draw, >= 1.
+    sampling : {"pairs", "query", "query-level", "roc", "rejection"}, default="pairs"
+        ``pairs``: every pair with the same probability, that is ω = 1 times the weights given to
+        ``fit``. ``query``: every query with the same probability, then every pair of it.
+        ``query-level``: a query, two of its labels, a row of each, all uniform. ``roc``: a row with
+        a label > 0 against one without, whatever the query. ``rejection``: as ``pairs``, by drawing
+        rows until two make a pair; needs no index.
+    average : {False, True, "weighted", "uniform"}, default=False
+        Return an average of the weights over the steps: each step t counting t (True,
+        ``"weighted"``), or all the same.
+    tol : float or None, default=None
+        Stop early, when the objective has not fallen by this share of itself for two milestones:
+        the recorded one, or with validation data that of pairs sampled there. None takes all
+        `n_steps`.
+    record : {None, "exact", "sampled"}, default=None
+        The objective to compute at milestones, four in each power of ten steps: over all pairs (the
+        hinge only), or over a fixed sample of 16,384.
+    scale : {"none", "standard", "minmax", "query"}, default="none"
+        Train on scaled features, as in :class:`linrank.RankSVM`. The scaled rows are a copy: as
+        much memory again as the values of `X`.
+    warm_start : bool, default=False
+        Start at the ``coef_`` of the previous fit, with step sizes that do not erase it.
+    early_stopping : bool, default=False
+        Stop once `scoring` on the validation data has not improved for `n_iter_no_change`
+        milestones, and keep the best weights. Needs validation data in ``fit``.
+    n_iter_no_change : int, default=5
+        Patience of `early_stopping`, >= 1, in milestones.
+    scoring : str, default="ndcg@10"
+        Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    steps_per_row : float, default=4.0
+        Steps of ``partial_fit`` for each row, > 0.
+    buffer_mb : float, default=64
+        Memory, in millions of bytes, of the rows that ``partial_fit`` remembers, > 0.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the pairs. With an integer, the same data give the same bits, on any number of
+        threads.
+    callback : callable or None, default=None
+        Called at every milestone with a dict of the latest entries of ``history_`` and ``w``;
+        returning True stops.
+    n_jobs : int or None, default=None
+        Threads of the recorded objective and of scoring; None or -1 means all cores. The steps
+        themselves follow each other on one thread.
+    verbose : int, default=0
+        Report each milestone when positive: to the logger ``linrank`` if it is set up for INFO,
+        else to standard error.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the raw features; ``decision_function(X) = X @ coef_`` unless
+        ``scale="query"``. Read-only.
+    alpha_ : float
+        The λ that was used.
+    n_steps_ : int
+        Steps taken; by all calls of ``partial_fit`` together.
+    stopped_ : {"n_steps", "tolerance", "callback", "stream"}
+        Why the descent ended.
+    objective_ : float
+        The objective at the end, nan if it was not recorded.
+    duality_gap_ : float
+        Certified upper bound of its distance to the minimum; nan unless ``record="exact"``.
+    loss_ : float
+        Mean loss that the steps met, every pair before it changed the weights.
+    history_ : dict of lists
+        ``n_steps``, ``objective``, ``gap``, ``loss`` and ``seconds`` at the milestones, if anything
+        asked for them; with validation data also ``val_<scoring>``.
+    best_iteration_ : int
+        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+    n_pairs_, n_queries_ : int
+        Pairs that could be drawn, and queries, of the training data; of a stream, a query counts
+        again when it comes back after the buffer has forgotten it.
+    needs_qid_, n_features_in_, feature_names_in_, model_ : as in RankSVM
+
+    Examples
+    --------
+    >>> from linrank import SGDRanker
+    >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [5.0, 1.0], [4.0, 0.0]]
+    >>> ranker = SGDRanker(n_steps=1000, random_state=0)
+    >>> ranker = ranker.fit(X, [0, 1, 2, 1, 0], qid=["a", "a", "a", "b", "b"])
+    >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
+    [3, 2, 1, 1, 2]
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "pegasos",
+        *,
+        alpha: float | None = None,
+        C: float | None = None,
+        aggressiveness: float = 1.0,
+        n_steps: int = 100_000,
+        sampling: str = "pairs",
+        average: bool | str = False,
+        tol: float | None = None,
+        record: str | None = None,
+        scale: str = "none",
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
+        scoring: str = "ndcg@10",
+        steps_per_row: float = 4.0,
+        buffer_mb: float = 64,
+        random_state: Any = None,
+        callback: Callable[[dict[str, Any]], bool | None] | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.alpha = alpha
+        self.C = C
+        self.aggressiveness = aggressiveness
+        self.n_steps = n_steps
+        self.sampling = sampling
+        self.average = average
+        self.tol = tol
+        self.record = record
+        self.scale = scale
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.steps_per_row = steps_per_row
+        self.buffer_mb = buffer_mb
+        self.random_state = random_state
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> SGDRanker:
+        """Learn ``coef_`` from labelled rows.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame; float32 stays float32.
+        y : array of shape (n_rows,)
+            Real labels; only their order within a query matters (for ``sampling="roc"`` their sign,
+            across queries).
+        qid : array of shape (n_rows,)
+            Query of each row, of any hashable type and in any order. None: all rows are one query.
+        sample_weight : array of shape (n_rows,)
+            Row weights ``u >= 0``: the pair (i, j) is drawn ``u_i u_j`` times as often. Not with
+            ``sampling="query-level"`` and ``"rejection"``.
+        query_weight : mapping from query id to weight, or array
+            Query weights ``c >= 0``, as in :meth:`RankSVM.fit`. Not with ``sampling="roc"`` and
+            ``"rejection"``.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            `scoring` is computed on them at every milestone, and `tol` looks at their pairs.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
+            `early_stopping` and `tol`.
+
+        Returns
+        -------
+        SGDRanker
+            The fitted estimator.
+        """
+        data = self._training_data(X, y, qid, group, sample_weight)
+        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
+        monitor = Monitor.of(self, sets, scaling)
+        seed = seed_of(self.random_state)
+        result = descend(
+            scaling.applied(data, n_jobs=self.n_jobs),
+            **self._options(),
+            alpha=self.alpha,
+            C=self.C,
+            seed=seed,
+            w0=self._start(scaling, data.n_features),
+            query_weight=query_weights(query_weight, data.queries),
+            validation=scaling.applied(sets[-1]) if sets and self.tol is not None else None,
+            n_jobs=self.n_jobs,
+            callback=monitor if monitor.is_needed else None,
+        )
+        return self._finish(result, data, scaling, monitor, seed)
+
+    def _options(self) -> dict[str, Any]:
+        options = {name: getattr(self, name) for name in _DESCENT}
+        return options | {"average": kind_of_average(self.average)}
+
+    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        if self.coef_.size != n_features:
+            raise ValueError(
+                f"warm_start=True, but X has {n_features} features and the previous fit had "
+                f"{self.coef_.size}; set warm_start=False"
+            )
+        return scaling.unfold(self.coef_)
+
+    def _finish(
+        self,
+        result: DescentResult,
+        data: Dataset,
+        scaling: Scaling,
+        monitor: Monitor,
+        seed: int,
+    ) -> SGDRanker:
+        if self.tol is not None and result.stopped == "n_steps":
+            message = f"SGDRanker did not reach tol={self.tol:g}: {result.message}; raise n_steps"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        if monitor.keys:
+            self.best_iteration_ = monitor.best_iteration
+        if self.early_stopping and monitor.best_w is not None:
+            result = _at(result, monitor.best_iteration, monitor.best_w)
+        settings = self._options() | {"C": self.C, "seed": seed}
+        self._forget_stream()
+        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
+        self.history_ |= monitor.history
+        return self
+
+
+def _at(result: DescentResult, k: int, w: NDArray[np.float64]) -> DescentResult:
+    """The outcome as it was at milestone k, where the validation data liked it best."""
+    return replace(
+        result,
+        w=w,
+        objective=result.history["objective"][k],
+        gap=result.history["gap"][k],
+        n_steps=int(result.history["n_steps"][k]),
+    )

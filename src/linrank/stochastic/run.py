@@ -1,0 +1,136 @@
+"""Run: models on their way over the same pairs, by the rules that users name."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.stochastic.descent import Descent, Learner
+from linrank.stochastic.hybrid import mean_square, switch_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import Rows
+    from linrank.stochastic.samplers import PairSampler
+
+    Array = NDArray[Any]
+
+__all__ = ["Rule", "Run", "run_in_chunks"]
+
+_CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one model is to learn: an algorithm of `linrank.options.ALGORITHMS` and its numbers."""
+
+    algorithm: str
+    alpha: float
+    aggressiveness: float = 1.0
+
+
+class Run:
+    """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
+
+    A model is the same, bit for bit, whatever the others beside it.
+
+    Parameters
+    ----------
+    rows, sampler
+        The rows, and what draws pairs of them.
+    rules : sequence of Rule
+        One for each model.
+    n_steps : int
+        Steps that will be taken, which ``hybrid`` plans for.
+    average, seed
+        As in :class:`linrank.stochastic.descent.Descent`.
+    w0 : array, optional
+        Weights to start from, of all models.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        sampler: PairSampler,
+        rules: Sequence[Rule],
+        n_steps: int,
+        *,
+        average: str | None = None,
+        seed: int = 0,
+        w0: Array | None = None,
+    ) -> None:
+        self.rows, self.sampler = rows, sampler
+        is_planned = w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
+        square = _finite_square(rows, sampler, seed, rules) if is_planned else 0.0
+        learners, self._switches = [], []
+        for model, rule in enumerate(rules):
+            n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
+            if rule.algorithm == "hybrid":
+                then = Learner("pegasos", rule.alpha, rule.aggressiveness, first_step)
+                self._switches.append((n_first, model, then))
+                learners.append(Learner("pa", rule.alpha, eager))
+            else:
+                begin = 0.0 if w0 is None else first_step
+                learners.append(Learner(rule.algorithm, rule.alpha, rule.aggressiveness, begin))
+        self._switches.sort(key=lambda switch: switch[:2])
+        self._descent = Descent(rows.shape[1], learners, average, seed)
+        for model, learner in enumerate(learners if w0 is not None else ()):
+            self._descent.become(model, learner, w0)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken so far."""
+        return self._descent.n_steps
+
+    def mean_losses(self) -> Array:
+        """The mean loss that the steps of each model met."""
+        return self._descent.mean_losses()
+
+    def weights(self) -> Array:
+        """The weights of all models, of shape (n_models, n_features)."""
+        self._descent.check_finite()
+        return self._descent.weights()
+
+    def until(self, n_steps: int, n_threads: int = 1) -> None:
+        """Go on until `n_steps` steps have been taken."""
+        while self._switches and n_steps > self._switches[0][0]:
+            n_first, model, then = self._switches.pop(0)
+            self._advance(n_first, n_threads)
+            self._descent.become(model, then, self._descent.iterate(model))
+        self._advance(n_steps, n_threads)
+
+    def _advance(self, n_steps: int, n_threads: int) -> None:
+        run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
+
+
+def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[Rule]) -> float:
+    """The mean of ``‖x_i - x_j‖²``, if plans can be made with it."""
+    with np.errstate(over="ignore"):
+        square = mean_square(rows, sampler, seed)
+    if not math.isfinite(square / min(rule.alpha for rule in rules)):
+        raise ValueError(
+            f"the mean of ‖x_i - x_j‖² over some pairs, {square:g}, has left the range of floating "
+            "point, or does once divided by λ; scale the features (scale='standard')"
+        )
+    return square
+
+
+def run_in_chunks(
+    descent: Descent, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1
+) -> None:
+    """Take steps in chunks of some milliseconds: Python answers Ctrl-C between them."""
+    chunk = 4096
+    while n_steps > 0:
+        chunk = min(chunk, n_steps)
+        start = time.perf_counter()
+        descent.run(rows, sampler, chunk, n_threads)
+        n_steps -= chunk
+        if time.perf_counter() - start < _CHUNK_SECONDS / 2:
+            chunk *= 2

@@ -1,0 +1,246 @@
+"""StreamTrainer: learning from rows as they come, once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
+from linrank.data.vectors import as_labels
+from linrank.errors import NoPairsError
+from linrank.stochastic.batches import BATCH_ROWS
+from linrank.stochastic.buffer import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
+from linrank.stochastic.checkpoint import nested, prefixed
+from linrank.stochastic.descent import Descent, Learner
+from linrank.stochastic.query_ids import numbers_of_ids
+
+__all__ = ["BUFFER_MEMORY", "STEPS_PER_ROW", "Counts", "StreamTrainer"]
+
+Array = NDArray[Any]
+BUFFER_MEMORY = 64_000_000
+STEPS_PER_ROW = 4.0
+_MANY_BATCHES = 16  # after which their share without a pair says something
+
+
+@dataclass
+class Counts:
+    """What has gone through a trainer.
+
+    Attributes
+    ----------
+    rows, batches : int
+        Fed so far.
+    pairs : int
+        Pairs that could be drawn, each counted in the batch of its later row.
+    idle_batches : int
+        Batches that made no pair, on which no step was taken.
+    lowest, highest : float
+        Labels.
+    """
+
+    rows: int = 0
+    batches: int = 0
+    pairs: int = 0
+    idle_batches: int = 0
+    lowest: float = math.inf
+    highest: float = -math.inf
+
+
+class StreamTrainer:
+    """Models that learn from a stream of rows, within bounded memory.
+
+    A batch of new rows makes pairs among its rows and with those that the buffer remembers; then
+    ``steps_per_row`` steps a row are taken on pairs drawn from these. Complete or partial queries
+    may come in any order.
+
+    Parameters
+    ----------
+    learners : sequence of Learner
+        One for each model; all see the same pairs.
+    average, seed
+        As in `Descent`.
+    sampling, rows_per_level, rows_per_query
+        As in `Buffer`.
+    memory : int
+        Bytes of the buffer.
+    steps_per_row : float
+        Steps for each row, > 0; a batch without a pair gets none.
+    batch_rows : int
+        Larger batches are cut into parts of so many rows.
+    """
+
+    def __init__(
+        self,
+        learners: Sequence[Learner],
+        *,
+        average: str | None = None,
+        seed: int = 0,
+        sampling: str = "pairs",
+        memory: int = BUFFER_MEMORY,
+        steps_per_row: float = STEPS_PER_ROW,
+        rows_per_level: int = ROWS_PER_LEVEL,
+        rows_per_query: int = ROWS_PER_QUERY,
+        batch_rows: int = BATCH_ROWS,
+    ) -> None:
+        if not (steps_per_row > 0 and math.isfinite(steps_per_row)):
+            raise ValueError(f"steps_per_row must be finite and > 0, got {steps_per_row}")
+        if batch_rows < 1:
+            raise ValueError(f"batch_rows must be >= 1, got {batch_rows}")
+        self.steps_per_row, self.batch_rows = float(steps_per_row), int(batch_rows)
+        self.descent = Descent(0, learners, average, seed)
+        self.buffer = Buffer(
+            memory, sampling=sampling, rows_per_level=rows_per_level, rows_per_query=rows_per_query
+        )
+        self.counts = Counts()
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken so far."""
+        return self.descent.n_steps
+
+    def feed(self, rows: Any, labels: Any, qid: Any = None) -> int:
+        """Learn from some rows; return the number of steps taken.
+
+        Parameters
+        ----------
+        rows : matrix (n_rows, n_features)
+            Anything that `Dataset.of` takes; kept as float32.
+        labels : array (n_rows,)
+            Real labels.
+        qid : array (n_rows,), optional
+            Query of each row, of any hashable type; without it all rows are of one query.
+        """
+        matrix = as_rows(rows, n_jobs=1)
+        numbers = numbers_of_ids(qid, matrix.shape[0])
+        return self.feed_checked(_single(matrix), as_labels(labels, matrix.shape[0]), numbers)
+
+    def feed_checked(self, rows: Rows, labels: Array, ids: Array) -> int:
+        """The same for rows of float32, float64 labels and int64 ids that are known to be sound."""
+        before = self.n_steps
+        if rows.shape[1] > self.descent.n_features:
+            self.descent.grow(rows.shape[1])
+        for part in self.buffer.parts(rows, self.batch_rows):
+            whole = part.stop - part.start == rows.shape[0]
+            self._learn(rows if whole else rows.take(part), labels[part], ids[part])
+        return self.n_steps - before
+
+    def _learn(self, rows: Rows, labels: Array, ids: Array) -> None:
+        counts = self.counts
+        pairs = self.buffer.add(rows, labels, ids)
+        # ⌊R·rows⌋ steps are due after so many rows: a fraction is not lost with small batches.
+        due = math.floor(self.steps_per_row * counts.rows)
+        counts.rows += len(labels)
+        counts.batches += 1
+        counts.lowest = min(counts.lowest, float(labels.min()))
+        counts.highest = max(counts.highest, float(labels.max()))
+        if pairs is None:
+            counts.idle_batches += 1
+            return
+        counts.pairs += pairs.n_pairs
+        n_steps = math.floor(self.steps_per_row * counts.rows) - due
+        self.descent.run(self.buffer.rows, pairs, n_steps)
+
+    def weights(self) -> Array:
+        """The weights of all models, (n_models, n_features)."""
+        return self.descent.weights()
+
+    # ---- what may be wrong with the stream ------------------------------------------------------
+
+    def check_pairs(self, name: str = "the stream") -> None:
+        """Raise `NoPairsError`, with the reason, if no pair has come so far."""
+        if self.counts.pairs == 0:
+            raise NoPairsError(f"{name}: no two rows could be compared: {self._reason()}")
+
+    def doubt(self) -> str | None:
+        """What to tell the user if most batches made no pair."""
+        counts = self.counts
+        if counts.batches < _MANY_BATCHES or 2 * counts.idle_batches <= counts.batches:
+            return None
+        return (
+            f"{counts.idle_batches:,} of {counts.batches:,} batches made no pair, and nothing was "
+            f"learnt from them: {self._reason()}"
+        )
+
+    def _reason(self) -> str:
+        counts, buffer = self.counts, self.buffer
+        if counts.rows == 0:
+            return "it has no rows"
+        if counts.lowest == counts.highest:
+            return f"all {counts.rows:,} labels are {counts.lowest:g}"
+        if buffer.sampling == "roc":
+            return f"labels are from {counts.lowest:g} to {counts.highest:g}, all on one side of 0"
+        if buffer.n_new_queries >= counts.rows - buffer.n_new_queries // 100:
+            if buffer.n_forgotten == 0:
+                return (
+                    f"no query id comes twice in {counts.rows:,} rows; check that qid is not a "
+                    "row id"
+                )
+            return (
+                f"a query id hardly ever comes again within the {buffer.n_rows:,} rows that the "
+                "buffer holds; sort the rows by query, give more memory, or check that qid is not "
+                "a row id"
+            )
+        return f"rows of one query have one label each, in {buffer.n_new_queries:,} queries"
+
+    # ---- checkpoints ----------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs; large arrays are views, valid until the next rows."""
+        counts = {k: repr(v) if isinstance(v, float) else v for k, v in asdict(self.counts).items()}
+        return {
+            **prefixed("descent", self.descent.state()),
+            **prefixed("buffer", self.buffer.state()),
+            **prefixed("counts", counts),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on, bit for bit, where the trainer of the state stood; options must be the same."""
+        self.descent = Descent.restore(nested(state, "descent"))
+        self.buffer.restore(nested(state, "buffer"))
+        kinds = {k: type(v) for k, v in asdict(Counts()).items()}
+        part = nested(state, "counts")
+        self.counts = Counts(**{name: kind(part[name]) for name, kind in kinds.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Options and a copy of the state: views would go on changing."""
+        state = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.state().items()}
+        return {"options": self._options(), "state": state}
+
+    def __setstate__(self, pickled: Mapping[str, Any]) -> None:
+        """A trainer of its own."""
+        self.__init__([Learner()], **pickled["options"])  # type: ignore[misc]
+        self.restore(pickled["state"])
+
+    def _options(self) -> dict[str, Any]:
+        rows_per_level, rows_per_query = self.buffer.bounds
+        return {
+            "sampling": self.buffer.sampling,
+            "memory": self.buffer.memory,
+            "steps_per_row": self.steps_per_row,
+            "rows_per_level": rows_per_level,
+            "rows_per_query": rows_per_query,
+            "batch_rows": self.batch_rows,
+        }
+
+
+def _single(rows: Rows) -> Rows:
+    """Rows as float32 with 32-bit columns."""
+    if rows.dtype == np.float32 and (isinstance(rows, DenseRows) or rows.columns.dtype == np.int32):
+        return rows
+    with np.errstate(over="ignore"):
+        values = rows.values.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"X has a value of {np.abs(rows.values).max():g}; a stream is kept as float32, which "
+            f"ends at {np.finfo(np.float32).max:g}: scale the feature"
+        )
+    if isinstance(rows, DenseRows):
+        return DenseRows(values)
+    if rows.n_columns > np.iinfo(np.int32).max:
+        raise ValueError(f"X has {rows.n_columns} columns; a stream has at most 2147483647")
+    return CsrRows(values, rows.columns.astype(np.int32), rows.offsets, rows.n_columns)

@@ -1,0 +1,175 @@
+"""StreamRanker: ``partial_fit``, the part of SGDRanker that learns from rows as they come."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from linrank.data.frames import column_names
+from linrank.linear_ranker import DescentRanker
+from linrank.model import LinearModel
+from linrank.options import AVERAGES
+from linrank.seeds import seed_of
+from linrank.stochastic.descent import Learner
+from linrank.stochastic.streaming import StreamTrainer
+from linrank.stochastic.training import regularisation
+
+if TYPE_CHECKING:
+    from linrank.data.rows import Rows
+
+__all__ = ["StreamRanker", "kind_of_average"]
+
+# Parameters that a stream is opened with, and keeps.
+_OPTIONS = ("algorithm", "alpha", "aggressiveness", "sampling", "average")
+
+
+class StreamRanker(DescentRanker):
+    """A ranker with ``partial_fit``.
+
+    A subclass has the parameters of `SGDRanker`.
+    """
+
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def partial_fit(self, X: Any, y: Any, *, qid: Any = None) -> StreamRanker:
+        """Learn from some more rows.
+
+        Rows of whole or partial queries may come in any order, a few or many at a time. New rows
+        make pairs among themselves and with the rows of their query that a buffer of `buffer_mb`
+        remembers; `steps_per_row` steps are taken for each of them. After :meth:`fit`, goes on from
+        its weights. `n_steps`, `tol`, `record`, `early_stopping`, `callback` and `verbose` are for
+        ``fit`` only; `C`, `scale` and ``algorithm="hybrid"``, which need to know the whole of the
+        data, are refused.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame; the buffer keeps float32.
+        y : array of shape (n_rows,)
+            Real labels.
+        qid : array of shape (n_rows,)
+            Query of each row, in all calls or in none. None: all rows ever given are one query.
+
+        Returns
+        -------
+        SGDRanker
+            The estimator. Before the first pair there is nothing to predict with.
+
+        Examples
+        --------
+        >>> from linrank import SGDRanker
+        >>> ranker = SGDRanker(random_state=0)
+        >>> for _ in range(50):
+        ...     ranker = ranker.partial_fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> bool(ranker.coef_[0] > 0), ranker.n_steps_
+        (True, 400)
+        """
+        labels = None if y is None else column_or_1d(y, warn=True)
+        self._check_stream(qid)
+        is_new = not hasattr(self, "n_features_in_")
+        validate_data(self, X, labels, reset=is_new, skip_check_array=True)
+        stream = self._stream if hasattr(self, "_stream") else self._open_stream()
+        stream.feed(X, labels, qid)
+        self._stream: StreamTrainer = stream
+        self.needs_qid_ = qid is not None
+        self._stream_options = {name: getattr(self, name) for name in _OPTIONS}
+        if stream.counts.pairs > 0:
+            self._adopt_stream(column_names(X))
+        return self
+
+    def _check_stream(self, qid: Any) -> None:
+        """Refuse what a stream cannot do, and what has changed since it was opened."""
+        if self.C is not None:
+            raise ValueError(
+                f"partial_fit cannot use C={self.C}: λ = 1/(C p) needs the number p of pairs, "
+                "which a stream does not know; set alpha, and C=None"
+            )
+        if self.scale != "none":
+            raise ValueError(
+                f"partial_fit cannot use scale={self.scale!r}, which needs all rows; scale X "
+                "before and set scale='none'"
+            )
+        if self.algorithm == "hybrid":
+            raise ValueError(
+                "partial_fit cannot use algorithm='hybrid', which plans its switch by n_steps; use "
+                "'pegasos' or 'pa'"
+            )
+        if hasattr(self, "needs_qid_") and self.needs_qid_ != (qid is not None):
+            told, now = ("with", "without") if self.needs_qid_ else ("without", "with")
+            raise ValueError(f"rows came {told} qid before and now {now}; give qid always or never")
+        for name, value in getattr(self, "_stream_options", {}).items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} was {value!r} when the stream began and is {getattr(self, name)!r} "
+                    "now; set it back, or begin anew with sklearn.base.clone"
+                )
+
+    def _open_stream(self) -> StreamTrainer:
+        alpha = regularisation(self.alpha, None, 1.0)
+        steps = getattr(self, "n_steps_", 0)
+        learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
+        if not (isinstance(self.buffer_mb, int | float) and self.buffer_mb > 0):
+            raise ValueError(f"buffer_mb must be > 0, got {self.buffer_mb!r}")
+        stream = StreamTrainer(
+            [learner],
+            average=kind_of_average(self.average),
+            seed=seed_of(self.random_state),
+            sampling=self.sampling,
+            memory=int(self.buffer_mb * 1e6),
+            steps_per_row=self.steps_per_row,
+        )
+        if hasattr(self, "coef_"):
+            stream.descent.grow(self.coef_.size)
+            stream.descent.become(0, learner, self.coef_)
+        self._steps_before = steps
+        return stream
+
+    def _adopt_stream(self, feature_names: tuple[str, ...] | None) -> None:
+        """Set the attributes of a fit from the state of the stream."""
+        stream = self._stream
+        stream.descent.check_finite()
+        self.alpha_ = stream.descent.learners[0].alpha
+        self.n_steps_ = self._steps_before + stream.n_steps
+        self.loss_ = float(stream.descent.mean_losses()[0])
+        self.n_pairs_ = stream.counts.pairs
+        self.n_queries_ = stream.buffer.n_new_queries
+        self.stopped_ = "stream"
+        self.objective_ = self.duality_gap_ = math.nan
+        self.history_: dict[str, list[float]] = {}
+        training = {
+            "algorithm": self.algorithm,
+            "alpha": self.alpha_,
+            "aggressiveness": self.aggressiveness,
+            "sampling": self.sampling,
+            "average": kind_of_average(self.average),
+            "steps_per_row": self.steps_per_row,
+            "n_steps": self.n_steps_,
+            "loss": self.loss_,
+            "n_rows": stream.counts.rows,
+            "n_pairs": self.n_pairs_,
+        }
+        self.model_ = LinearModel(stream.weights()[0], feature_names, training=training)
+        self.coef_ = self.model_.coef
+
+    def _forget_stream(self) -> None:
+        """A fit begins anew: what was streamed is not part of it."""
+        for name in ("_stream", "_stream_options", "_steps_before"):
+            self.__dict__.pop(name, None)
+
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
+        if hasattr(self, "_stream") and not hasattr(self, "model_"):
+            self._stream.check_pairs("partial_fit so far")
+        return super()._rows(X, qid)
+
+
+def kind_of_average(average: Any) -> str | None:
+    """The average of `linrank.options.AVERAGES` that a parameter stands for, None for none."""
+    if average is None or isinstance(average, bool | np.bool_):
+        return AVERAGES[0] if average else None
+    if average not in AVERAGES:
+        expected = ", ".join(map(repr, AVERAGES))
+        raise ValueError(f"average must be False, True or one of {expected}, got {average!r}")
+    return str(average)

@@ -1,0 +1,396 @@
+"""The buffer of a stream: which pairs a batch makes, what is forgotten, within which memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from linrank import _core
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.stochastic.arena import ROW_COST, CsrArena, DenseArena
+from linrank.stochastic.buffer import Buffer
+
+
+def dense(values):
+    return DenseRows(np.asarray(values, np.float32).reshape(len(values), -1))
+
+
+def sparse(values, n_columns=None):
+    """Row i has value values[i] in column i % n_columns, and a 1 in the last column."""
+    n = len(values)
+    n_columns = n_columns or 3
+    columns = np.array([[i % (n_columns - 1), n_columns - 1] for i in range(n)], np.int32)
+    entries = np.array([[v, 1] for v in values], np.float32)
+    return CsrRows(entries.ravel(), columns.ravel(), np.arange(0, 2 * n + 1, 2), n_columns)
+
+
+def integers(a):
+    return np.array(a, np.int64)
+
+
+def listed_pairs(cells):
+    """The pairs of cells, one by one; twice the same pair would be a fault."""
+    order, winner, winner_end, loser, loser_end, _, n_pairs = cells
+    pairs = [
+        (int(order[i]), int(order[j]))
+        for a, b, c, d in zip(winner, winner_end, loser, loser_end, strict=True)
+        for i in range(a, b)
+        for j in range(c, d)
+    ]
+    assert len(pairs) == len(set(pairs)) == n_pairs
+    return set(pairs)
+
+
+class Twin:
+    """The same by the definition: a list of rows (number, id, label, size), oldest first."""
+
+    def __init__(self, rows_per_level, rows_per_query):
+        self.bounds = rows_per_level, rows_per_query
+        self.rows, self.seen, self.n = [], [], 0
+
+    def touch(self, ids):
+        for q in ids:
+            if q in self.seen:
+                self.seen.remove(q)
+                self.seen.append(q)
+
+    def evict(self, max_rows, max_size):
+        def too_many():
+            return len(self.rows) > max_rows or sum(r[3] for r in self.rows) > max_size
+
+        while too_many() and len(self.seen) > 1:
+            gone = self.seen.pop(0)
+            self.rows = [r for r in self.rows if r[1] != gone]
+        while too_many():
+            self.rows.pop(0)
+        self.seen = [q for q in self.seen if any(r[1] == q for r in self.rows)]
+
+    def add(self, ids, labels, sizes):
+        numbers = range(self.n, self.n + len(ids))
+        new = list(zip(numbers, ids, labels, sizes, strict=True))
+        self.n += len(new)
+        self.rows += new
+        for q in ids:
+            self.seen = [p for p in self.seen if p != q] + [q]
+        pairs = {
+            (a[0], b[0])
+            for a in self.rows
+            for b in self.rows
+            if a[1] == b[1] and a[2] > b[2] and (a in new or b in new)
+        }
+        for key, bound in ((lambda r: (r[1], r[2]), 0), (lambda r: r[1], 1)):
+            counts, kept = Counter(), []
+            for row in reversed(self.rows):
+                counts[key(row)] += 1
+                if counts[key(row)] <= self.bounds[bound]:
+                    kept.append(row)
+            self.rows = kept[::-1]
+        return pairs
+
+
+batch = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=8
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(batch, st.integers(0, 12), st.integers(0, 20), st.booleans()), max_size=12),
+    st.integers(1, 4),
+    st.integers(1, 8),
+)
+def test_the_index_equals_its_definition(batches, rows_per_level, rows_per_query):
+    """New pairs, rows that are kept, rows that are forgotten, wherever gaps are closed."""
+    index = _core.StreamIndex(rows_per_level, rows_per_query)
+    twin = Twin(rows_per_level, rows_per_query)
+    numbers = []  # by position: the number of the row in the stream
+    for rows, max_rows, max_size, closes in batches:
+        ids, labels, sizes = (list(column) for column in zip(*rows, strict=True))
+        index.touch(integers(ids))
+        twin.touch(ids)
+        index.evict(max_rows, max_size)
+        twin.evict(max_rows, max_size)
+        if closes:
+            numbers = [numbers[k] for k in index.compact()]
+            assert numbers == [row[0] for row in twin.rows]
+        numbers += range(twin.n, twin.n + len(ids))
+        found = listed_pairs(index.add(integers(ids), np.array(labels, float), integers(sizes)))
+        assert {(numbers[i], numbers[j]) for i, j in found} == twin.add(ids, labels, sizes)
+        assert index.n_rows == len(twin.rows)
+        assert index.size == sum(row[3] for row in twin.rows)
+        assert index.n_queries == len({row[1] for row in twin.rows})
+        assert index.n_forgotten == twin.n - len(twin.rows)
+    kept = index.compact()
+    assert [numbers[k] for k in kept] == [row[0] for row in twin.rows]
+    state = index.state()
+    assert state[0].tolist() == [row[1] for row in twin.rows]
+    assert state[3].tolist() == twin.seen
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40),
+    st.lists(st.integers(1, 9), min_size=40, max_size=40),
+)
+def test_every_pair_belongs_to_one_batch(rows, cuts):
+    """However the stream is cut, if nothing is forgotten."""
+    index = _core.StreamIndex(1000, 1000)
+    ids, labels = (np.array(column) for column in zip(*rows, strict=True))
+    ids, labels, found, begin = ids.astype(np.int64), labels.astype(float), Counter(), 0
+    for n in cuts:
+        part = slice(begin, begin + n)
+        if begin < len(ids):
+            zeros = np.zeros(len(ids[part]), np.int64)
+            found.update(listed_pairs(index.add(ids[part], labels[part], zeros)))
+        begin += n
+    n = range(len(ids))
+    expected = {(i, j) for i in n for j in n if ids[i] == ids[j] and labels[i] > labels[j]}
+    assert set(found) == expected
+    assert set(found.values()) <= {1}
+
+
+# ---- what is drawn ------------------------------------------------------------------------------
+
+
+def drawn(buffer, pairs, n=40_000):
+    """How often each pair was drawn, by the values in the first column."""
+    winners, losers = pairs.core.draw(_core.Random(3), n)
+    values = buffer.rows.values[:, 0]
+    return Counter(zip(values[winners].tolist(), values[losers].tolist(), strict=True))
+
+
+FIRST = ([0, 1, 2, 3, 4], [0, 1, 0, 2, 1], [7, 7, 8, 8, 9])  # values, labels, queries
+SECOND = ([10, 11, 12, 13], [2, 0, 1, 0], [7, 8, 9, 9])
+
+
+def expected_new_pairs():
+    values = FIRST[0] + SECOND[0]
+    labels, ids = FIRST[1] + SECOND[1], FIRST[2] + SECOND[2]
+    n = range(len(values))
+    return {
+        (float(values[i]), float(values[j])): ids[i]
+        for i in n
+        for j in n
+        if ids[i] == ids[j] and labels[i] > labels[j] and max(values[i], values[j]) >= 10
+    }
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "query"])
+def test_new_pairs_are_drawn_as_documented(sampling):
+    buffer = Buffer(1_000_000, sampling=sampling)
+    for values, labels, ids in (FIRST, SECOND):
+        pairs = buffer.add(dense(values), np.array(labels, float), integers(ids))
+    expected = expected_new_pairs()
+    assert pairs.n_pairs == len(expected)
+    counts = drawn(buffer, pairs)
+    assert set(counts) == set(expected)
+    of_query = Counter(expected.values())
+    weight = {
+        pair: 1.0 if sampling == "pairs" else 1 / of_query[query]
+        for pair, query in expected.items()
+    }
+    total = sum(weight.values())
+    observed = [counts[pair] for pair in expected]
+    wanted = [weight[pair] / total * sum(observed) for pair in expected]
+    assert stats.chisquare(observed, wanted).pvalue > 1e-3
+
+
+def test_roc_is_one_query_of_two_levels():
+    buffer = Buffer(1_000_000, sampling="roc")
+    labels, ids = np.array([3.0, 0.5, 0.0, -1.0]), integers([1, 2, 3, 4])
+    counts = drawn(buffer, buffer.add(dense([0, 1, 2, 3]), labels, ids))
+    assert set(counts) == {(0, 2), (0, 3), (1, 2), (1, 3)}
+
+
+def test_a_batch_without_a_new_pair_gives_none():
+    buffer = Buffer(1_000_000)
+    assert buffer.add(dense([1, 2]), np.array([1.0, 1.0]), integers([1, 1])) is None
+    assert buffer.add(dense([3]), np.array([0.0]), integers([2])) is None
+    assert buffer.add(dense([4]), np.array([0.0]), integers([1])).n_pairs == 2
+
+
+# ---- what is kept -------------------------------------------------------------------------------
+
+
+def contents(buffer):
+    """The value of every row that is kept, with its id and label."""
+    state = buffer.state()
+    values = buffer.rows.values
+    first = values[:, 0] if isinstance(buffer.rows, DenseRows) else values[::2]
+    return list(zip(first.tolist(), state["ids"].tolist(), state["labels"].tolist(), strict=True))
+
+
+def fill(buffer, n_batches, make, n=50, n_queries=1000, seed=0):
+    """Rows of random queries; the value of a row is its number."""
+    rng, number, rows = np.random.default_rng(seed), 0, {}
+    for _ in range(n_batches):
+        ids = rng.integers(0, n_queries, n)
+        labels = rng.integers(0, 3, n).astype(float)
+        buffer.add(make(np.arange(number + 1, number + n + 1)), labels, ids)
+        rows.update({float(number + k + 1): (int(ids[k]), float(labels[k])) for k in range(n)})
+        number += n
+    return rows
+
+
+@pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
+def test_rows_stay_themselves_while_gaps_are_closed(make):
+    buffer = Buffer(60_000)
+    rows = fill(buffer, 60, make)
+    assert buffer.n_forgotten > 2000
+    kept = contents(buffer)
+    assert len(kept) == buffer.n_rows > 50
+    assert all(rows[value] == (query, label) for value, query, label in kept)
+    assert [value for value, _, _ in kept] == sorted(value for value, _, _ in kept)
+
+
+@pytest.mark.parametrize("memory", [20_000, 100_000, 1_000_000])
+def test_the_memory_is_within_its_bound(memory):
+    """Arrays and 128 bytes a row: the index of a row that is alone in its query takes fewer."""
+    dense_arena, csr_arena = DenseArena(memory, 46), CsrArena(memory, 1000, 7)
+    taken = dense_arena._table.nbytes + dense_arena.capacity * ROW_COST
+    assert 0.95 * memory < taken <= memory
+    taken = csr_arena._values.nbytes + csr_arena._columns.nbytes + csr_arena._offsets.nbytes
+    assert 0.95 * memory < taken + csr_arena.capacity * ROW_COST <= memory + 8
+
+
+@pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
+def test_a_batch_that_pushes_out_everything(make):
+    buffer = Buffer(40 * (ROW_COST + 40))
+    buffer.parts(make(np.ones(100)), 8192)
+    arena = buffer._arena
+    most = arena.most_rows if make is dense else min(arena.most_rows, arena.most_size // 2)
+    for k in range(5):
+        buffer.add(make(np.full(most, k + 1)), np.zeros(most), np.full(most, k))
+        assert {query for _, query, _ in contents(buffer)} == {k}
+    buffer.clear()
+    assert (buffer.n_rows, buffer.n_queries, buffer.n_forgotten) == (0, 0, 4 * most)
+    assert buffer.add(make([1, 2]), np.array([0.0, 1.0]), integers([1, 1])).n_pairs == 1
+
+
+def test_queries_seen_least_recently_go_first():
+    buffer = Buffer(30 * (ROW_COST + 4))  # 30 places, 22 in use at most
+    for q in range(20):
+        buffer.add(dense([q + 1]), np.array([0.0]), integers([q]))
+    buffer.add(dense([100]), np.array([1.0]), integers([0]))  # query 0 is seen again
+    buffer.add(dense([101, 102, 103]), np.zeros(3), integers([50, 51, 52]))
+    queries = {query for _, query, _ in contents(buffer)}
+    assert {0, 50, 51, 52} <= queries
+    assert 1 not in queries
+    assert buffer.n_rows == 22
+
+
+def test_one_query_that_fills_the_memory_loses_its_oldest_rows():
+    buffer = Buffer(30 * (ROW_COST + 4), rows_per_query=1000)
+    for k in range(100):
+        assert (buffer.add(dense([k + 1]), np.array([float(k)]), integers([5])) is None) == (k == 0)
+    assert [value for value, _, _ in contents(buffer)] == list(range(79, 101))
+
+
+def test_rare_relevant_rows_survive_a_flood():
+    buffer = Buffer(10_000_000, rows_per_level=16)
+    buffer.add(dense([1.0]), np.array([1.0]), integers([1]))
+    for k in range(50):
+        pairs = buffer.add(dense(np.full(100, k + 2)), np.zeros(100), np.ones(100, np.int64))
+        assert pairs.n_pairs == 100  # the one relevant row above each new one
+    assert buffer.n_rows == 17
+
+
+def test_ids_that_never_come_again_take_bounded_memory():
+    buffer = Buffer(1_000_000)
+    for k in range(100):
+        ids = np.arange(1000 * k, 1000 * k + 1000)
+        buffer.add(dense(np.ones(1000)), np.zeros(1000), ids)
+    assert buffer.n_queries == buffer.n_rows < 1_000_000 // ROW_COST
+    assert buffer.n_new_queries == 100_000
+
+
+def test_columns_may_grow():
+    buffer, rng = Buffer(200_000), np.random.default_rng(0)
+    rows = []
+    for width in [3, 3, 4, 5, 5, 9, 40, 41]:
+        x = rng.random((20, width)).astype(np.float32)
+        rows += [*x]
+        buffer.add(DenseRows(x), np.zeros(20), integers(range(20)))
+    kept = buffer.rows.values
+    assert kept.shape[1] == 41
+    for row, original in zip(kept[::-1], rows[::-1], strict=False):
+        assert np.array_equal(row[: len(original)], original)
+        assert not row[len(original) :].any()
+
+
+def test_wider_rows_push_out_what_no_longer_fits():
+    buffer = Buffer(200 * (ROW_COST + 8))
+    fill(buffer, 4, lambda v: dense(np.stack([v, v], axis=1)), n=40)
+    assert buffer.n_rows == 150
+    x = np.ones((4, 100), np.float32)
+    buffer.add(DenseRows(x), np.zeros(4), integers([1, 1, 1, 1]))
+    assert 4 <= buffer.n_rows < 150
+    assert buffer.rows.shape[1] == 100
+
+
+def test_dense_rows_give_way_to_sparse_ones_with_new_columns():
+    buffer = Buffer(100_000)
+    buffer.add(dense([1, 2]), np.array([0.0, 1.0]), integers([1, 1]))
+    pairs = buffer.add(sparse([5, 6], 5000), np.array([0.0, 1.0]), integers([1, 1]))
+    assert isinstance(buffer.rows, CsrRows)
+    assert (buffer.n_rows, buffer.n_forgotten, pairs.n_pairs) == (2, 2, 1)
+    buffer.add(dense([[7, 0, 8]]), np.array([0.0]), integers([1]))  # dense rows are welcome
+    assert buffer.rows.to_user().toarray()[2, :4].tolist() == [7, 0, 8, 0]
+
+
+@pytest.mark.parametrize("make", [dense, sparse], ids=["dense", "sparse"])
+def test_a_restored_buffer_goes_on_as_if_nothing_had_happened(make):
+    for n_before in range(1, 40, 3):
+        one, other = Buffer(30_000), Buffer(30_000)
+        fill(one, n_before, make, seed=1)
+        other.restore(one.state())
+        for k in range(8):
+            rng = np.random.default_rng(100 + k)
+            ids, labels = rng.integers(0, 50, 30), rng.integers(0, 2, 30).astype(float)
+            drawn = []
+            for buffer in (one, other):
+                pairs = buffer.add(make(rng.permutation(30)), labels, ids)
+                rng = np.random.default_rng(100 + k)
+                rng.integers(0, 50, 30), rng.integers(0, 2, 30)
+                drawn.append(pairs.core.draw(_core.Random(1), 50))
+                drawn[-1] = buffer.rows.to_user()[drawn[-1][0]]
+            a, b = (x if isinstance(x, np.ndarray) else x.toarray() for x in drawn)
+            assert np.array_equal(a, b)
+            assert (one.n_rows, one.n_forgotten) == (other.n_rows, other.n_forgotten)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(ValueError, match=r"sampling must be one of pairs, query, roc.*'rejection'"):
+        Buffer(1000, sampling="rejection")
+    with pytest.raises(ValueError, match="rows_per_level must be >= 1, got 0"):
+        Buffer(1000, rows_per_level=0)
+
+
+def test_memory_that_holds_nothing():
+    with pytest.raises(MemoryError, match=r"holds 0 rows of 1000 features.*more memory"):
+        Buffer(1000).add(dense(np.ones((2, 1000))), np.zeros(2), np.zeros(2, np.int64))
+    buffer = Buffer(40 * (ROW_COST + 4))
+    with pytest.raises(MemoryError, match=r"batch of 100 rows.*does not fit"):
+        buffer.add(dense(np.ones(100)), np.zeros(100), np.zeros(100, np.int64))
+    assert [p.stop - p.start for p in buffer.parts(dense(np.ones(100)), 8192)] == [15] * 6 + [10]
+
+
+def test_the_index_checks_what_it_is_given():
+    index, one = _core.StreamIndex(4, 4), integers([1])
+    with pytest.raises(ValueError, match="a label is NaN"):
+        index.add(one, np.array([np.nan]), one)
+    with pytest.raises(ValueError, match="labels has length 2, expected 1"):
+        index.add(one, np.zeros(2), one)
+    with pytest.raises(ValueError, match="a size is negative"):
+        index.add(one, np.zeros(1), -one)
+    with pytest.raises(ValueError, match="must be >= 1"):
+        _core.StreamIndex(0, 1)
+    with pytest.raises(ValueError, match="do not fit together"):
+        _core.StreamIndex.restore(4, 4, one, np.zeros(1), one, integers([1, 2]), 0)

@@ -1,0 +1,585 @@
+"""SGDRanker: the laws of its objective, what a fit records, and what it refuses."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    ConvergenceWarning,
+    NoPairsError,
+    RankSVM,
+    SGDRanker,
+    evaluate,
+    load_model,
+    make_ranking,
+)
+from linrank.options import ALGORITHMS, SAMPLINGS
+from linrank.scaling import Scaling
+from linrank.seeds import seed_of
+from real_data import mq2008
+
+STEPS = 20_000
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Features of about unit spread, so that a few thousand steps go a long way."""
+    data = make_ranking(n_queries=30, n_features=6, n_levels=4, dtype="float64", random_state=3)
+    return Scaling.fit("standard", data.rows).applied(data)
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    data = make_ranking(n_queries=12, n_features=6, n_levels=4, dtype="float64", random_state=4)
+    return Scaling.fit("standard", data.rows).applied(data)
+
+
+def fit(data, **params):
+    params = {"n_steps": STEPS, "random_state": 0, "alpha": 1e-2, **params}
+    return SGDRanker(**params).fit(data.X, data.y, qid=data.qid)
+
+
+def pairs_of(X, y, qid):
+    """Differences of all pairs: the definition."""
+    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    return X[i] - X[j]
+
+
+def objective(coef, data, alpha, loss=lambda z: np.maximum(0.0, 1.0 - z)):
+    D = pairs_of(np.asarray(data.X), data.y, data.qid)
+    return 0.5 * alpha * coef @ coef + loss(D @ coef).mean()
+
+
+# ---- the objective ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["pegasos", "sgd-svm", "hybrid"])
+def test_the_hinge_objective_is_that_of_the_docstring_and_near_the_minimum(data, algorithm):
+    ranker = fit(data, algorithm=algorithm, record="exact", n_steps=200_000, average=True)
+    assert_allclose(ranker.objective_, objective(ranker.coef_, data, 1e-2), rtol=1e-9)
+    C = 1.0 / (1e-2 * ranker.n_pairs_)
+    best = RankSVM(C, loss="hinge", tol=1e-6).fit(data.X, data.y, qid=data.qid)
+    minimum = best.objective_ * 1e-2
+    assert minimum * (1 - 1e-5) <= ranker.objective_ <= 1.01 * minimum
+
+
+def test_the_logistic_objective_is_near_its_minimum(data):
+    def loss(z):
+        return np.logaddexp(0.0, -z)
+
+    D = pairs_of(np.asarray(data.X), data.y, data.qid)
+    w = np.zeros(6)
+    for _ in range(50):  # Newton's method on the listed pairs
+        p = 1.0 / (1.0 + np.exp(D @ w))
+        gradient = 1e-2 * w - D.T @ p / len(D)
+        w -= np.linalg.solve(1e-2 * np.eye(6) + (D.T * (p * (1 - p))) @ D / len(D), gradient)
+    minimum = objective(w, data, 1e-2, loss)
+    ranker = fit(data, algorithm="logistic", n_steps=200_000, average=True)
+    assert minimum <= objective(ranker.coef_, data, 1e-2, loss) <= 1.01 * minimum
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_ranks(data, held_out, algorithm):
+    ranker = fit(data, algorithm=algorithm)
+    found = ranker.score(held_out.X, held_out.y, qid=held_out.qid)
+    best = RankSVM(0.01).fit(data.X, data.y, qid=data.qid)
+    assert found > best.score(held_out.X, held_out.y, qid=held_out.qid) - 0.1
+    assert ranker.coef_.any()
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level"])
+def test_alpha_and_C_are_the_same_parameter(data, sampling):
+    """λ = 1/(C p), with p the total weight of the pairs of the sampling: bit for bit."""
+    from linrank.stochastic.samplers import pair_sampler
+
+    p = pair_sampler(data.queries, sampling).total_weight
+    C = 0.37
+    by_C = fit(data, C=C, alpha=None, sampling=sampling)
+    by_alpha = fit(data, alpha=1.0 / (C * p), sampling=sampling)
+    assert by_C.alpha_ == by_alpha.alpha_ == 1.0 / (C * p)
+    assert_array_equal(by_C.coef_, by_alpha.coef_)
+    assert by_C.n_pairs_ == data.queries.n_pairs
+
+
+def test_without_alpha_and_C_lambda_is_1e_4(data):
+    ranker = fit(data, alpha=None)
+    assert ranker.alpha_ == 1e-4
+    assert_array_equal(ranker.coef_, fit(data, alpha=1e-4).coef_)
+
+
+def test_pairs_and_rejection_have_one_objective(data):
+    a, b = (fit(data, sampling=s, record="exact", average=True) for s in ("pairs", "rejection"))
+    assert not np.array_equal(a.coef_, b.coef_)
+    assert_allclose(a.objective_, b.objective_, rtol=0.02)
+
+
+def test_a_shift_of_every_query_changes_nothing(data):
+    """Only differences within a query are seen; the shifts are exact in binary."""
+    shift = np.random.default_rng(0).integers(-8, 9, (30, 6)).astype(np.float64)
+    X = np.round(np.asarray(data.X) * 1024) / 1024
+    plain, moved = (
+        SGDRanker(n_steps=STEPS, alpha=1e-2, random_state=0).fit(rows, data.y, qid=data.qid)
+        for rows in (X, X + shift[data.qid])
+    )
+    assert_allclose(moved.coef_, plain.coef_, rtol=1e-8, atol=1e-10)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 2**32))
+def test_labels_count_by_their_order_and_ids_by_their_equality(seed):
+    data = make_ranking(8, (3, 9), 3, n_levels=3, dtype="float64", random_state=seed)
+    if data.queries.n_pairs == 0:
+        return
+    params = {"n_steps": 500, "alpha": 0.1, "random_state": 1}
+    plain = SGDRanker(**params).fit(data.X, data.y, qid=data.qid)
+    names = np.array([f"query {q * 7 % 8}" for q in data.qid])
+    told = SGDRanker(**params).fit(data.X, np.exp(data.y) - 3.0, qid=names)
+    assert_array_equal(plain.coef_, told.coef_)
+
+
+def test_the_order_of_the_rows_changes_the_draws_and_not_the_objective(data):
+    order = np.random.default_rng(0).permutation(data.n_rows)
+    plain = fit(data, record="exact", average=True, n_steps=100_000)
+    shuffled = SGDRanker(
+        alpha=1e-2, record="exact", average=True, n_steps=100_000, random_state=0
+    ).fit(data.X[order], data.y[order], qid=data.qid[order])
+    assert_allclose(shuffled.objective_, plain.objective_, rtol=0.01)
+    assert plain.n_pairs_ == shuffled.n_pairs_
+
+
+def test_weights_make_the_objective_of_the_weighted_pairs(data):
+    rng = np.random.default_rng(0)
+    u, c = rng.integers(0, 4, data.n_rows) / 2, rng.uniform(0.2, 3.0, 30)
+    params = {"alpha": 1e-2, "n_steps": 100_000, "average": True, "random_state": 0}
+    ranker = SGDRanker(record="exact", **params).fit(
+        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c[data.qid]
+    )
+    i, j = np.nonzero((data.qid[:, None] == data.qid) & (data.y[:, None] > data.y))
+    omega = c[data.qid[i]] * u[i] * u[j]
+    X, w = np.asarray(data.X), ranker.coef_
+    slack = np.maximum(0.0, 1.0 - (X[i] - X[j]) @ w)
+    assert_allclose(ranker.objective_, 5e-3 * w @ w + omega @ slack / omega.sum(), rtol=1e-9)
+    best = RankSVM(1 / (1e-2 * omega.sum()), loss="hinge").fit(
+        data.X, data.y, qid=data.qid, sample_weight=u, query_weight=c[data.qid]
+    )
+    assert ranker.objective_ <= 1.02 * 1e-2 * best.objective_
+
+
+def test_real_data_within_a_few_percent_of_the_exact_optimum():
+    data = mq2008(1, 2, 3)
+    ranker = SGDRanker(n_steps=1_000_000, average=True, record="exact", random_state=0)
+    ranker.fit(data.X, data.y, qid=data.qid)
+    C = 1.0 / (1e-4 * ranker.n_pairs_)
+    best = RankSVM(C, loss="hinge").fit(data.X, data.y, qid=data.qid)
+    assert ranker.objective_ <= 1.02 * 1e-4 * best.objective_
+    assert ranker.objective_ >= 1e-4 * (best.objective_ - best.duality_gap_)
+
+
+# ---- the same bits ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_same_seed_gives_the_same_bits(data, algorithm):
+    a, b = (fit(data, algorithm=algorithm, n_jobs=n, n_steps=3000) for n in (1, 2))
+    assert_array_equal(a.coef_, b.coef_)
+    assert not np.array_equal(a.coef_, fit(data, algorithm=algorithm, random_state=1).coef_)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_recording_does_not_change_the_steps(data, sampling):
+    plain = fit(data, sampling=sampling, n_steps=3000)
+    for record in ("exact", "sampled"):
+        told = fit(data, sampling=sampling, n_steps=3000, record=record)
+        assert_array_equal(told.coef_, plain.coef_)
+
+
+def test_random_states_of_every_kind(data):
+    twins = [np.random.RandomState, np.random.default_rng, int]
+    for kind in twins:
+        a, b = (fit(data, random_state=kind(5), n_steps=500).coef_ for _ in range(2))
+        assert_array_equal(a, b)
+    assert not np.array_equal(*(fit(data, random_state=None, n_steps=500).coef_ for _ in range(2)))
+    state = np.random.default_rng(5)  # a generator moves on
+    assert not np.array_equal(*(fit(data, random_state=state, n_steps=500).coef_ for _ in range(2)))
+
+
+@pytest.mark.parametrize(
+    ("given_", "error"),
+    [(-1, ValueError), (2**63, ValueError), ("x", TypeError), (True, TypeError)],
+)
+def test_a_wrong_random_state_is_told(given_, error):
+    with pytest.raises(error, match="random_state must be an integer"):
+        seed_of(given_)
+
+
+def test_storage_does_not_matter(data):
+    a = fit(data)
+    b = SGDRanker(n_steps=STEPS, random_state=0, alpha=1e-2).fit(
+        sparse.csr_array(data.X), data.y, qid=data.qid
+    )
+    assert_allclose(b.coef_, a.coef_, rtol=1e-6, atol=1e-9)
+
+
+# ---- what a fit records -------------------------------------------------------------------------
+
+
+def test_what_a_fit_records(data):
+    ranker = fit(data, record="exact")
+    assert ranker.n_steps_ == STEPS == ranker.history_["n_steps"][-1]
+    assert ranker.history_["n_steps"][:5] == [100, 178, 316, 562, 1000]
+    assert ranker.history_["objective"][-1] == ranker.objective_
+    assert ranker.objective_ - ranker.duality_gap_ <= objective(np.zeros(6), data, 1e-2)
+    assert ranker.n_queries_ == 30
+    assert ranker.n_pairs_ == data.queries.n_pairs
+    assert ranker.n_features_in_ == 6
+    assert ranker.stopped_ == "n_steps"
+    assert ranker.needs_qid_
+    assert ranker.loss_ > 0
+    assert not hasattr(ranker, "best_iteration_")
+    assert not hasattr(ranker, "n_iter_")
+
+
+def test_the_model_knows_how_it_was_made_and_survives_a_file(data, tmp_path):
+    ranker = fit(data, record="exact", scale="standard")
+    ranker.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert dict(loaded.training) == dict(ranker.model_.training)
+    known = {
+        "algorithm": "pegasos",
+        "alpha": 1e-2,
+        "n_steps": STEPS,
+        "sampling": "pairs",
+        "average": None,
+        "seed": 0,
+        "objective": ranker.objective_,
+        "n_pairs": ranker.n_pairs_,
+        "n_queries": 30,
+    }
+    assert {key: loaded.training[key] for key in known} == known
+    assert "pegasos" in repr(loaded)
+    scores = ranker.predict(data.X)
+    assert_array_equal(loaded.predict(data.X), scores)
+    assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(data.X), scores)
+    assert fit(data).model_.training["objective"] is None
+
+
+def test_scores_ranks_and_explanations(data):
+    ranker = fit(data)
+    scores = ranker.predict(data.X)
+    assert_allclose(scores, data.X @ ranker.coef_, rtol=1e-9)
+    D = pairs_of(np.asarray(data.X), data.y, data.qid)
+    assert_allclose(ranker.score(data.X, data.y, qid=data.qid), np.mean(D @ ranker.coef_ > 0))
+    assert_allclose(ranker.explain(data.X).sum(axis=1), scores, rtol=1e-9)
+    assert ranker.rank(data.X, qid=data.qid).min() == 1
+    with pytest.raises(ValueError, match=r"score\(\) needs qid"):
+        ranker.score(data.X, data.y)
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_scaling_equals_scaled_rows(data, scale, store):
+    X = np.asarray(data.X) * np.logspace(-3, 3, 6)
+    params = {"n_steps": 2000, "alpha": 1e-2, "random_state": 0}
+    ranker = SGDRanker(scale=scale, **params).fit(store(X), data.y, qid=data.qid)
+    scaling = Scaling.fit(scale, type(data.rows)(X))
+    by_hand = scaling.transform(type(data.rows)(X), data.queries).values
+    by_hand = by_hand * (1.0 if scaling.factors is None else scaling.factors)
+    direct = SGDRanker(**params).fit(by_hand, data.y, qid=data.qid)
+    assert_allclose(scaling.unfold(ranker.coef_), direct.coef_, rtol=1e-6, atol=1e-9)
+    assert_allclose(ranker.predict(X, qid=data.qid), direct.predict(by_hand), rtol=1e-6, atol=1e-9)
+
+
+def test_a_copy_that_does_not_fit_the_memory_is_refused(data, monkeypatch):
+    monkeypatch.setattr("linrank.memory.available", lambda: 100)
+    with pytest.raises(MemoryError, match=r"rows scaled by scale='standard' .* scale='none'"):
+        fit(data, scale="standard")
+
+
+def test_warm_start_goes_on(data):
+    ranker = fit(data, warm_start=True, record="exact", n_steps=100_000)
+    first = ranker.objective_
+    ranker.set_params(n_steps=100, random_state=9).fit(data.X, data.y, qid=data.qid)
+    cold = fit(data, record="exact", n_steps=100, random_state=9)
+    assert abs(ranker.objective_ - first) < 0.2 * abs(cold.objective_ - first)
+    with pytest.raises(ValueError, match="3 features and the previous fit had 6"):
+        ranker.fit(data.X[:, :3], data.y, qid=data.qid)
+
+
+def test_tol_stops_early_and_says_if_it_did_not(data):
+    ranker = fit(data, tol=0.05, n_steps=10_000_000, average=True)
+    assert ranker.stopped_ == "tolerance"
+    assert ranker.n_steps_ < 10_000_000
+    with pytest.warns(ConvergenceWarning, match=r"tol=1e-12: took all 300 steps; raise n_steps"):
+        fit(data, tol=1e-12, n_steps=300)
+
+
+# ---- validation data ----------------------------------------------------------------------------
+
+
+def with_validation(data, held_out, **params):
+    params = {"n_steps": STEPS, "random_state": 0, "alpha": 1e-2, **params}
+    return SGDRanker(**params).fit(
+        data.X, data.y, qid=data.qid, X_val=held_out.X, y_val=held_out.y, qid_val=held_out.qid
+    )
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_the_validation_measure_is_recorded(data, held_out, scale):
+    ranker = with_validation(data, held_out, scale=scale, scoring="map")
+    values = ranker.history_["val_map"]
+    assert len(values) == len(ranker.history_["n_steps"])
+    scores = ranker.predict(held_out.X, qid=held_out.qid)
+    assert_allclose(
+        values[-1], evaluate(held_out.y, scores, qid=held_out.qid, metrics="map")["map"]
+    )
+    assert ranker.best_iteration_ == int(np.argmax(values))
+    plain = fit(data, scale=scale)
+    assert_array_equal(plain.coef_, ranker.coef_)
+
+
+def test_early_stopping_keeps_the_best_weights(data, held_out):
+    ranker = with_validation(data, held_out, early_stopping=True, n_iter_no_change=2, n_steps=10**6)
+    values, best = ranker.history_["val_ndcg@10"], ranker.best_iteration_
+    assert len(values) - 1 - best == 2
+    assert ranker.stopped_ == "callback"
+    assert ranker.n_steps_ == ranker.history_["n_steps"][best]
+    scores = ranker.predict(held_out.X)
+    assert_allclose(evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"], values[best])
+    eval_set = SGDRanker(
+        n_steps=10**6, alpha=1e-2, random_state=0, early_stopping=True, n_iter_no_change=2
+    ).fit(
+        data.X, data.y, qid=data.qid, eval_set=[(held_out.X, held_out.y)], eval_qid=[held_out.qid]
+    )
+    assert_array_equal(eval_set.coef_, ranker.coef_)
+
+
+def test_the_callback_sees_and_stops(data):
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        return state["n_steps"] >= 1000
+
+    ranker = fit(data, callback=callback)
+    assert ranker.n_steps_ == 1000
+    assert ranker.stopped_ == "callback"
+    assert [state["n_steps"] for state in seen] == [100, 178, 316, 562, 1000]
+    assert_array_equal(seen[-1]["w"], ranker.coef_)
+
+
+def test_verbose_reports_milestones(data, held_out, caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="linrank"):
+        with_validation(data, held_out, verbose=1, n_steps=200, record="exact")
+    assert "step 178, objective" in caplog.text
+    assert "val_ndcg@10" in caplog.text
+    fit(data, verbose=1, n_steps=100)
+
+
+# ---- streams ------------------------------------------------------------------------------------
+
+
+def stream(data, order, n_parts=20, **params):
+    params = {"alpha": 1e-2, "random_state": 0, "average": True, **params}
+    ranker = SGDRanker(**params)
+    for part in np.array_split(order, n_parts):
+        ranker.partial_fit(data.X[part], data.y[part], qid=data.qid[part])
+    return ranker
+
+
+def test_partial_fit_learns_what_fit_learns(data):
+    """Rows of queries in pieces and in any order, all of them remembered."""
+    order = np.random.default_rng(0).permutation(data.n_rows)
+    ranker = stream(data, order, steps_per_row=200.0)
+    C = 1.0 / (1e-2 * data.queries.n_pairs)
+    best = RankSVM(C, loss="hinge").fit(data.X, data.y, qid=data.qid).objective_ * 1e-2
+    assert objective(ranker.coef_, data, 1e-2) < 1.1 * best
+    assert ranker.n_pairs_ == data.queries.n_pairs
+    assert ranker.n_queries_ == 30
+    assert ranker.n_steps_ <= 200 * data.n_rows
+    assert ranker.stopped_ == "stream"
+    assert ranker.needs_qid_
+    assert_allclose(ranker.predict(data.X), data.X @ ranker.coef_, rtol=1e-9)
+    assert 0 <= ranker.score(data.X, data.y, qid=data.qid) <= 1
+
+
+def test_the_same_stream_gives_the_same_bits_even_through_a_pickle(data):
+    order = np.arange(data.n_rows)
+    a, b = (stream(data, order) for _ in range(2))
+    assert_array_equal(a.coef_, b.coef_)
+    half = stream(data, order[:100], n_parts=5)
+    other = pickle.loads(pickle.dumps(half))
+    for ranker in (half, other):
+        ranker.partial_fit(data.X[100:], data.y[100:], qid=data.qid[100:])
+    assert_array_equal(half.coef_, other.coef_)
+
+
+def test_partial_fit_goes_on_from_fit_and_fit_begins_anew(data):
+    ranker = fit(data, n_steps=50_000)
+    first = ranker.coef_
+    ranker.partial_fit(data.X[:20], data.y[:20], qid=data.qid[:20])
+    assert 50_000 < ranker.n_steps_ <= 50_080
+    assert 0 < np.abs(ranker.coef_ - first).max() < 0.1 * np.abs(first).max()
+    assert_array_equal(ranker.fit(data.X, data.y, qid=data.qid).coef_, first)
+    assert ranker.n_steps_ == 50_000
+
+
+def test_a_streamed_model_survives_a_file(data, tmp_path):
+    ranker = stream(data, np.arange(data.n_rows))
+    ranker.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert_array_equal(loaded.coef, ranker.coef_)
+    assert loaded.training["n_rows"] == data.n_rows
+    assert loaded.training["n_steps"] == ranker.n_steps_
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"C": 1.0, "alpha": None}, r"partial_fit cannot use C=1.0: .* set alpha"),
+        ({"scale": "standard"}, "partial_fit cannot use scale='standard'"),
+        ({"algorithm": "hybrid"}, "partial_fit cannot use algorithm='hybrid'"),
+        ({"alpha": -1.0}, "alpha must be finite and > 0, got -1.0"),
+        ({"algorithm": "adam"}, "algorithm must be one of"),
+        ({"sampling": "all"}, "sampling"),
+        ({"buffer_mb": 0}, "buffer_mb must be > 0, got 0"),
+        ({"steps_per_row": 0}, "steps_per_row must be finite and > 0, got 0"),
+    ],
+)
+def test_what_a_stream_cannot_do_is_told(data, params, message):
+    with pytest.raises(ValueError, match=message):
+        SGDRanker(**params).partial_fit(data.X, data.y, qid=data.qid)
+
+
+def test_what_changes_within_a_stream_is_told(data):
+    ranker = SGDRanker(alpha=0.1).partial_fit(data.X, data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="5 features"):
+        ranker.partial_fit(data.X[:, :5], data.y, qid=data.qid)
+    with pytest.raises(ValueError, match="rows came with qid before and now without"):
+        ranker.partial_fit(data.X, data.y)
+    ranker.set_params(alpha=0.2)
+    with pytest.raises(ValueError, match=r"alpha was 0.1 when the stream began and is 0.2 now"):
+        ranker.partial_fit(data.X, data.y, qid=data.qid)
+
+
+def test_before_the_first_pair_there_is_nothing_to_predict_with(data):
+    ranker = SGDRanker().partial_fit(data.X[:3], np.zeros(3), qid=[1, 1, 1])
+    with pytest.raises(NoPairsError, match=r"partial_fit so far: .* all 3 labels are 0"):
+        ranker.predict(data.X)
+    ranker.partial_fit(data.X[3:5], [1, 0], qid=[1, 1])
+    assert ranker.predict(data.X).any()
+
+
+def test_qid_reaches_partial_fit_by_routing():
+    assert SGDRanker().get_metadata_routing().partial_fit.requests["qid"] is True
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must be finite and > 0, got 0.0"),
+        ({"alpha": -1.0}, "alpha must be finite and > 0, got -1.0"),
+        ({"alpha": float("nan")}, "alpha must be finite and > 0, got nan"),
+        ({"alpha": "small"}, "alpha must be finite and > 0, got 'small'"),
+        ({"alpha": None, "C": 0}, "C must be finite and > 0, got 0"),
+        ({"C": 1.0}, "give alpha or C, not both: got alpha=0.01 and C=1.0"),
+        ({"n_steps": 0}, "n_steps must be an integer >= 1, got 0"),
+        ({"n_steps": 1e5}, "n_steps must be an integer >= 1, got 100000.0"),
+        ({"algorithm": "adam"}, "algorithm must be one of 'pegasos', .*, got 'adam'"),
+        ({"sampling": "all"}, "sampling must be one of pairs, .* got 'all'"),
+        ({"average": "median"}, "average must be False, True or one of .*, got 'median'"),
+        ({"record": "always"}, "record must be None, 'sampled' or 'exact', got 'always'"),
+        ({"algorithm": "logistic", "record": "exact"}, "use record='sampled'"),
+        ({"aggressiveness": -1.0, "algorithm": "pa"}, "aggressiveness must be .* got -1.0"),
+        ({"tol": 0.0}, "tol must be finite and > 0, got 0.0"),
+        ({"scale": "unit"}, "scale must be one of"),
+        ({"scoring": "ndgc"}, "ndgc"),
+        ({"early_stopping": True}, "needs validation data"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1, got 0"),
+    ],
+)
+def test_wrong_parameters_are_told(data, params, message):
+    with pytest.raises(ValueError, match=message):
+        fit(data, **params)
+
+
+def test_data_without_pairs_is_told(data):
+    with pytest.raises(NoPairsError, match="labels are constant"):
+        SGDRanker().fit(data.X, np.ones(data.n_rows), qid=data.qid)
+    with pytest.raises(NoPairsError, match="check that qid is not a row id"):
+        SGDRanker().fit(data.X, data.y, qid=np.arange(data.n_rows))
+    with pytest.raises(NoPairsError, match="0 of"):
+        SGDRanker(sampling="roc").fit(data.X, -1 - data.y, qid=data.qid)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "weight"),
+    [
+        ("query-level", "sample_weight"),
+        ("rejection", "sample_weight"),
+        ("rejection", "query_weight"),
+        ("roc", "query_weight"),
+    ],
+)
+def test_weights_that_a_sampling_cannot_honour_are_refused(data, sampling, weight):
+    with pytest.raises(ValueError, match=f"sampling='{sampling}' .* cannot weigh"):
+        SGDRanker(sampling=sampling).fit(
+            data.X, data.y, qid=data.qid, **{weight: np.ones(data.n_rows)}
+        )
+
+
+def test_nan_is_refused_with_its_place(data):
+    X = np.array(data.X)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        SGDRanker().fit(X, data.y, qid=data.qid)
+
+
+# ---- scikit-learn -------------------------------------------------------------------------------
+
+DRAWN = "pairs are drawn at random: a weight is a probability, not a repetition of the row"
+
+
+def expected_failures(estimator):
+    names = ("dense", "sparse")
+    failures = {f"check_sample_weight_equivalence_on_{name}_data": DRAWN for name in names}
+    if estimator.scale != "none":
+        for name in ("check_fit_score_takes_y", "check_n_features_in_after_fitting"):
+            failures[name] = "partial_fit refuses a scaling that needs all rows"
+    return failures
+
+
+@parametrize_with_checks(
+    [
+        SGDRanker(n_steps=2000),
+        SGDRanker("pa", n_steps=2000),
+        SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
+        SGDRanker(n_steps=2000, warm_start=True, record="exact"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_clone_and_parameters():
+    ranker = SGDRanker("pa", alpha=0.5, callback=print)
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert ranker.set_params(C=2.0, alpha=None).C == 2.0
+    with pytest.raises(TypeError):
+        SGDRanker("pa", 1.0)
+    with pytest.raises(NotFittedError):
+        SGDRanker().predict([[1.0]])

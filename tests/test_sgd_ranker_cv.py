@@ -1,0 +1,310 @@
+"""SGDRankerCV: equal to separate fits, without leaks and copies, whatever the threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    NoPairsError,
+    QueryKFold,
+    SGDRanker,
+    SGDRankerCV,
+    evaluate,
+    load_model,
+    make_ranking,
+    sgd_tuning,
+)
+from linrank.data.dataset import Dataset
+from linrank.scaling import Scaling
+from linrank.sgd_tuning import SGDTuning, tune_sgd
+from linrank.stochastic.run import Rule, Run
+from linrank.stochastic.samplers import pair_sampler
+from linrank.validation import Fold, deal
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
+
+ALPHAS = [1e-1, 1e-2, 1e-3]
+STEPS = 3000
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = make_ranking(n_queries=24, n_features=6, n_levels=3, dtype="float64", random_state=3)
+    data = Scaling.fit("standard", data.rows).applied(data)
+    return data.select(np.random.default_rng(0).permutation(data.n_rows))
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    data = make_ranking(n_queries=12, n_features=6, n_levels=3, dtype="float64", random_state=4)
+    return Scaling.fit("standard", data.rows).applied(data)
+
+
+def fit(data, **params):
+    params = {"alphas": ALPHAS, "n_steps": STEPS, "random_state": 0, "cv": 3, **params}
+    return SGDRankerCV(**params).fit(data.X, data.y, qid=data.qid)
+
+
+# ---- equal to the same by hand ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_a_validation_set_equals_separate_fits(data, held_out, scale, average):
+    algorithms = ("pegasos", "pa", "hybrid", "sgd-svm")
+    validation = (held_out.X, held_out.y, held_out.qid)
+    options = {"n_steps": STEPS, "random_state": 7, "scale": scale, "average": average}
+    found = SGDRankerCV(ALPHAS, algorithms=algorithms, cv=validation, **options)
+    found.fit(data.X, data.y, qid=data.qid)
+    expected = np.empty((4, 3))
+    coefs = {}
+    for a, algorithm in enumerate(algorithms):
+        for k, alpha in enumerate(ALPHAS):
+            one = SGDRanker(algorithm, alpha=alpha, **options).fit(data.X, data.y, qid=data.qid)
+            scores = one.predict(held_out.X, qid=held_out.qid)
+            expected[a, k] = evaluate(held_out.y, scores, qid=held_out.qid)["ndcg@10"]
+            coefs[algorithm, alpha] = one.coef_
+    assert_allclose(found.scores_[0], expected, rtol=1e-12)
+    assert found.best_score_ == found.mean_scores_.max()
+    assert_array_equal(found.coef_, coefs[found.algorithm_, found.alpha_])
+
+
+def test_models_side_by_side_are_those_of_separate_runs(data):
+    rules = [Rule(name, alpha) for name in ("pegasos", "romma", "logistic") for alpha in ALPHAS]
+    sampler = pair_sampler(data.queries)
+
+    def weights(rules):
+        run = Run(data.rows, sampler, rules, 1000, average="weighted", seed=5)
+        run.until(1000)
+        return run.weights()
+
+    together = weights(rules)
+    for rule, w in zip(rules, together, strict=True):
+        assert_allclose(w, weights([rule])[0], rtol=1e-9, atol=1e-12)
+
+
+def test_folds_of_queries_equal_the_same_by_hand(data):
+    """The training part of a fold is drawn by a mask over queries."""
+    found = fit(data)
+    for k, fold in enumerate(deal(data, 3)):
+        keep = np.ones(24, dtype=bool)
+        keep[np.isin(data.queries.ids, data.qid[fold.valid])] = False
+        sampler = pair_sampler(data.queries, keep=keep)
+        valid = data.select(fold.valid)
+        for j, alpha in enumerate(ALPHAS):
+            run = Run(data.rows, sampler, [Rule("pegasos", alpha)], STEPS, seed=0)
+            run.until(STEPS)
+            scores = valid.X @ run.weights()[0]
+            measure = evaluate(valid.y, scores, qid=valid.qid)["ndcg@10"]
+            assert_allclose(found.scores_[k, 0, j], measure, rtol=1e-12)
+
+
+def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
+    """Spoilt rows of a fold change the measure there and nothing else about its models."""
+    folds = deal(data, 3)
+    X = np.array(data.X)
+    X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
+    spoilt = Dataset.of(X, data.y, qid=data.qid)
+    coefs, judge = [], sgd_tuning.judge
+
+    def overheard(w, *arguments, **options):
+        coefs.append(w)
+        return judge(w, *arguments, **options)
+
+    monkeypatch.setattr(sgd_tuning, "judge", overheard)
+    for part in (data, spoilt):
+        options = {"n_steps": 500, "scale": "standard", "n_jobs": 1}
+        tune_sgd(part, folds, ("pegasos",), np.array([0.1]), **options)
+    assert_array_equal(coefs[1], coefs[3 + 1])
+    assert not np.array_equal(coefs[0], coefs[3 + 0])
+
+
+def test_splitters_lists_and_numbers_of_folds_agree(data):
+    by_number = fit(data, cv=3)
+    assert_array_equal(fit(data, cv=QueryKFold(3)).scores_, by_number.scores_)
+    pairs = [(fold.train, fold.valid) for fold in deal(data, 3)]
+    assert_array_equal(fit(data, cv=pairs).scores_, by_number.scores_)
+    assert fit(data, cv=GroupKFold(4)).scores_.shape == (4, 1, 3)
+
+
+def test_training_on_part_of_a_query_is_allowed_and_copies(data):
+    """A list of row numbers may leave out rows of training queries."""
+    fold = deal(data, 3)[0]
+    some = fold.train[::2]
+    found = fit(data, cv=[(some, fold.valid)])
+    part, valid = data.select(some), data.select(fold.valid)
+    one = SGDRanker(alpha=1e-2, n_steps=STEPS, random_state=0).fit(part.X, part.y, qid=part.qid)
+    measure = evaluate(valid.y, one.predict(valid.X), qid=valid.qid)["ndcg@10"]
+    assert_allclose(found.scores_[0, 0, 1], measure, rtol=1e-12)
+
+
+def test_one_query_is_dealt_out_by_label(data):
+    labels = (data.y > 0).astype(float)
+    ranker = SGDRankerCV(ALPHAS, n_steps=STEPS, cv=3, scoring="pairwise_accuracy", random_state=0)
+    ranker.fit(data.X, labels)
+    assert ranker.scores_.min() > 0.5
+    assert not ranker.needs_qid_
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_threads_do_not_change_the_result(data, scale):
+    one, many = (fit(data, n_jobs=n, scale=scale) for n in (1, 4))
+    assert_array_equal(one.scores_, many.scores_)
+    assert_array_equal(one.coef_, many.coef_)
+
+
+def test_whole_queries_are_trained_on_without_a_copy(data, monkeypatch):
+    """Only the validation part is taken out."""
+    sizes = []
+    select = Dataset.select
+    monkeypatch.setattr(
+        Dataset, "select", lambda self, rows: sizes.append(len(rows)) or select(self, rows)
+    )
+    fit(data)
+    assert sorted(sizes) == sorted(len(fold.valid) for fold in deal(data, 3))
+
+
+def test_weights_reach_the_folds(data):
+    weight = np.where(np.arange(24) < 12, 0.0, 1.0)
+    by_row = data.queries.scatter(np.repeat(weight, np.diff(data.queries.offsets)))
+    kept = data.select(by_row > 0)
+    options = {"n_steps": STEPS, "random_state": 0}
+    found = SGDRankerCV(ALPHAS, cv=(data.X, data.y, data.qid), **options)
+    found.fit(data.X, data.y, qid=data.qid, query_weight=by_row)
+    assert found.n_pairs_ == kept.queries.n_pairs
+    plain = SGDRankerCV(ALPHAS, cv=(data.X, data.y, data.qid), **options)
+    plain.fit(data.X, data.y, qid=data.qid)
+    assert not np.array_equal(plain.scores_, found.scores_)
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def test_the_rules_of_choice():
+    scores = np.array([[[0.5, 0.7, 0.72], [0.4, 0.9, 0.9]], [[0.5, 0.7, 0.7], [0.4, 0.7, 0.9]]])
+    alphas = np.array([1.0, 0.1, 0.01])
+    best = SGDTuning(("pegasos", "pa"), alphas, scores, "best")
+    assert best.rule == ("pa", 0.01)
+    assert "the best alpha, 0.01, is the smallest of the grid; try smaller" in best.edge
+    assert SGDTuning(("pegasos", "pa"), alphas, scores, "one_se").rule == ("pa", 0.01)
+    scores[1, 1, 2] = 0.7
+    noisy = SGDTuning(("pegasos", "pa"), alphas, scores, "one_se")
+    assert noisy.rule == ("pa", 0.1)
+    assert noisy.edge is None
+    equal = SGDTuning(("pegasos", "pa"), alphas, np.full((2, 2, 3), 0.5), "best")
+    assert equal.rule == ("pegasos", 1.0)
+    assert "every alpha of the grid scores 0.5, and the largest is taken" in equal.edge
+
+
+def test_what_a_fit_records(data, tmp_path):
+    ranker = fit(
+        data, alphas=[1e-3, 1e-1, 1e-3, 1e-2], algorithms=["pa", "pegasos"], record="exact"
+    )
+    assert_array_equal(ranker.alphas_, ALPHAS)
+    assert ranker.algorithms_ == ("pa", "pegasos")
+    assert ranker.scores_.shape == (3, 2, 3)
+    assert_allclose(ranker.mean_scores_, ranker.scores_.mean(axis=0))
+    assert ranker.best_score_ == ranker.mean_scores_.max()
+    assert ranker.n_steps_ == STEPS
+    assert ranker.history_["objective"][-1] == ranker.objective_
+    assert ranker.n_pairs_ == data.queries.n_pairs
+    ranker.save(tmp_path / "m.json")
+    training = load_model(tmp_path / "m.json").training
+    assert training["alpha"] == ranker.alpha_
+    assert training["algorithm"] == ranker.algorithm_
+    assert training["score"] == ranker.best_score_
+    assert SGDRankerCV().fit(data.X, data.y, qid=data.qid).alphas_.tolist() == [
+        10.0**-k for k in range(8)
+    ]
+
+
+def test_the_edge_of_the_grid_is_told(data):
+    with pytest.warns(UserWarning, match=r"the best alpha, .* is the .* of the grid|every alpha"):
+        fit(data, alphas=[1e-7, 1e-8])
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"alphas": [1.0, 0.0]}, ValueError, "alphas must be finite and > 0, got 0"),
+        ({"alphas": [np.nan]}, ValueError, "alphas must be finite and > 0, got nan"),
+        ({"alphas": []}, ValueError, "at least one number"),
+        ({"alphas": "all"}, ValueError, "alphas must be 'auto' or numbers"),
+        ({"algorithms": "adam"}, ValueError, "algorithms must be some of .*, got 'adam'"),
+        ({"algorithms": ()}, ValueError, "at least one"),
+        ({"algorithms": ("pa", "pa")}, ValueError, "must be different"),
+        ({"n_steps": 0}, ValueError, "n_steps must be an integer >= 1, got 0"),
+        ({"n_steps": 2.5}, ValueError, "n_steps must be an integer >= 1, got 2.5"),
+        ({"sampling": "all"}, ValueError, "sampling must be one of"),
+        ({"selection": "median"}, ValueError, "selection must be"),
+        ({"scoring": "ndgc"}, ValueError, "ndgc"),
+        ({"average": "median"}, ValueError, "average must be"),
+        ({"cv": 1}, ValueError, "at least 2 folds, got 1"),
+        ({"cv": "five"}, TypeError, "cv must be a number of folds"),
+        ({"cv": 50}, ValueError, "24 queries cannot fill 50 folds"),
+    ],
+)
+def test_wrong_parameters_are_told(data, params, error, message):
+    with pytest.raises(error, match=message):
+        fit(data, **params)
+
+
+def test_a_fold_without_pairs_is_named(data):
+    y = np.where(data.qid < 2, data.y, 0.0)
+    one = np.flatnonzero(data.qid < 2)
+    rest = np.flatnonzero(data.qid >= 2)
+    with pytest.raises(NoPairsError, match=r"fold 2 of 2: labels are constant"):
+        SGDRankerCV(ALPHAS, cv=[(one, rest), (rest, one)], scoring="p@5", n_steps=50).fit(
+            data.X, y, qid=data.qid
+        )
+
+
+def test_a_fault_in_one_fold_ends_the_others(data, monkeypatch):
+    """Without the call-off the first fold would go on for 10^12 steps."""
+    folds, part_of = deal(data, 2), sgd_tuning._Part.of
+
+    def faulty(data, fold, *others):
+        if fold is folds[1]:
+            raise KeyboardInterrupt
+        return part_of(data, fold, *others)
+
+    monkeypatch.setattr(sgd_tuning._Part, "of", faulty)
+    with pytest.raises(KeyboardInterrupt):
+        tune_sgd(data, folds, ("pegasos",), np.array([0.1]), n_steps=10**12, n_jobs=2)
+
+
+# ---- scikit-learn -------------------------------------------------------------------------------
+
+
+def expected_failures(estimator):
+    reason = "pairs are drawn at random: a weight is a probability, not a repetition of the row"
+    return {
+        f"check_sample_weight_equivalence_on_{name}_data": reason for name in ("dense", "sparse")
+    }
+
+
+@parametrize_with_checks(
+    [SGDRankerCV(ALPHAS, cv=2, n_steps=500, scoring="pairwise_accuracy")],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_clone_and_parameters():
+    ranker = SGDRankerCV([1.0, 0.1], cv=QueryKFold(3))
+    assert set(clone(ranker).get_params()) == set(ranker.get_params())
+    assert clone(ranker).alphas == [1.0, 0.1]
+
+
+def test_a_fold_on_all_rows_needs_no_mask(data, held_out):
+    found = tune_sgd(data, [Fold(None, held_out)], ("pegasos",), np.array([0.1]), n_steps=100)
+    assert found.scores.shape == (1, 1, 1)

@@ -1,0 +1,368 @@
+"""Learning from a stream: steps, reasons for having nothing to learn, stopping and going on."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import linrank
+from linrank.errors import CheckpointError, DataFormatError, NoPairsError
+from linrank.stochastic import checkpoint
+from linrank.stochastic.descent import Learner
+from linrank.stochastic.passes import Layout, StreamRun
+from linrank.stochastic.streaming import StreamTrainer
+
+
+def trainer(**options):
+    options = {"memory": 200_000, "seed": 3, **options}
+    return StreamTrainer([Learner("pegasos", 1e-3)], **options)
+
+
+def ranking(n_queries=40, seed=0):
+    return linrank.make_ranking(n_queries=n_queries, n_features=6, random_state=seed)
+
+
+# ---- feeding ------------------------------------------------------------------------------------
+
+
+def test_a_stream_learns_what_a_fit_in_memory_learns():
+    """Queries that come in pieces and in any order: pairs go across batches."""
+    whole, rng = ranking(600), np.random.default_rng(0)
+    data, test = (
+        whole.select(np.flatnonzero(part)) for part in (whole.qid % 3 > 0, whole.qid % 3 == 0)
+    )
+    order = rng.permutation(data.n_rows)
+    model = trainer(average="weighted", steps_per_row=20, memory=2_000_000)
+    for part in np.array_split(order, 60):
+        model.feed(data.X[part], data.y[part], data.qid[part])
+    exact = linrank.RankSVM(loss="hinge").fit(data.X, data.y, qid=data.qid)
+    accuracy = {
+        name: linrank.evaluate(test.y, test.X @ w, qid=test.qid, metrics=["pairwise_accuracy"])
+        for name, w in (("stream", model.weights()[0]), ("exact", exact.coef_))
+    }
+    stream, best = (accuracy[k]["pairwise_accuracy"] for k in ("stream", "exact"))
+    assert stream > best - 0.01
+    assert model.counts.pairs == data.queries.n_pairs
+
+
+def test_steps_are_those_of_the_rows():
+    data = ranking(10)
+    for size in (1, 3, 50, 10_000):
+        model = trainer(steps_per_row=0.7)
+        for begin in range(0, data.n_rows, size):
+            part = slice(begin, begin + size)
+            model.feed(data.X[part], data.y[part], data.qid[part])
+        assert model.counts.rows == data.n_rows
+        assert model.n_steps <= 0.7 * data.n_rows
+        if size >= data.n_rows:
+            assert model.n_steps == int(0.7 * data.n_rows)
+        if size == 1:
+            # no step for the first row of a query, none for a batch without a pair
+            assert model.counts.idle_batches >= 10
+            assert model.n_steps < 0.7 * (data.n_rows - 10)
+        assert model.counts.pairs == data.queries.n_pairs
+
+
+def test_large_batches_are_cut():
+    data = ranking(30)
+    parts = [slice(begin, begin + 50) for begin in range(0, data.n_rows, 50)]
+    whole, cut = trainer(batch_rows=50), trainer(batch_rows=50)
+    assert whole.feed(data.X, data.y, data.qid) == whole.n_steps
+    for part in parts:
+        cut.feed(data.X[part], data.y[part], data.qid[part])
+    assert np.array_equal(whole.weights(), cut.weights())
+    assert whole.counts == cut.counts
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_anything_that_is_a_matrix_is_food(kind, dtype):
+    data = ranking()
+    model, expected = trainer(memory=10**6), trainer(memory=10**6)
+    model.feed(kind(data.X.astype(dtype)), data.y, [f"q{q}" for q in data.qid])
+    expected.feed(data.X, data.y, data.qid)
+    np.testing.assert_allclose(model.weights(), expected.weights(), rtol=1e-4, atol=1e-6)
+
+
+def test_many_models_see_the_same_pairs():
+    data = ranking()
+    learners = [Learner("pegasos", 1e-3), Learner("pa"), Learner("pegasos", 1e-1)]
+    model, alone = StreamTrainer(learners, seed=3, memory=10**6), trainer(memory=10**6)
+    for m in (model, alone):
+        m.feed(data.X, data.y, data.qid)
+    np.testing.assert_allclose(model.weights()[0], alone.weights()[0], rtol=1e-9)
+    assert model.weights().shape == (3, 6)
+
+
+def test_a_pickled_trainer_goes_on():
+    data = ranking()
+    for n in range(5):
+        one = trainer(memory=30_000, average="uniform")
+        for k in range(n):
+            one.feed(data.X, data.y, data.qid + 100 * k)
+        other = pickle.loads(pickle.dumps(one))
+        for model in (one, other):
+            model.feed(data.X, data.y, data.qid)
+        assert np.array_equal(one.weights(), other.weights())
+        assert one.counts == other.counts
+
+
+def test_what_is_no_food():
+    data = ranking()
+    with pytest.raises(ValueError, match="contains NaN at row 0, column 0"):
+        trainer().feed([[np.nan, 1.0]], [1], [1])
+    with pytest.raises(ValueError, match="y contains NaN at row 0"):
+        trainer().feed([[1.0]], [np.nan], [1])
+    with pytest.raises(ValueError, match=r"value of 1e\+300; a stream is kept as float32"):
+        trainer().feed([[1e300]], [1], [1])
+    with pytest.raises(ValueError, match="qid has 2 elements but there are"):
+        trainer().feed(data.X, data.y, [1, 2])
+    for name, value in (("steps_per_row", 0.0), ("steps_per_row", np.inf), ("batch_rows", 0)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            trainer(**{name: value})
+
+
+# ---- nothing to learn from ----------------------------------------------------------------------
+
+
+def test_the_reason_is_given_when_nothing_can_be_compared():
+    x = np.ones((100, 1))
+    model = trainer()
+    with pytest.raises(NoPairsError, match="the stream: no two rows could be compared: it has no"):
+        model.check_pairs()
+    model.feed(x, np.full(100, 3.0), np.zeros(100, int))
+    with pytest.raises(NoPairsError, match=r"data.txt: .*all 100 labels are 3"):
+        model.check_pairs("data.txt")
+    model = trainer()
+    model.feed(x, np.arange(100), np.arange(100))
+    with pytest.raises(NoPairsError, match="no query id comes twice in 100 rows; check that qid"):
+        model.check_pairs()
+    model = trainer(memory=5000)
+    model.feed(x, np.arange(100), np.arange(100))
+    with pytest.raises(NoPairsError, match=r"hardly ever comes again within the .* more memory"):
+        model.check_pairs()
+    model = trainer()
+    model.feed(x, np.repeat(np.arange(10), 10), np.repeat(np.arange(10), 10))
+    with pytest.raises(NoPairsError, match="rows of one query have one label each, in 10 queries"):
+        model.check_pairs()
+    model = trainer(sampling="roc")
+    model.feed(x, np.arange(1, 101))
+    with pytest.raises(NoPairsError, match="labels are from 1 to 100, all on one side of 0"):
+        model.check_pairs()
+    assert model.n_steps == 0
+
+
+def test_doubt_when_most_batches_are_idle():
+    model = trainer()
+    model.feed([[1.0], [2.0]], [0, 1], [1, 1])
+    for k in range(20):
+        assert (model.doubt() is None) == (k < 15)
+        model.feed([[1.0]], [k], [10 + k])
+    assert "20 of 21 batches made no pair" in model.doubt()
+    model.check_pairs()
+
+
+# ---- passes, stopping and going on --------------------------------------------------------------
+
+
+def text_of(n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, 4))
+    labels = (x[:, 0] - x[:, 1] > 0).astype(int) + (x[:, 0] > 1)
+    lines = [
+        f"{y} qid:{i // 11} " + " ".join(f"{j}:{v:.4f}" for j, v in enumerate(row, 1)) + "\n"
+        for i, (row, y) in enumerate(zip(x, labels, strict=True))
+    ]
+    return "".join(lines).encode()
+
+
+def stream_run(path, *, passes=2, batch_rows=32, options=None, **more):
+    layout = Layout(batch_rows=batch_rows)
+    # Little memory: rows are forgotten, and which ones must not depend on the checkpoint.
+    return StreamRun(path, trainer(memory=20_000, **more), passes, layout, options or {})
+
+
+class Stop(Exception):
+    pass
+
+
+def run_in_pieces(make, path, stops):
+    """Run and stop behind each of these batches, saving; a new run goes on each time."""
+    for stop in stops:
+        run = make()
+        if stop != stops[0]:
+            run.resume(path)
+
+        def on_batch(batch, batches, run=run, stop=stop):
+            if run.trainer.counts.batches >= stop:
+                run.save(path)
+                raise Stop
+
+        with pytest.raises(Stop):
+            run.run(on_batch)
+    run = make()
+    run.resume(path)
+    run.run()
+    return run
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("average", [None, "weighted"])
+def test_going_on_gives_the_same_bits(tmp_path, pack, average):
+    """Stopped at every batch, once or all the time, in the first pass and in the second."""
+    data, saved = tmp_path / "data", tmp_path / "c"
+    data.write_bytes(pack(text_of()))
+
+    def make():
+        return stream_run(data, average=average)
+
+    whole = make()
+    whole.run()
+    assert whole.trainer.buffer.n_forgotten > 300
+    n = whole.trainer.counts.batches
+    assert n == 20
+    for stops in [*([k] for k in range(1, n + 1)), range(1, n + 1), [3, 11, 12, 20]]:
+        run = run_in_pieces(make, saved, list(stops))
+        assert np.array_equal(run.weights(), whole.weights())
+        assert run.trainer.counts == whole.trainer.counts
+        assert run.trainer.buffer.n_forgotten == whole.trainer.buffer.n_forgotten
+
+
+def test_columns_that_come_late_and_storage_that_changes(tmp_path):
+    """Growing columns, and dense rows that become sparse, in between."""
+    data, saved = tmp_path / "data", tmp_path / "c"
+    late = b"2 qid:5 1:1 9:1\n1 qid:5 2:1 9:-1\n"
+    very_late = b"2 qid:6 1:1 5000:1\n0 qid:6 2:1 4000:1\n" * 20
+    data.write_bytes(text_of(100) + late + text_of(100) + very_late + text_of(100))
+    whole = stream_run(data)
+    whole.run()
+    assert whole.columns.storage == "csr"
+    assert whole.weights().shape == (1, 5000)
+    for stop in range(1, whole.trainer.counts.batches + 1):
+        run = run_in_pieces(lambda: stream_run(data), saved, [stop])
+        assert np.array_equal(run.weights(), whole.weights())
+
+
+def test_a_finished_run_may_go_on_to_more_passes(tmp_path):
+    data, saved = tmp_path / "data", str(tmp_path / "c")
+    data.write_bytes(text_of())
+    three = stream_run(data, passes=3)
+    three.run()
+    one = stream_run(data, passes=1)
+    one.run()
+    one.save(saved)
+    assert one.is_finished
+    again = stream_run(data, passes=3)
+    again.resume(saved)
+    assert (again.is_finished, again.pass_number) == (False, 2)
+    again.run()
+    assert np.array_equal(again.weights(), three.weights())
+
+
+def test_each_pass_makes_each_pair_once(tmp_path):
+    data = tmp_path / "data"
+    data.write_bytes(text_of())
+    n_pairs = linrank.load(data).queries.n_pairs
+    for passes in (1, 3):
+        run = StreamRun(data, trainer(), passes, Layout(batch_rows=32))
+        run.run()
+        assert run.trainer.counts.pairs == passes * n_pairs
+        assert (run.trainer.buffer.n_rows, run.trainer.buffer.n_forgotten) == (300, 0)
+
+
+def test_features_are_counted_from_the_first_that_occurs(tmp_path):
+    data = tmp_path / "data"
+    for text, base, n in ((b" 0:1", 0, 3), (b" 1:1", 1, 2)):
+        data.write_bytes(b"1 qid:1%s 2:1\n0 qid:1 2:3\n" % text)
+        run = stream_run(data)
+        run.run()
+        assert (run.first_feature, run.weights().shape) == (base, (1, n))
+
+
+def test_other_options_and_other_data_are_refused(tmp_path):
+    data, other, saved = tmp_path / "data", tmp_path / "other", str(tmp_path / "c")
+    data.write_bytes(text_of())
+    run = stream_run(data, options={"--alpha": 1e-4, "--seed": 1})
+
+    def on_batch(batch, batches):
+        if run.trainer.counts.batches == 13:  # in the second pass
+            run.save(saved)
+            raise Stop
+
+    with pytest.raises(Stop):
+        run.run(on_batch)
+    for options, match in (
+        ({"--alpha": 1e-3, "--seed": 1}, r"was written with --alpha 0.0001, now it is 0.001"),
+        ({"--alpha": 1e-4}, "was written with --seed 1, now it is None"),
+        ({"--alpha": 1e-4, "--seed": 1, "--x": 2}, "written with --x None, now it is 2"),
+    ):
+        with pytest.raises(CheckpointError, match=match):
+            stream_run(data, options=options).resume(saved)
+    for text in (text_of(seed=1), text_of(50), text_of().split(b"\n", 3)[3]):
+        other.write_bytes(text)
+        run = stream_run(other, options={"--alpha": 1e-4, "--seed": 1})
+        run.resume(saved)
+        with pytest.raises(CheckpointError, match="is not the data that the checkpoint was made"):
+            run.run()
+    run = stream_run(data, batch_rows=40, options={"--alpha": 1e-4, "--seed": 1})
+    run.resume(saved)  # batches that do not end where the checkpoint was made
+    with pytest.raises(CheckpointError, match="is not the data"):
+        run.run()
+
+
+def test_data_that_change_between_passes(tmp_path):
+    data = tmp_path / "data"
+    data.write_bytes(text_of())
+    run = stream_run(data)
+
+    def on_batch(batch, batches):
+        if run.trainer.counts.batches == 10:
+            data.write_bytes(text_of(301))
+
+    with pytest.raises(DataFormatError, match="has changed between two passes: 300 rows before"):
+        run.run(on_batch)
+
+
+def test_a_checkpoint_of_something_else(tmp_path):
+    saved = str(tmp_path / "c")
+    checkpoint.save(saved, {"kind": "cake"})
+    with pytest.raises(CheckpointError, match="is a checkpoint, but not of a stream"):
+        stream_run("-", passes=1).resume(saved)
+    checkpoint.save(saved, {"kind": "stream", "options": {}})
+    with pytest.raises(CheckpointError, match=r"there is no 'descent\.\w+' in it"):
+        stream_run("-", passes=1).resume(saved)
+
+
+def test_streams_have_one_pass():
+    for source in ("-", io.BytesIO(b"")):
+        with pytest.raises(ValueError, match="2 passes need a file that can be opened again"):
+            stream_run(source)
+    run = stream_run(io.BytesIO(text_of()), passes=1)
+    run.run()
+    assert run.trainer.counts.rows == 300
+
+
+def test_a_stream_without_pairs_ends_with_the_reason(tmp_path):
+    data = tmp_path / "data"
+    data.write_bytes(b"".join(b"1 qid:%d 1:1\n" % k for k in range(100)))
+    with pytest.raises(NoPairsError, match=f"{data}: .*all 100 labels are 1"):
+        stream_run(data).run()
+
+
+def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):
+    monkeypatch.setattr("linrank.stochastic.passes._PATIENCE", 5000)
+
+    class Endless(io.RawIOBase):
+        n = 0
+
+        def read(self, size=-1):
+            self.n += 1
+            return b"%d qid:%d 1:1\n" % (self.n % 2, self.n)
+
+    with pytest.raises(NoPairsError, match="hardly ever comes again"):
+        stream_run(Endless(), passes=1).run()
