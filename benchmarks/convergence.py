@@ -56,7 +56,7 @@ class Setting:
             for part, sampler in samplers.items()
         }
         data, sampler = parts["train"], samplers["train"]
-        return cls(data, sampler, alpha, objectives, optimum(data, alpha, tol=1e-5))
+        return cls(data, sampler, alpha, objectives, optimum(data, alpha, tol=1e-7))
 
     def curve(self, name: str, steps: list[int], seed: int) -> dict[str, list[float]]:
         """The objective of each part after each number of steps."""

@@ -63,8 +63,9 @@ def test_more_steps_or_less_regularisation_never_shorten_the_plan(square, alpha,
         assert other[1] >= plan[1]
 
 
-@pytest.mark.parametrize("square", [0.0, -0.0, float("nan")])
-def test_plan_without_any_difference_is_usable(square):
+@pytest.mark.parametrize("square", [0.0, -0.0, float("nan"), float("inf"), 5e-324, 1e308])
+def test_plan_is_usable_where_nothing_can_be_planned(square):
+    """No difference at all, or squares beyond the range of floating point."""
     n_first, first_step, eager = switch_plan(square, 1e-4, 100)
     Learner("pa", 1e-4, eager)
     Learner("pegasos", 1e-4, 1.0, first_step)

@@ -1,296 +1,14 @@
 // One pass over pairs of rows for one model, or for eight side by side.
-//
-// A model alone is vectorised over the columns, several are vectorised over the models: then a sparse
-// entry meets one cache line with its weight in all of them. x_winner - x_loser is taken in the type of
-// the rows, everything else in double; of sparse rows it is never formed.
 #include "descent.hpp"
 
+#include "differences.hpp"
 #include "steps.hpp"
-#include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
 namespace {
 
-typedef std::int32_t I32x8 __attribute__((vector_size(32)));
-typedef std::int64_t I64x8 __attribute__((vector_size(64)));
-template <class T> struct Bits8;
-template <> struct Bits8<float> { using type = I32x8; };
-template <> struct Bits8<double> { using type = I64x8; };
-
-inline F64x8 widen(F64x8 v) { return v; }
-inline F64x8 widen(F32x8 v) {
-#ifdef __AVX512F__
-    return F64x8(_mm512_maskz_cvtps_pd(0xff, __m256(v)));  // as load8 in vector.hpp
-#else
-    return __builtin_convertvector(v, F64x8);
-#endif
-}
-
-// The compiler tires of inlining long before all the combinations below are done, and a call costs as much
-// as a vector or two of work.
-#define LINRANK_INLINE [[gnu::always_inline]] inline
-
 // How many pairs ahead rows are asked for, and where they begin.
 constexpr int near = 8, far = 16;
-
-// ---- differences of rows: ⟨v, x⟩, ‖x‖², v += δ x, for x = x_winner - x_loser ----------------------
-
-/// All lines that n numbers lie in; the first may begin in the middle of one.
-template <class Value>
-LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
-    constexpr std::int64_t line = 64 / std::int64_t(sizeof(Value));
-    for (std::int64_t c = 0; c < n; c += line) ask_for(row + c);
-    if (n > 0) ask_for(row + n - 1);
-}
-
-/// Of dense rows, for one model.
-template <class Value>
-class DenseDifference {
-    using Vec = Vec8<Value>;
-    using Bits = typename Bits8<Value>::type;
-
-  public:
-    static constexpr bool is_short = true;  // to add nothing takes less than to guess that it is nothing
-
-    DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
-        : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z) {
-        // Lane k of the last vector is column whole + k. It is loaded with the eight last columns of
-        // the row, for behind them may be no memory, and moved into place.
-        const int rest = int(n_ - whole_);
-        for (int k = 0; k < 8; ++k) {
-            place_[k] = k < rest ? 8 - rest + k : 0;
-            kept_[k] = k < rest ? -1 : 0;
-        }
-    }
-
-    LINRANK_INLINE void prefetch(RowPair pair) const {
-        prefetch_lines(row(pair.winner), n_);
-        prefetch_lines(row(pair.loser), n_);
-    }
-    LINRANK_INLINE void prefetch_far(RowPair) const {}
-
-    LINRANK_INLINE void take(RowPair pair) { winner_ = row(pair.winner), loser_ = row(pair.loser); }
-
-    /// ⟨v, x⟩; and ‖x‖², for `square`, where it is wanted.
-    template <bool with_square>
-    LINRANK_INLINE double dot() {
-        F64x8 even{}, odd{}, squares{};
-        std::int64_t c = 0;
-        const auto both = [&](F64x8 &sum, std::int64_t at, F64x8 x) __attribute__((always_inline)) {
-            sum += x * load8<double>(v_ + at);
-            if constexpr (with_square) squares += x * x;
-        };
-        for (; c + 16 <= whole_; c += 16) {
-            both(even, c, widen(whole(c)));
-            both(odd, c + 8, widen(whole(c + 8)));
-        }
-        if (c < whole_) both(even, c, widen(whole(c)));
-        if (whole_ < n_) both(odd, whole_, widen(tail()));
-        if constexpr (with_square) square_ = sum_lanes(squares);
-        return sum_lanes(even + odd);
-    }
-    LINRANK_INLINE double square() const { return square_; }
-
-    LINRANK_INLINE void add(double delta) const {
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(v_ + c, load8<double>(v_ + c) + delta * x); });
-    }
-    /// The same, and returned is by how much ‖v‖² has grown.
-    LINRANK_INLINE double add_tracked(double delta, double dot) const {
-        F64x8 sum{};
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) {
-            store8(v_ + c, load8<double>(v_ + c) + delta * x);
-            sum += x * x;
-        });
-        return delta * (2 * dot + delta * sum_lanes(sum));
-    }
-    LINRANK_INLINE void add_to_average(double weight) const {
-        each([&](std::int64_t c, F64x8 x) __attribute__((always_inline)) { store8(z_ + c, load8<double>(z_ + c) + weight * x); });
-    }
-
-  private:
-    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
-
-    LINRANK_INLINE Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
-    LINRANK_INLINE Vec tail() const {
-        if (n_ < 8) {
-            Vec x{};
-            for (std::int64_t c = 0; c < n_; ++c) x[c] = winner_[c] - loser_[c];
-            return x;
-        }
-        return Vec(Bits(__builtin_shuffle(whole(n_ - 8), place_)) & kept_);
-    }
-    template <class Body>
-    LINRANK_INLINE void each(const Body &body) const {
-        for (std::int64_t c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
-        if (whole_ < n_) body(whole_, widen(tail()));
-    }
-
-    const DenseRows<Value> &rows_;
-    std::int64_t n_, whole_;
-    double *v_, *z_;
-    Bits place_{}, kept_{};
-    const Value *winner_ = nullptr, *loser_ = nullptr;
-    double square_ = 0;
-};
-
-/// Of dense rows, for all lanes: x is written down once, then every column meets a line of v.
-template <class Value>
-class DenseLanesDifference {
-  public:
-    DenseLanesDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
-        : rows_(rows), n_(rows.n_columns), v_(batch.v), z_(batch.z), x_(batch.scratch) {}
-    ~DenseLanesDifference() {
-        for (std::int64_t c = 0; c < n_; ++c) x_[c] = 0;
-    }
-
-    LINRANK_INLINE void prefetch(RowPair pair) const {
-        prefetch_lines(row(pair.winner), n_);
-        prefetch_lines(row(pair.loser), n_);
-    }
-    LINRANK_INLINE void prefetch_far(RowPair) const {}
-
-    LINRANK_INLINE void take(RowPair pair) {
-        const Value *winner = row(pair.winner), *loser = row(pair.loser);
-        for (std::int64_t c = 0; c < n_; ++c) x_[c] = double(Value(winner[c] - loser[c]));
-    }
-    template <bool with_square>
-    LINRANK_INLINE F64x8 dot() const {
-        F64x8 sum[4]{};
-        std::int64_t c = 0;
-        for (; c + 4 <= n_; c += 4)
-            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * load8<double>(v_ + 8 * (c + k));
-        for (; c < n_; ++c) sum[0] += x_[c] * load8<double>(v_ + 8 * c);
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-    LINRANK_INLINE double square() const {
-        double sum[4]{};
-        std::int64_t c = 0;
-        for (; c + 4 <= n_; c += 4)
-            for (int k = 0; k < 4; ++k) sum[k] += x_[c + k] * x_[c + k];
-        for (; c < n_; ++c) sum[0] += x_[c] * x_[c];
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-    LINRANK_INLINE void add(F64x8 delta) const { add_to(v_, delta); }
-    LINRANK_INLINE F64x8 add_tracked(F64x8 delta, F64x8 dot) const {
-        add_to(v_, delta);
-        return delta * (2.0 * dot + delta * square());
-    }
-    LINRANK_INLINE void add_to_average(F64x8 weight) const { add_to(z_, weight); }
-
-  private:
-    LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
-    LINRANK_INLINE void add_to(double *target, F64x8 delta) const {
-        for (std::int64_t c = 0; c < n_; ++c)
-            store8(target + 8 * c, load8<double>(target + 8 * c) + x_[c] * delta);
-    }
-
-    const DenseRows<Value> &rows_;
-    std::int64_t n_;
-    double *v_, *z_, *x_;
-};
-
-inline double load_lanes(const double *p, double) { return *p; }
-inline F64x8 load_lanes(const double *p, F64x8) { return load8<double>(p); }
-inline void store_lanes(double *p, double v) { *p = v; }
-inline void store_lanes(double *p, F64x8 v) { store8(p, v); }
-
-/// Of sparse rows, for one model (Lanes = double) or all lanes (F64x8): winner and loser one after the
-/// other.
-template <class Storage, class Lanes>
-class SparseDifference {
-    using Value = typename Storage::value_type;
-    using Index = typename Storage::index_type;
-    static constexpr std::int64_t width = sizeof(Lanes) / sizeof(double);
-
-  public:
-    static constexpr bool is_short = false;
-
-    SparseDifference(const Storage &rows, const DescentBatch &batch)
-        : rows_(rows), v_(batch.v), z_(batch.z), scratch_(batch.scratch) {}
-
-    LINRANK_INLINE void prefetch_far(RowPair pair) const {
-        ask_for(rows_.offsets + pair.winner);
-        ask_for(rows_.offsets + pair.loser);
-    }
-    LINRANK_INLINE void prefetch(RowPair pair) const { prefetch_row(pair.winner), prefetch_row(pair.loser); }
-
-    LINRANK_INLINE void take(RowPair pair) { winner_ = entries(pair.winner), loser_ = entries(pair.loser); }
-
-    template <bool with_square>
-    LINRANK_INLINE Lanes dot() const { return dot(winner_) - dot(loser_); }
-
-    /// ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩, the winner spread out for the last.
-    LINRANK_INLINE double square() const {
-        double sum = 0;
-        for (std::int64_t k = winner_.first; k < winner_.last; ++k) {
-            const double x = double(rows_.values[k]);
-            scratch_[rows_.columns[k]] = x;
-            sum += x * x;
-        }
-        for (std::int64_t k = loser_.first; k < loser_.last; ++k) {
-            const double x = double(rows_.values[k]);
-            sum += x * (x - 2 * scratch_[rows_.columns[k]]);
-        }
-        for (std::int64_t k = winner_.first; k < winner_.last; ++k) scratch_[rows_.columns[k]] = 0;
-        return sum > 0 ? sum : 0;
-    }
-
-    LINRANK_INLINE void add(Lanes delta) const { add_to(v_, winner_, delta), add_to(v_, loser_, -delta); }
-    LINRANK_INLINE Lanes add_tracked(Lanes delta, Lanes) const {
-        return add_measured(winner_, delta) + add_measured(loser_, -delta);
-    }
-    LINRANK_INLINE void add_to_average(Lanes weight) const {
-        add_to(z_, winner_, weight), add_to(z_, loser_, -weight);
-    }
-
-  private:
-    struct Entries {
-        std::int64_t first, last;
-    };
-    LINRANK_INLINE Entries entries(std::int64_t i) const { return {rows_.offsets[i], rows_.offsets[i + 1]}; }
-
-    LINRANK_INLINE void prefetch_row(std::int64_t i) const {
-        const Entries e = entries(i);
-        prefetch_lines(rows_.values + e.first, e.last - e.first);
-        prefetch_lines(rows_.columns + e.first, e.last - e.first);
-    }
-    LINRANK_INLINE Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
-
-    LINRANK_INLINE Lanes dot(Entries e) const {
-        // Four sums: each addition waits for the one before.
-        Lanes s0{}, s1{}, s2{}, s3{};
-        std::int64_t k = e.first;
-        for (; k + 4 <= e.last; k += 4) {
-            s0 += double(rows_.values[k]) * weights(k);
-            s1 += double(rows_.values[k + 1]) * weights(k + 1);
-            s2 += double(rows_.values[k + 2]) * weights(k + 2);
-            s3 += double(rows_.values[k + 3]) * weights(k + 3);
-        }
-        for (; k < e.last; ++k) s0 += double(rows_.values[k]) * weights(k);
-        return (s0 + s1) + (s2 + s3);
-    }
-    LINRANK_INLINE void add_to(double *target, Entries e, Lanes delta) const {
-        for (std::int64_t k = e.first; k < e.last; ++k) {
-            double *p = target + width * rows_.columns[k];
-            store_lanes(p, load_lanes(p, Lanes{}) + double(rows_.values[k]) * delta);
-        }
-    }
-    /// Columns of a row differ, so what an entry adds to ‖v‖² does not depend on the others.
-    LINRANK_INLINE Lanes add_measured(Entries e, Lanes delta) const {
-        Lanes grown{};
-        for (std::int64_t k = e.first; k < e.last; ++k) {
-            double *p = v_ + width * rows_.columns[k];
-            const Lanes before = load_lanes(p, Lanes{}), step = double(rows_.values[k]) * delta;
-            store_lanes(p, before + step);
-            grown += step * (2.0 * before + step);
-        }
-        return grown;
-    }
-
-    const Storage &rows_;
-    double *v_, *z_, *scratch_;
-    Entries winner_{}, loser_{};
-};
 
 template <class Difference>
 LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, std::int64_t k) {
@@ -441,19 +159,19 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
 
 /// hinge_step, project and count_iterate for all lanes at once.
 struct HingeLanes {
-    F64x8 strength, a, t, square, K, total, loss, n_updates;
+    F64x8 strength, a, t, square, first, K, total, loss, n_updates;
     I64x8 active, projects;
 
     explicit HingeLanes(const DescentBatch &batch) { load(batch); }
 
     void load(const DescentBatch &batch) {
         strength = a = t = F64x8{} + 1.0;
-        square = K = total = loss = n_updates = F64x8{};
+        square = first = K = total = loss = n_updates = F64x8{};
         active = projects = I64x8{};
         for (int lane = 0; lane < batch.n_models; ++lane) {
             const Learner &m = batch.learners[lane];
             strength[lane] = m.strength, a[lane] = m.a, t[lane] = m.t, square[lane] = m.square;
-            K[lane] = m.K, total[lane] = m.total, loss[lane] = m.loss;
+            first[lane] = m.first, K[lane] = m.K, total[lane] = m.total, loss[lane] = m.loss;
             n_updates[lane] = double(m.n_updates);
             active[lane] = -1;
             projects[lane] = m.algorithm == Algorithm::pegasos ? -1 : 0;
@@ -485,7 +203,7 @@ struct HingeLanes {
             if (outside[lane]) a[lane] = __builtin_sqrt(limit[lane] / square[lane]);
     }
     void count_iterate(Average average) {
-        const F64x8 weight = average == Average::uniform ? F64x8{} + 1.0 : t;
+        const F64x8 weight = average == Average::uniform ? F64x8{} + 1.0 : t - first;
         K += weight * a / (strength * t);
         total += weight;
     }

@@ -38,13 +38,15 @@ __all__ = ["mean_square", "switch_plan"]
 
 _N_PAIRS = 1024  # sampled for R²: an error of some per cent moves nothing
 _SHARE = 4  # a quarter of the steps is passive-aggressive, at most
+_NO_PLAN = (0, 1.0, 1.0)  # where the squares of the features leave the range of numbers
 _SHORT = 300  # steps from which on those after the switch are shorter than 1/R²
 
 
 def mean_square(rows: Rows, sampler: PairSampler, seed: int) -> float:
     """``R²``: the mean of ``‖x_i - x_j‖²`` over some pairs, from a stream of their own."""
     winners, losers = sampler.core.draw(_core.Random(seed ^ 0x9E3779B9), _N_PAIRS)
-    return float(_squares(rows, winners, losers).mean())
+    with np.errstate(over="ignore"):  # infinite then, and the steps say so in their own words
+        return float(_squares(rows, winners, losers).mean())
 
 
 def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
@@ -77,7 +79,8 @@ def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, fl
     Parameters
     ----------
     mean_square : float
-        R². Where it is 0, all rows that are compared are equal, and any plan is as good.
+        R². If it is 0, rows that are compared are equal, and any plan is as good; so it is if the
+        numbers overflow.
     alpha : float
         λ.
     n_steps : int
@@ -90,8 +93,11 @@ def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, fl
     >>> switch_plan(4.0, 1 / 225, 900)
     (225, 1800.0, 0.25)
     """
-    if not mean_square > 0:
-        return 0, 1.0, 1.0
+    if not 0.0 < mean_square < math.inf:
+        return _NO_PLAN
     whole = mean_square / alpha  # κ
     first_step = max(1.0, whole * math.sqrt(1.0 + min(n_steps, whole) / _SHORT))
-    return int(min(whole, n_steps / _SHARE)), first_step, 1.0 / mean_square
+    eager = 1.0 / mean_square
+    if not (math.isfinite(first_step) and math.isfinite(eager)):
+        return _NO_PLAN
+    return int(min(whole, n_steps / _SHARE)), first_step, eager
