@@ -75,8 +75,10 @@ inline double passive_aggressive_step(Learner &m, double dot, const Square &squa
 ///
 /// Two cases are missing in the paper: w = 0 and ⟨w, x⟩ ≥ ‖x‖²‖w‖², where the second constraint holds of
 /// itself, give x/‖x‖². So does w antiparallel to x, where the constraints contradict each other.
-template <class Square, class Clear>
-inline double romma_step(Learner &m, double dot, const Square &square, const Clear &clear) {
+///
+/// `rescale(factor)` makes v ← factor·v and a ← 1.
+template <class Square, class Rescale>
+inline double romma_step(Learner &m, double dot, const Square &square, const Rescale &rescale) {
     m.t += 1;
     const double b = m.a * dot;
     if (!(b < 1)) return 0;
@@ -86,12 +88,14 @@ inline double romma_step(Learner &m, double dot, const Square &square, const Cle
     m.n_updates += 1;
     const double ww = m.a * m.a * m.square, product = xx * ww, rest = product - b * b;
     if (!(ww > 0) || b >= product || rest <= 1e-12 * product) {
-        clear();  // v = 0
-        m.a = 1;
-        m.square = 0;
+        rescale(0);
         return 1 / xx;
     }
-    m.a *= (product - b) / rest;
+    const double factor = (product - b) / rest;
+    // Little is left of w: in a its factor would make the change of v so large, that the average, the
+    // difference of two sums over the changes, lost the digits of what was before.
+    if (factor < 0x1p-8) rescale(m.a * factor);
+    else m.a *= factor;
     return ww * (1 - b) / (rest * m.a);
 }
 
