@@ -261,15 +261,19 @@ def test_sparse_rows_that_are_equal_leave_the_weights_alone(algorithm, n_models)
 @pytest.mark.parametrize("n_models", [1, 3])
 @pytest.mark.parametrize("average", ["uniform", "weighted"])
 def test_romma_averages_keep_their_digits_where_little_is_left_of_the_weights(average, n_models):
-    """With w·x = ‖x‖²‖w‖² but for rounding, the factor of w in the step is 0 but for rounding."""
-    for offset in (0.0, 1e-15, 1e-13, 1e-9, 1e-5):
-        X = np.array([[1.0, 0.0], [0.0, 0.0], [0.3, math.sqrt(0.3 - 0.09) + offset]])
-        winners, losers = [0, 2, 0], [1, 1, 1]
-        rule = learner("romma")
-        descent = Descent(2, [rule] * n_models, average)
-        descent.step(as_rows(X), winners, losers)
-        expected = twin_of(rule, X, winners, losers).averaged(average)
-        assert_allclose(descent.weights()[0], expected, rtol=1e-9)
+    """Of w = x/‖x‖² little is left by a pair on the sphere with the diameter x."""
+    rng = np.random.default_rng(0)
+    for outside in (0.0, 1e-15, 1e-13, 1e-10, 1e-6, 1e-3):
+        for _ in range(10):
+            x, to = rng.standard_normal((2, 3))
+            radius = np.linalg.norm(x) / 2 * (1 + outside)
+            X = np.array([x, np.zeros(3), x / 2 + to / np.linalg.norm(to) * radius])
+            rule = learner("romma")
+            descent = Descent(3, [rule] * n_models, average)
+            descent.step(as_rows(X), [0, 2], [1, 1])
+            expected = twin_of(rule, X, [0, 2], [1, 1]).averaged(average)
+            scale = np.abs(expected).max()
+            assert_allclose(descent.weights()[0], expected, atol=1e-9 * scale, rtol=0)
 
 
 def test_losses_are_those_of_all_steps_though_the_rule_changed():
