@@ -40,8 +40,8 @@ class Run:
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
     Alone and beside others, a model is the same up to rounding: its inner products are summed in
-    another order. ``logistic`` magnifies rounding while its steps are long, ``‖x‖²/(λt) > 4``; the
-    weights may then differ visibly, though not in how good they are.
+    another order. ``logistic`` may magnify rounding while its steps are long, ``‖x‖²/(λt) > 8``:
+    the weights then differ visibly, but hardly in how good they are.
 
     Parameters
     ----------
