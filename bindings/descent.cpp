@@ -7,12 +7,12 @@
 
 namespace {
 
-constexpr int n_scalars = 9;
+constexpr int n_scalars = 10;
 
 /// A learner as numbers, for a state that is saved: exact, as counts stay below 2⁵³.
 std::vector<double> scalars_of(const Learner &m) {
-    return {double(int(m.algorithm)), m.strength, m.a, m.t, m.square, m.K, m.total, m.loss,
-            double(m.n_updates)};
+    return {double(int(m.algorithm)), m.strength, m.a, m.t, m.square, m.first, m.K, m.total,
+            m.loss, double(m.n_updates)};
 }
 
 Learner learner_of(const Vector<double> &numbers) {
@@ -24,13 +24,13 @@ Learner learner_of(const Vector<double> &numbers) {
     Learner m;
     m.algorithm = Algorithm(int(numbers(0)));
     m.strength = numbers(1), m.a = numbers(2), m.t = numbers(3), m.square = numbers(4);
-    m.K = numbers(5), m.total = numbers(6), m.loss = numbers(7);
+    m.first = numbers(5), m.K = numbers(6), m.total = numbers(7), m.loss = numbers(8);
     if (m.shrinks() && !(m.strength > 0))
         throw std::invalid_argument("alpha must be > 0, got " + std::to_string(m.strength));
-    if (!(m.strength >= 0 && m.a > 0 && m.t >= 0 && m.square >= 0 && m.total >= 0))
+    if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.square >= 0 && m.total >= 0))
         throw std::invalid_argument("a learner's number is negative");
-    if (!(numbers(8) >= 0 && numbers(8) <= 0x1p53)) throw std::invalid_argument("a count is out of range");
-    m.n_updates = std::int64_t(numbers(8));
+    if (!(numbers(9) >= 0 && numbers(9) <= 0x1p53)) throw std::invalid_argument("a count is out of range");
+    m.n_updates = std::int64_t(numbers(9));
     return m;
 }
 

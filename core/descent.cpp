@@ -146,6 +146,7 @@ void Descent::restore(std::int64_t model, const Learner &learner, const Vectors 
 void Descent::become(std::int64_t model, const Learner &learner, std::span<const double> w) {
     Learner next = learner;
     next.a = 1;
+    next.first = next.t;
     next.K = next.total = next.square = 0;
     Vectors vectors{{w.begin(), w.end()}, std::vector<double>(w.size())};
     for (double &x : vectors.v) {

@@ -9,7 +9,7 @@ namespace linrank {
 /// The rule of a step on a pair with the difference x = x_winner - x_loser.
 enum class Algorithm : std::int32_t { sgd_svm, pegasos, passive_aggressive, romma, logistic };
 
-/// The weight ρ_t of the iterate after step t in the average: none, 1, t.
+/// The weight ρ of an iterate in the average: none, 1, or how many iterates there are with it.
 enum class Average : std::int32_t { none, uniform, weighted };
 
 /// The scalars of one model. Its weights are w = scale·v with a vector v that a step changes by a
@@ -26,6 +26,7 @@ struct Learner {
     double a = 1;             // factor of the projections (pegasos), of the updates (romma)
     double t = 0;             // steps behind it, those it was told to start from included
     double square = 0;        // ‖v‖², kept step by step where the rule needs it
+    double first = 0;         // t where its average began
     double K = 0;             // Σ ρ scale
     double total = 0;         // Σ ρ
     double loss = 0;          // Σ of the losses that its steps met, each before its update

@@ -28,7 +28,9 @@ class PlainDescent:
         self.times.append(self.t)
 
     def averaged(self, kind):
-        weights = np.ones(len(self.times)) if kind == "uniform" else np.array(self.times)
+        weights = (
+            np.ones(len(self.times)) if kind == "uniform" else np.arange(1.0, len(self.times) + 1)
+        )
         return weights @ np.array(self.iterates) / weights.sum()
 
     def _sgd_svm(self, x, margin):

@@ -159,19 +159,19 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
 
 /// hinge_step, project and count_iterate for all lanes at once.
 struct HingeLanes {
-    F64x8 strength, a, t, square, K, total, loss, n_updates;
+    F64x8 strength, a, t, square, first, K, total, loss, n_updates;
     I64x8 active, projects;
 
     explicit HingeLanes(const DescentBatch &batch) { load(batch); }
 
     void load(const DescentBatch &batch) {
         strength = a = t = F64x8{} + 1.0;
-        square = K = total = loss = n_updates = F64x8{};
+        square = first = K = total = loss = n_updates = F64x8{};
         active = projects = I64x8{};
         for (int lane = 0; lane < batch.n_models; ++lane) {
             const Learner &m = batch.learners[lane];
             strength[lane] = m.strength, a[lane] = m.a, t[lane] = m.t, square[lane] = m.square;
-            K[lane] = m.K, total[lane] = m.total, loss[lane] = m.loss;
+            first[lane] = m.first, K[lane] = m.K, total[lane] = m.total, loss[lane] = m.loss;
             n_updates[lane] = double(m.n_updates);
             active[lane] = -1;
             projects[lane] = m.algorithm == Algorithm::pegasos ? -1 : 0;
@@ -203,7 +203,7 @@ struct HingeLanes {
             if (outside[lane]) a[lane] = __builtin_sqrt(limit[lane] / square[lane]);
     }
     void count_iterate(Average average) {
-        const F64x8 weight = average == Average::uniform ? F64x8{} + 1.0 : t;
+        const F64x8 weight = average == Average::uniform ? F64x8{} + 1.0 : t - first;
         K += weight * a / (strength * t);
         total += weight;
     }

@@ -9,7 +9,7 @@ namespace linrank::LINRANK_ISA {
 
 /// The average of the iterates goes on: K_t = K_{t-1} + ρ_t scale_t.
 inline void count_iterate(Learner &m, Average average, double scale) {
-    const double weight = average == Average::uniform ? 1.0 : m.t;
+    const double weight = average == Average::uniform ? 1.0 : m.t - m.first;
     m.K += weight * scale;
     m.total += weight;
 }

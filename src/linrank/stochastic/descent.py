@@ -84,9 +84,10 @@ class Learner:
         return self.algorithm in _SHRINKING
 
     def _scalars(self) -> Array:
-        """As in core/learner.hpp: algorithm, strength, a, t, ‖v‖², K, Σρ, loss, updates."""
+        """As in core/learner.hpp: rule, strength, a, t, ‖v‖², first, K, Σρ, loss, updates."""
         strength = self.alpha if self.shrinks else self.aggressiveness
-        return np.array([RULES[self.algorithm], strength, 1, self.first_step, 0, 0, 0, 0, 0.0])
+        start = self.first_step
+        return np.array([RULES[self.algorithm], strength, 1, start, 0, start, 0, 0, 0, 0.0])
 
 
 class Descent:
@@ -103,7 +104,8 @@ class Descent:
     learners : sequence of Learner
         One for each model. All of them start at ``w = 0``.
     average : {None, "uniform", "weighted"}
-        The weights are the last iterate, ``Σ w_t / T`` or ``Σ t w_t / Σ t``.
+        The weights are the last iterate, ``Σ w_s / T`` or ``Σ s w_s / Σ s``, s counted from 1 where
+        the model started or last changed its rule.
     seed : int
         Of the random numbers, 0 to 2⁶⁴ - 1.
     """
@@ -165,7 +167,7 @@ class Descent:
 
         On fresh pairs this is an honest estimate: the model has not learnt from them yet.
         """
-        losses = [self._core.kept(m)[0][7] for m in range(len(self.learners))]
+        losses = [self._core.kept(m)[0][8] for m in range(len(self.learners))]
         return np.array(losses) / max(self.n_steps, 1)
 
     def check_finite(self) -> None:
@@ -218,7 +220,7 @@ class Descent:
             np.ascontiguousarray(state[key], np.float64) for key in ("scalars", "v", "z")
         )
         rules = np.asarray(state["rules"], dtype=np.float64)
-        if scalars.ndim != 2 or scalars.shape[1] != 9 or not len(scalars) == len(v) == len(z) > 0:
+        if scalars.ndim != 2 or scalars.shape[1] != 10 or not len(scalars) == len(v) == len(z) > 0:
             raise ValueError("the state of the descent is damaged: its arrays do not fit together")
         if v.ndim != 2 or z.ndim != 2 or rules.shape != (len(scalars), 3):
             raise ValueError("the state of the descent is damaged: its arrays do not fit together")
