@@ -71,7 +71,7 @@ class SGDRanker(StreamRanker):
         rows until two make a pair; needs no index.
     average : {False, True, "weighted", "uniform"}, default=False
         Return an average of the weights over the steps: each step t counting t (True,
-        ``"weighted"``), or all the same.
+        ``"weighted"``), or all the same. That of ``hybrid`` is over the steps after its switch.
     tol : float or None, default=None
         Stop early, when the objective has not fallen by this share of itself for two milestones:
         the recorded one, or with validation data that of pairs sampled there. None takes all
