@@ -296,4 +296,4 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     assert process.wait() == 0
     assert n_bytes > 80 * MB
     assert peak < memory * MB, f"{peak / MB:.0f} MB"
-    assert peak > 0.5 * memory * MB  # it is used, too
+    assert peak > 0.4 * memory * MB  # it is used, too

@@ -39,7 +39,9 @@ class Rule:
 class Run:
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
-    A model is the same, bit for bit, whatever the others beside it.
+    Alone and beside others, a model is the same up to rounding: its inner products are summed in
+    another order. ``logistic`` may magnify rounding while its steps are long, ``‖x‖²/(λt) > 8``:
+    the weights then differ visibly, but hardly in how good they are.
 
     Parameters
     ----------

@@ -115,7 +115,8 @@ def descend(
     algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
         See :mod:`linrank.stochastic.descent`; ``hybrid`` is ``pa`` first, ``pegasos`` after.
     alpha, C : float, optional
-        λ, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the number (total weight) of the pairs.
+        λ, > 0, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the total weight of the pairs; 1e-4 if
+        neither is given.
     aggressiveness : float
         Largest step of ``pa``.
     n_steps : int
@@ -130,9 +131,9 @@ def descend(
     record : {None, "sampled", "exact"}
         The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
     seed : int
-        The same seed gives the same bits.
+        Of the pairs. The same seed gives the same bits, whatever `n_jobs`.
     w0 : array, optional
-        Weights to start from.
+        Weights to start from, with step sizes that do not erase them.
     query_weight : array by query, optional
         Factors c of the pair weights.
     validation : Dataset, optional
