@@ -347,6 +347,17 @@ def test_grown_features_start_at_zero():
         assert grown.weights()[:, 4:].any()
 
 
+@pytest.mark.parametrize("n_models", [1, 2])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_differences_that_overflow_are_noticed(algorithm, n_models):
+    """3e38 - -3e38 is infinite in float32, its product with the weights of 0 not a number."""
+    X = np.array([[0, 1], [0, 2], [3e38, 1], [-3e38, 0]], dtype=np.float32)
+    descent = Descent(2, [learner(algorithm)] * n_models)
+    descent.step(as_rows(X), [1, 2], [0, 3])
+    with pytest.raises(ValueError, match="left the range of floating point"):
+        descent.check_finite()
+
+
 # ---- errors -------------------------------------------------------------------------------------
 
 

@@ -188,7 +188,7 @@ struct HingeLanes {
         t += 1.0;
         const I64x8 violated = active & ((margin < bound) | (bound == 0.0));
         const F64x8 slack = bound > 0.0 ? 1.0 - margin / bound : F64x8{} + 1.0;
-        loss += violated ? slack : F64x8{};
+        loss += (violated ? slack : F64x8{}) + (dot - dot);
         n_updates += violated ? F64x8{} + 1.0 : F64x8{};
         return violated ? 1.0 / a : F64x8{};
     }

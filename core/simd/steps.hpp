@@ -2,6 +2,9 @@
 //
 // A step is told ⟨v, x⟩, may ask for ‖x‖², and answers with δ: v += δ x. What depends on the new v comes
 // after. x is the difference winner - loser; its sign is never needed, y = +1.
+//
+// Where ⟨v, x⟩ or ‖x‖² overflows the loss becomes no number, by a term d - d, which is 0 otherwise: the
+// caller looks at it.
 #pragma once
 #include "../learner.hpp"
 
@@ -33,7 +36,7 @@ inline double hinge_step(Learner &m, double dot) {
     // Before the first step w = 0 and v = 0: a violation.
     const bool violated = (margin < bound) | (bound == 0);
     const double slack = 1 - margin / (bound == 0 ? 1 : bound);
-    m.loss += only_if(violated, slack);
+    m.loss += only_if(violated, slack) + (dot - dot);
     m.n_updates += violated;
     return only_if(violated, 1 / m.a);
 }
@@ -62,9 +65,9 @@ template <bool eager, class Square>
 inline double passive_aggressive_step(Learner &m, double dot, const Square &square) {
     m.t += 1;
     const double slack = 1 - m.a * dot;
+    m.loss += dot - dot;
     if (!eager && !(slack > 0)) return 0;
     const double xx = square(), step = slack / xx;
-    // Not a number where ‖x‖² overflows: the caller looks at it.
     m.loss += only_if(slack > 0, slack + (xx - xx));
     const bool moves = (slack > 0) & (xx > 0);
     m.n_updates += moves;
@@ -81,6 +84,7 @@ template <class Square, class Rescale>
 inline double romma_step(Learner &m, double dot, const Square &square, const Rescale &rescale) {
     m.t += 1;
     const double b = m.a * dot;
+    m.loss += dot - dot;
     if (!(b < 1)) return 0;
     const double xx = square();
     m.loss += 1 - b + (xx - xx);

@@ -128,7 +128,7 @@ def run_in_chunks(
     descent: Descent, rows: Rows, sampler: PairSampler, n_steps: int, n_threads: int = 1
 ) -> None:
     """Take steps in chunks of some milliseconds: Python answers Ctrl-C between them."""
-    chunk = 4096
+    chunk = 256
     while n_steps > 0:
         chunk = min(chunk, n_steps)
         start = time.perf_counter()
