@@ -18,6 +18,7 @@ __all__ = [
     "SCALES",
     "SOLVERS",
     "STOCHASTIC",
+    "STREAM_SAMPLINGS",
     "TRAINING",
 ]
 
@@ -60,4 +61,5 @@ COUNTINGS = (
 STOCHASTIC = "sgd"  # on the command line, in place of one of SOLVERS
 ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
 SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
+STREAM_SAMPLINGS = ("pairs", "query", "roc")  # those that need not know all rows
 AVERAGES = ("weighted", "uniform")  # of the iterates, if they are averaged at all

@@ -74,7 +74,8 @@ class SGDRanker(StreamRanker):
         ``"weighted"``), or all the same. That of ``hybrid`` is over the steps after its switch.
     tol : float or None, default=None
         Stop early, when the objective has not fallen by this share of itself for two milestones:
-        the recorded one, or with validation data that of pairs sampled there. None takes all
+        the recorded one, or with validation data that of pairs sampled there. Milestones at which
+        the weights are worse than none, as early ones may be, do not count. None takes all
         `n_steps`.
     record : {None, "exact", "sampled"}, default=None
         The objective to compute at milestones, four in each power of ten steps: over all pairs (the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["StreamRanker", "kind_of_average"]
 
 # Parameters that a stream is opened with, and keeps.
-_OPTIONS = ("algorithm", "alpha", "aggressiveness", "sampling", "average")
+_OPTIONS = (
+    "algorithm",
+    "alpha",
+    "aggressiveness",
+    "sampling",
+    "average",
+    "steps_per_row",
+    "buffer_mb",
+)
 
 
 class StreamRanker(DescentRanker):
@@ -70,9 +79,15 @@ class StreamRanker(DescentRanker):
         labels = None if y is None else column_or_1d(y, warn=True)
         self._check_stream(qid)
         is_new = not hasattr(self, "n_features_in_")
-        validate_data(self, X, labels, reset=is_new, skip_check_array=True)
-        stream = self._stream if hasattr(self, "_stream") else self._open_stream()
-        stream.feed(X, labels, qid)
+        try:
+            validate_data(self, X, labels, reset=is_new, skip_check_array=True)
+            stream = self._stream if hasattr(self, "_stream") else self._open_stream()
+            stream.feed(X, labels, qid)
+        except Exception:
+            if is_new:  # rows that were refused do not say what the next ones must look like
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
         self._stream: StreamTrainer = stream
         self.needs_qid_ = qid is not None
         self._stream_options = {name: getattr(self, name) for name in _OPTIONS}
@@ -111,8 +126,10 @@ class StreamRanker(DescentRanker):
         alpha = regularisation(self.alpha, None, 1.0)
         steps = getattr(self, "n_steps_", 0)
         learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
-        if not (isinstance(self.buffer_mb, int | float) and self.buffer_mb > 0):
-            raise ValueError(f"buffer_mb must be > 0, got {self.buffer_mb!r}")
+        for name in ("buffer_mb", "steps_per_row"):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"{name} must be finite and > 0, got {value!r}")
         stream = StreamTrainer(
             [learner],
             average=kind_of_average(self.average),
@@ -127,7 +144,7 @@ class StreamRanker(DescentRanker):
         self._steps_before = steps
         return stream
 
-    def _adopt_stream(self, feature_names: tuple[str, ...] | None) -> None:
+    def _adopt_stream(self, names: tuple[str, ...] | None) -> None:
         """Set the attributes of a fit from the state of the stream."""
         stream = self._stream
         stream.descent.check_finite()
@@ -151,7 +168,9 @@ class StreamRanker(DescentRanker):
             "n_rows": stream.counts.rows,
             "n_pairs": self.n_pairs_,
         }
-        self.model_ = LinearModel(stream.weights()[0], feature_names, training=training)
+        if names is None and hasattr(self, "feature_names_in_"):  # of rows before these
+            names = tuple(map(str, self.feature_names_in_))
+        self.model_ = LinearModel(stream.weights()[0], names, training=training)
         self.coef_ = self.model_.coef
 
     def _forget_stream(self) -> None:

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.rows import CsrRows, Rows
 from linrank.errors import CheckpointError
+from linrank.options import STREAM_SAMPLINGS
 from linrank.stochastic.arena import Arena, CsrArena, DenseArena, arena_for, most_of
 from linrank.stochastic.checkpoint import nested, prefixed
 
-__all__ = ["ROWS_PER_LEVEL", "ROWS_PER_QUERY", "STREAM_SAMPLINGS", "Buffer", "NewPairs"]
+__all__ = ["ROWS_PER_LEVEL", "ROWS_PER_QUERY", "Buffer", "NewPairs"]
 
 Array = NDArray[Any]
 ROWS_PER_LEVEL = 256
 ROWS_PER_QUERY = 4096
-STREAM_SAMPLINGS = ("pairs", "query", "roc")
 
 
 @dataclass(frozen=True, eq=False)

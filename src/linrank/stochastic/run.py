@@ -91,6 +91,11 @@ class Run:
         """Steps taken so far."""
         return self._descent.n_steps
 
+    @property
+    def changes(self) -> bool:
+        """Whether a model has yet to change its rule."""
+        return bool(self._switches)
+
     def mean_losses(self) -> Array:
         """The mean loss that the steps of each model met."""
         return self._descent.mean_losses()

@@ -127,7 +127,8 @@ def descend(
         Of the iterates.
     tol : float, optional
         Stop when the objective has not fallen by the share `tol` for two milestones. It is that of
-        `record`, or, with `validation`, of pairs sampled there.
+        `record`, or, with `validation`, of pairs sampled there. While the weights are worse for
+        the training data than w = 0, no milestone counts.
     record : {None, "sampled", "exact"}
         The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
     seed : int
@@ -278,12 +279,15 @@ class _Watch:
         state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
         if self._callback is not None and self._callback(state):
             return "callback", f"stopped by the callback after {run.n_steps:,} steps"
-        if self._tol is None or self._watched is None:
+        if self._tol is None or self._objective is None or self._watched is None:
             return None
+        # Long first steps lead far away, and the objective may rise for some milestones before it
+        # falls: weights worse than none are not the end of a descent. Nor is a stop of a first rule.
+        is_lost = value > (1 + self._tol) * self._objective.at_zero or run.changes
         if self._watched is not self._objective:
             value = self._watched(w)[0]
-        if value < (1 - self._tol) * self._best:
-            self._best, self._n_stalled = value, 0
+        if value < (1 - self._tol) * self._best or is_lost:
+            self._best, self._n_stalled = min(value, self._best), 0
             return None
         self._n_stalled += 1
         if self._n_stalled < _PATIENCE:
