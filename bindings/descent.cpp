@@ -3,11 +3,19 @@
 
 #include "arrays.hpp"
 #include "descent.hpp"
+#include "exclusive.hpp"
 #include "module.hpp"
 
 namespace {
 
+using Shared = Exclusive<Descent>;
+/// A descent that no other call is at work on.
+struct InUse : Shared::Use {
+    explicit InUse(Shared &shared) : Use(shared, "Descent") {}
+};
+
 constexpr int n_scalars = 10;
+constexpr std::int64_t most_columns = std::int64_t(1) << 40;
 
 /// A learner as numbers, for a state that is saved: exact, as counts stay below 2⁵³.
 std::vector<double> scalars_of(const Learner &m) {
@@ -27,7 +35,8 @@ Learner learner_of(const Vector<double> &numbers) {
     m.first = numbers(5), m.K = numbers(6), m.total = numbers(7), m.loss = numbers(8);
     if (m.shrinks() && !(m.strength > 0))
         throw std::invalid_argument("alpha must be > 0, got " + std::to_string(m.strength));
-    if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.square >= 0 && m.total >= 0))
+    // ‖v‖² is kept by adding what every step changes: near 0 rounding may leave it below.
+    if (!(m.strength >= 0 && m.a > 0 && m.t >= m.first && m.first >= 0 && m.total >= 0))
         throw std::invalid_argument("a learner's number is negative");
     if (!(numbers(9) >= 0 && numbers(9) <= 0x1p53)) throw std::invalid_argument("a count is out of range");
     m.n_updates = std::int64_t(numbers(9));
@@ -35,7 +44,7 @@ Learner learner_of(const Vector<double> &numbers) {
 }
 
 Descent make(std::int64_t n_columns, const std::vector<Vector<double>> &learners, int average) {
-    if (n_columns < 0 || n_columns > std::int64_t(1) << 40)
+    if (n_columns < 0 || n_columns > most_columns)
         throw std::invalid_argument("n_columns must lie in [0, 2^40], got " + std::to_string(n_columns));
     if (learners.empty()) throw std::invalid_argument("there is no learner");
     if (average < 0 || average > 2) throw std::invalid_argument("unknown average " + std::to_string(average));
@@ -56,19 +65,23 @@ void check_columns(const Descent &descent, const BoundRows &rows) {
                                     " columns, the weights " + std::to_string(descent.n_columns()));
 }
 
-void run(Descent &descent, const BoundRows &rows, const PairSampler &sampler, Random &random,
+void run(Shared &shared, const BoundRows &rows, const PairSampler &sampler, Random &random,
          std::int64_t n_steps, int n_threads) {
-    check_columns(descent, rows);
+    const InUse descent(shared);
+    check_columns(*descent, rows);
     if (sampler.n_rows() > n_rows(rows.rows))
         throw std::invalid_argument("the sampler draws from " + std::to_string(sampler.n_rows()) +
                                     " rows, the matrix has " + std::to_string(n_rows(rows.rows)));
     if (n_steps < 0) throw std::invalid_argument("n_steps must be >= 0, got " + std::to_string(n_steps));
-    unlocked([&] { descent.run(rows.rows, sampler, random, n_steps, n_threads); });
+    Random own = random;  // others may draw from it while the GIL is let go
+    unlocked([&] { descent->run(rows.rows, sampler, own, n_steps, n_threads); });
+    random = own;
 }
 
-void step(Descent &descent, const BoundRows &rows, const Vector<std::int64_t> &winners,
+void step(Shared &shared, const BoundRows &rows, const Vector<std::int64_t> &winners,
           const Vector<std::int64_t> &losers, int n_threads) {
-    check_columns(descent, rows);
+    const InUse descent(shared);
+    check_columns(*descent, rows);
     require_length(losers.shape(0), std::int64_t(winners.shape(0)), "losers");
     std::vector<RowPair> pairs(winners.shape(0));
     for (std::size_t k = 0; k < pairs.size(); ++k) {
@@ -78,66 +91,73 @@ void step(Descent &descent, const BoundRows &rows, const Vector<std::int64_t> &w
                 throw std::invalid_argument("pair " + std::to_string(k) + " names row " +
                                             std::to_string(row) + ", which does not exist");
     }
-    unlocked([&] { descent.step(rows.rows, pairs, n_threads); });
+    unlocked([&] { descent->step(rows.rows, pairs, n_threads); });
 }
 
-auto weights(const Descent &descent, std::int64_t model) {
-    check_model(descent, model);
-    std::vector<double> out(std::size_t(descent.n_columns()));
-    descent.weights(model, out);
+auto weights(Shared &shared, std::int64_t model) {
+    const InUse descent(shared);
+    check_model(*descent, model);
+    std::vector<double> out(std::size_t(descent->n_columns()));
+    descent->weights(model, out);
     return to_numpy(std::move(out));
 }
 
-void become(Descent &descent, std::int64_t model, const Vector<double> &learner,
+void become(Shared &shared, std::int64_t model, const Vector<double> &learner,
             const Vector<double> &w) {
-    check_model(descent, model);
-    require_length(w.shape(0), descent.n_columns(), "w");
-    descent.become(model, learner_of(learner), span_of(w));
+    const InUse descent(shared);
+    check_model(*descent, model);
+    require_length(w.shape(0), descent->n_columns(), "w");
+    descent->become(model, learner_of(learner), span_of(w));
 }
 
-nb::tuple kept(const Descent &descent, std::int64_t model) {
-    check_model(descent, model);
-    Descent::Vectors vectors = descent.vectors(model);
-    return nb::make_tuple(to_numpy(scalars_of(descent.learner(model))), to_numpy(std::move(vectors.v)),
+nb::tuple kept(Shared &shared, std::int64_t model) {
+    const InUse descent(shared);
+    check_model(*descent, model);
+    Descent::Vectors vectors = descent->vectors(model);
+    return nb::make_tuple(to_numpy(scalars_of(descent->learner(model))), to_numpy(std::move(vectors.v)),
                           to_numpy(std::move(vectors.z)));
 }
 
-void restore(Descent &descent, std::int64_t model, const Vector<double> &learner,
+void restore(Shared &shared, std::int64_t model, const Vector<double> &learner,
              const Vector<double> &v, const Vector<double> &z) {
-    check_model(descent, model);
-    require_length(v.shape(0), descent.n_columns(), "v");
-    require_length(z.shape(0), descent.average() == Average::none ? 0 : descent.n_columns(), "z");
-    descent.restore(model, learner_of(learner),
-                    {{v.data(), v.data() + v.shape(0)}, {z.data(), z.data() + z.shape(0)}});
+    const InUse descent(shared);
+    check_model(*descent, model);
+    require_length(v.shape(0), descent->n_columns(), "v");
+    require_length(z.shape(0), descent->average() == Average::none ? 0 : descent->n_columns(), "z");
+    descent->restore(model, learner_of(learner),
+                     {{v.data(), v.data() + v.shape(0)}, {z.data(), z.data() + z.shape(0)}});
+}
+
+void grow(Shared &shared, std::int64_t n_columns) {
+    const InUse descent(shared);
+    if (n_columns > most_columns)
+        throw std::invalid_argument("n_columns must be at most 2^40, got " + std::to_string(n_columns));
+    descent->grow(n_columns);
+}
+
+void set_n_steps(Shared &shared, std::int64_t n) {
+    if (n < 0) throw std::invalid_argument("n_steps must be >= 0, got " + std::to_string(n));
+    InUse(shared)->set_n_steps(n);
 }
 
 }  // namespace
 
 void bind_descent(nb::module_ &m) {
-    nb::class_<Descent>(m, "Descent", "Models that learn from one stream of pairs.")
+    nb::class_<Shared>(m, "Descent", "Models that learn from one stream of pairs.")
         .def("__init__",
-             [](Descent *self, std::int64_t n_columns, const std::vector<Vector<double>> &learners,
-                int average) { new (self) Descent(make(n_columns, learners, average)); },
+             [](Shared *self, std::int64_t n_columns, const std::vector<Vector<double>> &learners,
+                int average) { new (self) Shared(make(n_columns, learners, average)); },
              nb::arg("n_columns"), nb::arg("learners"), nb::arg("average"))
-        .def_prop_ro("n_columns", &Descent::n_columns)
-        .def_prop_ro("n_models", &Descent::n_models)
-        .def_prop_rw("n_steps", &Descent::n_steps,
-                     [](Descent &descent, std::int64_t n) {
-                         if (n < 0) throw std::invalid_argument("n_steps must be >= 0");
-                         descent.set_n_steps(n);
-                     })
+        .def_prop_ro("n_columns", [](Shared &shared) { return InUse(shared)->n_columns(); })
+        .def_prop_ro("n_models", [](Shared &shared) { return InUse(shared)->n_models(); })
+        .def_prop_rw("n_steps", [](Shared &shared) { return InUse(shared)->n_steps(); }, &set_n_steps)
         .def("run", &run, nb::arg("rows"), nb::arg("sampler"), nb::arg("random"), nb::arg("n_steps"),
              nb::arg("n_threads") = 1)
         .def("step", &step, nb::arg("rows"), nb::arg("winners").noconvert(),
              nb::arg("losers").noconvert(), nb::arg("n_threads") = 1)
         .def("weights", &weights, nb::arg("model"))
         .def("become", &become, nb::arg("model"), nb::arg("learner").noconvert(), nb::arg("w").noconvert())
-        .def("grow",
-             [](Descent &descent, std::int64_t n_columns) {
-                 if (n_columns > std::int64_t(1) << 40) throw std::invalid_argument("too many columns");
-                 descent.grow(n_columns);
-             },
-             nb::arg("n_columns"))
+        .def("grow", &grow, nb::arg("n_columns"))
         .def("kept", &kept, nb::arg("model"), "(scalars, v, z) of a model, for `restore`.")
         .def("restore", &restore, nb::arg("model"), nb::arg("learner").noconvert(),
              nb::arg("v").noconvert(), nb::arg("z").noconvert());

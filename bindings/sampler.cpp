@@ -50,14 +50,16 @@ auto slots_of(const Doubles &weights) {
 auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
     if (n < 0) throw std::invalid_argument("n must be >= 0, got " + std::to_string(n));
     std::vector<std::int64_t> winners(static_cast<std::size_t>(n)), losers(winners.size());
+    Random own = random;  // others may draw from it while the GIL is let go
     unlocked([&] {
         std::vector<RowPair> pairs(winners.size());
-        sampler.draw(random, pairs);
+        sampler.draw(own, pairs);
         for (std::size_t k = 0; k < pairs.size(); ++k) {
             winners[k] = pairs[k].winner;
             losers[k] = pairs[k].loser;
         }
     });
+    random = own;
     return std::make_tuple(to_numpy(std::move(winners)), to_numpy(std::move(losers)));
 }
 

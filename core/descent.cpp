@@ -26,33 +26,38 @@ Descent::Descent(std::int64_t n_columns, std::span<const Learner> learners, Aver
         const std::size_t last = std::min(learners.size(), first + std::size_t(lanes));
         Group group{{learners.begin() + std::ptrdiff_t(first), learners.begin() + std::ptrdiff_t(last)},
                     learners.size() == 1 ? 1 : lanes, {}, {}, {}};
-        resize(group);
+        resize(group, n_columns);
         groups_.push_back(std::move(group));
     }
 }
 
-void Descent::resize(Group &group) const {
+void Descent::resize(Group &group, std::int64_t n_columns) const {
     // One line more: n_columns may be 0, and a vector is never empty then.
-    group.v.resize(n_lines(n_columns_ * group.width) + 1);
+    group.v.resize(n_lines(n_columns * group.width) + 1);
     if (average_ != Average::none) group.z.resize(group.v.size());
-    group.scratch.resize(n_lines(n_columns_) + 1);
+    group.scratch.resize(n_lines(n_columns) + 1);
 }
 
 void Descent::grow(std::int64_t n_columns) {
-    n_columns_ = std::max(n_columns_, n_columns);
-    for (Group &group : groups_) resize(group);
+    if (n_columns <= n_columns_) return;
+    for (Group &group : groups_) resize(group, n_columns);
+    n_columns_ = n_columns;  // last: where memory runs out, the columns are those that all groups have
 }
 
 void Descent::measure(Group &group) const {
     const double *v = &group.v[0].numbers[0];
-    for (std::size_t lane = 0; lane < group.learners.size(); ++lane) {
-        double sum = 0;
-        for (std::int64_t c = 0; c < n_columns_; ++c) {
-            const double x = v[c * group.width + std::int64_t(lane)];
-            sum += x * x;
-        }
-        group.learners[lane].square = sum;
+    if (group.width == 1) {
+        group.learners[0].square = kernels().dot_vectors(n_columns_, v, v);
+        return;
     }
+    std::array<double, lanes> sums{};
+    // Column by column: lane by lane every line would come from memory once for each.
+    for (std::int64_t c = 0; c < n_columns_; ++c)
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const double x = v[c * lanes + std::int64_t(lane)];
+            sums[lane] += x * x;
+        }
+    for (std::size_t lane = 0; lane < group.learners.size(); ++lane) group.learners[lane].square = sums[lane];
 }
 
 void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
@@ -144,7 +149,10 @@ void Descent::restore(std::int64_t model, const Learner &learner, const Vectors 
 }
 
 void Descent::become(std::int64_t model, const Learner &learner, std::span<const double> w) {
+    const Learner &before = this->learner(model);
     Learner next = learner;
+    next.loss += before.loss;  // of all steps of the model, as they are counted
+    next.n_updates += before.n_updates;
     next.a = 1;
     next.first = next.t;
     next.K = next.total = next.square = 0;

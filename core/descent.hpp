@@ -40,7 +40,8 @@ class Descent {
     void weights(std::int64_t model, std::span<double> out) const;
 
     const Learner &learner(std::int64_t model) const;
-    /// The model goes on by another rule from the weights `w`; its average starts anew.
+    /// The model goes on by another rule from the weights `w`; its average starts anew,
+    /// its losses and updates go on.
     void become(std::int64_t model, const Learner &learner, std::span<const double> w);
     /// New columns have weight 0.
     void grow(std::int64_t n_columns);
@@ -63,7 +64,7 @@ class Descent {
 
     Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }
     const Group &group_of(std::int64_t model) const { return groups_[std::size_t(model / lanes)]; }
-    void resize(Group &group) const;
+    void resize(Group &group, std::int64_t n_columns) const;
     /// Steps on pairs, behind which others are known, n_known in all.
     void advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
                  std::int64_t n_known, std::int64_t steps_before) const;

@@ -46,7 +46,7 @@ class PlainDescent:
     def _logistic(self, x, margin):
         self.loss += np.logaddexp(0, -margin)
         step = 1 / (self.strength * self.t)
-        return (1 - 1 / self.t) * self.w + step / (1 + math.exp(margin)) * x
+        return (1 - 1 / self.t) * self.w + step * math.exp(-np.logaddexp(0, margin)) * x
 
     def _pa(self, x, margin):
         slack = max(0.0, 1 - margin)

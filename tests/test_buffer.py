@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import numpy as np
@@ -388,9 +389,27 @@ def test_the_index_checks_what_it_is_given():
         index.add(one, np.array([np.nan]), one)
     with pytest.raises(ValueError, match="labels has length 2, expected 1"):
         index.add(one, np.zeros(2), one)
-    with pytest.raises(ValueError, match="a size is negative"):
+    with pytest.raises(ValueError, match=r"size of a row must lie in \[0, 2\^31\), got -1"):
         index.add(one, np.zeros(1), -one)
     with pytest.raises(ValueError, match="must be >= 1"):
         _core.StreamIndex(0, 1)
     with pytest.raises(ValueError, match="do not fit together"):
         _core.StreamIndex.restore(4, 4, one, np.zeros(1), one, integers([1, 2]), 0)
+
+
+def test_a_second_thread_is_refused():
+    """It could move the arrays that the first one reads."""
+    index = _core.StreamIndex(10, 10)
+    n = 300_000
+    rows = np.arange(n) % 1000, np.arange(n) % 3 + 0.0, np.ones(n, np.int64)
+    thread = threading.Thread(target=index.add, args=rows)
+    thread.start()
+    refused = False
+    while thread.is_alive() and not refused:
+        try:
+            index.reserve(n)
+        except RuntimeError as error:
+            refused = "this StreamIndex is in use by another thread" in str(error)
+    thread.join()
+    assert refused
+    assert index.n_used == n

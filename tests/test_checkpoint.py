@@ -153,9 +153,10 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch, step):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         checkpoint.save(path, STATE)
     monkeypatch.undo()
+    assert caught.value.filename == str(path)
     assert checkpoint.load(path)["n"] == 1
     assert os.listdir(tmp_path) == ["c"]
 

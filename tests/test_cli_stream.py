@@ -111,6 +111,8 @@ def test_options_reach_the_trainer(data, tmp_path):
         ([*STREAM, "--scale", "standard"], "--stream excludes --scale standard"),
         ([*STREAM, "--dtype", "float64"], "float32, not as float64"),
         ([*STREAM, "--algorithm", "hybrid"], "--stream excludes --algorithm hybrid"),
+        ([*STREAM, "--sampling", "rejection"], "give one of pairs, query, roc"),
+        ([*STREAM, "--checkpoint", "-"], "--checkpoint needs a file"),
         ([*STREAM, "--memory", "50"], "--memory must be at least 100 (MB), got 50"),
         ([*STREAM, "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint"),
         ([*STREAM, "--passes", "0"], "must be ≥ 1, got 0"),
@@ -133,7 +135,7 @@ def test_faults_of_the_data(tmp_path, capsys):
         ("1 qid:1 1:1\n0 qid:2 1:2\n", [], "no query id comes twice in 2 rows"),
         ("", [], "empty"),
         ("1:2 qid:1 1:1\n", [], "has a weight"),
-        ("1 qid:1 1:1\n", ["--sampling", "rejection"], "sampling must be one of pairs, query, roc"),
+        ("1 qid:1\n0 qid:1\n", [], f"{path}: none of the 2 rows has a feature"),
     ):
         path.write_text(text)
         assert train(str(path), model, *options) == 1
@@ -154,11 +156,29 @@ def test_a_finished_checkpoint_gives_the_model_again(data, tmp_path, capsys):
     assert np.array_equal(coef(model), first)
     assert train(data, model, *options, "--alpha", "1e-3") == 1
     assert "was written with --alpha 0.0001, now it is 0.001" in capsys.readouterr().err
+    assert main(["train", data, str(model), *STREAM, "--checkpoint", str(model)]) == 2
+    assert "MODEL and --checkpoint are one file" in capsys.readouterr().err
     saved.write_bytes(saved.read_bytes()[:1000])
     assert train(data, model, *options) == 1
     assert f"{saved}: is truncated or damaged" in capsys.readouterr().err
     assert train(data, model, "--checkpoint", data) == 1
     assert "is read and would be overwritten" in capsys.readouterr().err
+
+
+def test_a_finished_checkpoint_is_not_taken_for_that_of_other_data_or_fewer_passes(
+    data, tmp_path, capsys
+):
+    model, other, options = (
+        tmp_path / "m",
+        tmp_path / "other",
+        ["--checkpoint", str(tmp_path / "c")],
+    )
+    assert train(data, model, *options, "--passes", "2") == 0
+    assert train(data, model, *options) == 1
+    assert "has learnt from 2 passes, more than the 1 now asked for" in capsys.readouterr().err
+    other.write_text(stream_text(100, seed=1))
+    assert train(str(other), model, *options, "--passes", "2") == 1
+    assert f"{other}: is not the data that the checkpoint was made with" in capsys.readouterr().err
 
 
 def interrupted(arguments, saved, number, wait):
@@ -296,4 +316,4 @@ def test_the_process_stays_within_its_memory(tmp_path, block, memory, n_blocks):
     assert process.wait() == 0
     assert n_bytes > 80 * MB
     assert peak < memory * MB, f"{peak / MB:.0f} MB"
-    assert peak > 0.5 * memory * MB  # it is used, too
+    assert peak > 0.4 * memory * MB  # it is used, too

@@ -118,9 +118,22 @@ def test_tol_stops_when_nothing_is_gained():
     assert exact.objective <= 1.02 * minimum(data, 0.5, sampler)
 
 
+@pytest.mark.parametrize("average", [None, "weighted"])
+def test_tol_does_not_take_a_rise_at_the_beginning_for_the_end(average):
+    """Long first steps: the objective is many times that of w = 0, and may rise at first."""
+    data = problem()
+    result = descend(data, alpha=1e-4, n_steps=10**6, tol=0.01, average=average)
+    assert result.objective <= 1.2 * minimum(data, 1e-4, pair_sampler(data.queries))
+
+
+def test_tol_stops_where_there_is_nothing_to_learn():
+    data = Dataset.of(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert descend(data, n_steps=10**6, tol=0.01).n_steps < 1000
+
+
 def test_tol_can_look_at_held_out_pairs():
     data, other = problem(seed=1), problem(seed=2)
-    result = descend(data, alpha=1e-6, n_steps=10**6, tol=1e-3, validation=other)
+    result = descend(data, alpha=1e-2, n_steps=10**6, tol=1e-3, validation=other)
     assert result.stopped == "tolerance"
     assert result.n_steps < 10**6
 

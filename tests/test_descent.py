@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -240,6 +242,63 @@ def test_equal_rows_move_nothing_but_the_shrinking(algorithm, kind):
     assert_allclose(descent.weights()[0] / np.linalg.norm(descent.weights()), direction, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("algorithm", ["pa", "romma"])
+def test_sparse_rows_that_are_equal_leave_the_weights_alone(algorithm, n_models):
+    """‖x‖² must be exactly 0 for them: a step divides by it."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((4, 23))
+        X[1] = X[0]
+        sparse, dense = (
+            Descent(23, [Learner(algorithm, aggressiveness=1e9)] * n_models) for _ in range(2)
+        )
+        for descent, rows in ((sparse, as_rows(csr_array(X))), (dense, as_rows(X))):
+            descent.step(rows, [2, 0, 1], [3, 1, 0])
+        assert_allclose(sparse.weights(), dense.weights(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_models", [1, 3])
+@pytest.mark.parametrize("average", ["uniform", "weighted"])
+def test_romma_averages_keep_their_digits_where_little_is_left_of_the_weights(average, n_models):
+    """Of w = x/‖x‖² little is left by a pair on the sphere with the diameter x."""
+    rng = np.random.default_rng(0)
+    for outside in (0.0, 1e-15, 1e-13, 1e-10, 1e-6, 1e-3):
+        for _ in range(10):
+            x, to = rng.standard_normal((2, 3))
+            radius = np.linalg.norm(x) / 2 * (1 + outside)
+            X = np.array([x, np.zeros(3), x / 2 + to / np.linalg.norm(to) * radius])
+            rule = learner("romma")
+            descent = Descent(3, [rule] * n_models, average)
+            descent.step(as_rows(X), [0, 2], [1, 1])
+            expected = twin_of(rule, X, [0, 2], [1, 1]).averaged(average)
+            scale = np.abs(expected).max()
+            assert_allclose(descent.weights()[0], expected, atol=1e-9 * scale, rtol=0)
+
+
+def test_losses_are_those_of_all_steps_though_the_rule_changed():
+    rng = np.random.default_rng(0)
+    X, rows = matrix(rng, 30, 5, "dense")
+    winners, losers = pairs(rng, 30, 100)
+    descent = Descent(5, [learner("pa")])
+    descent.step(rows, winners[:60], losers[:60])
+    then = learner("pegasos", first_step=50.0)
+    first = twin_of(learner("pa"), X, winners[:60], losers[:60])
+    twin = PlainDescent(5, "pegasos", strength=0.05, first_step=50.0)
+    twin.w = first.w
+    descent.become(0, then, descent.iterate(0))
+    for i, j in zip(winners[60:], losers[60:], strict=True):
+        twin.step(X[i] - X[j])
+    descent.step(rows, winners[60:], losers[60:])
+    assert_allclose(descent.mean_losses()[0], (first.loss + twin.loss) / 100, rtol=1e-9)
+
+
+def test_a_norm_that_rounding_left_below_zero_can_be_restored():
+    state = Descent(3, [Learner()]).state()
+    state["scalars"][0, 4] = -1e-20
+    assert Descent.restore(state).state()["scalars"][0, 4] == -1e-20
+
+
 def test_shrinking_neither_drifts_nor_underflows_after_a_thousand_million_steps():
     """The closed form w = v/(λt): a model that starts at step 10⁹ is the twin's, which keeps w."""
     rng = np.random.default_rng(0)
@@ -288,7 +347,57 @@ def test_grown_features_start_at_zero():
         assert grown.weights()[:, 4:].any()
 
 
+@pytest.mark.parametrize("n_models", [1, 2])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_differences_that_overflow_are_noticed(algorithm, n_models):
+    """3e38 - -3e38 is infinite in float32, its product with the weights of 0 not a number."""
+    X = np.array([[0, 1], [0, 2], [3e38, 1], [-3e38, 0]], dtype=np.float32)
+    descent = Descent(2, [learner(algorithm)] * n_models)
+    descent.step(as_rows(X), [1, 2], [0, 3])
+    with pytest.raises(ValueError, match="left the range of floating point"):
+        descent.check_finite()
+
+
 # ---- errors -------------------------------------------------------------------------------------
+
+
+def test_a_second_thread_is_refused():
+    """It could move the arrays that the first one writes to."""
+    rows, sampler = sampled_problem()
+    descent = Descent(11, [learner("pegasos")] * 3, "uniform")
+    thread = threading.Thread(target=descent.run, args=(rows, sampler, 3_000_000))
+    thread.start()
+    refused = False
+    while thread.is_alive() and not refused:
+        try:
+            descent.grow(12)
+        except RuntimeError as error:
+            refused = "this Descent is in use by another thread" in str(error)
+    thread.join()
+    assert refused
+    descent.grow(13)
+    assert descent.weights().shape == (3, 13)
+
+
+def promises_memory_that_it_lacks():
+    """Whether the system grants any request, and ends the process that makes use of it."""
+    setting = Path("/proc/sys/vm/overcommit_memory")
+    return not setting.exists() or setting.read_text().strip() == "1"
+
+
+@pytest.mark.skipif(promises_memory_that_it_lacks(), reason="the system refuses no request")
+@pytest.mark.parametrize("n_models", [1, 9])
+def test_memory_that_there_is_not_leaves_everything_as_it_was(n_models):
+    rows, sampler = sampled_problem()
+    with pytest.raises(MemoryError):
+        Descent(2**40, [Learner()] * n_models)
+    with pytest.raises(ValueError, match=r"n_columns must be at most 2\^40"):
+        Descent(11, [Learner()] * n_models).grow(2**40 + 1)
+    descent = Descent(11, [Learner()] * n_models, "uniform")
+    with pytest.raises(MemoryError):
+        descent.grow(2**40)
+    descent.run(rows, sampler, 100)
+    assert descent.weights().shape == (n_models, 11)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

@@ -452,8 +452,10 @@ def test_a_streamed_model_survives_a_file(data, tmp_path):
         ({"alpha": -1.0}, "alpha must be finite and > 0, got -1.0"),
         ({"algorithm": "adam"}, "algorithm must be one of"),
         ({"sampling": "all"}, "sampling"),
-        ({"buffer_mb": 0}, "buffer_mb must be > 0, got 0"),
+        ({"buffer_mb": 0}, "buffer_mb must be finite and > 0, got 0"),
+        ({"buffer_mb": np.inf}, "buffer_mb must be finite and > 0, got inf"),
         ({"steps_per_row": 0}, "steps_per_row must be finite and > 0, got 0"),
+        ({"steps_per_row": "4"}, "steps_per_row must be finite and > 0, got '4'"),
     ],
 )
 def test_what_a_stream_cannot_do_is_told(data, params, message):
@@ -474,6 +476,23 @@ def test_what_changes_within_a_stream_is_told(data):
         with pytest.raises(ValueError, match=told):
             ranker.partial_fit(data.X, data.y, qid=data.qid)
         ranker.set_params(**{name: before})
+
+
+def test_refused_rows_leave_no_trace_in_a_stream_that_has_not_begun(data):
+    ranker = SGDRanker(buffer_mb=np.int64(3), random_state=0)
+    with pytest.raises(ValueError, match="NaN at row 0"):
+        ranker.partial_fit([[np.nan, 1.0]], [1], qid=[1])
+    ranker.partial_fit(data.X, data.y, qid=data.qid)
+    assert ranker.n_features_in_ == data.X.shape[1]
+
+
+def test_a_batch_without_names_does_not_take_them_from_the_model(data):
+    names = [f"f{j}" for j in range(data.X.shape[1])]
+    frame = pytest.importorskip("pandas").DataFrame(data.X, columns=names)
+    ranker = SGDRanker(random_state=0).partial_fit(frame, data.y, qid=data.qid)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        ranker.partial_fit(data.X, data.y, qid=data.qid)
+    assert list(ranker.model_.feature_names) == names
 
 
 def test_before_the_first_pair_there_is_nothing_to_predict_with(data, tmp_path):

@@ -18,38 +18,34 @@ LINRANK_INLINE void look_ahead(const Difference &x, const DescentBatch &batch, s
 
 // ---- one model -------------------------------------------------------------------------------------
 
-/// v = 0 for the model of a lane; K v - z stays what it is.
-void clear(const DescentBatch &batch, std::int64_t width, int lane) {
-    const std::int64_t n = batch.n_columns;
-    for (std::int64_t c = 0; c < n; ++c) {
+/// v ← factor·v and a ← 1 for the model of a lane. The average is settled at the same time, z ← z - K v and
+/// K ← 0, which leaves K v - z as it is: as long as old and new scales differ little, the difference loses no
+/// digits.
+void rescale(const DescentBatch &batch, std::int64_t width, int lane, double factor) {
+    Learner &m = batch.learners[lane];
+    for (std::int64_t c = 0; c < batch.n_columns; ++c) {
         double &v = batch.v[c * width + lane];
-        if (batch.z) batch.z[c * width + lane] -= batch.learners[lane].K * v;
-        v = 0;
+        if (batch.z) batch.z[c * width + lane] -= m.K * v;
+        v *= factor;
     }
+    m.K = 0;
+    m.square *= factor * factor;
+    m.a = 1;
 }
 
 /// Whether a has strayed so far from 1 that it has to be taken into v.
 inline bool strays(const Learner &m) { return !(m.a > 0x1p-16 && m.a < 0x1p16); }
 
-/// w = a v becomes w = v. The average is settled at the same time, z ← z - K v and K ← 0, which leaves
-/// K v - z as it is: as long as old and new scales differ little, the difference loses no digits.
-void fold(const DescentBatch &batch, std::int64_t width, int lane) {
-    Learner &m = batch.learners[lane];
-    for (std::int64_t c = 0; c < batch.n_columns; ++c) {
-        double &v = batch.v[c * width + lane];
-        if (batch.z) batch.z[c * width + lane] -= m.K * v;
-        v *= m.a;
-    }
-    m.K = 0;
-    m.square *= m.a * m.a;
-    m.a = 1;
+/// w = a v becomes w = v.
+inline void fold(const DescentBatch &batch, std::int64_t width, int lane) {
+    rescale(batch, width, lane, batch.learners[lane].a);
 }
 
-template <Algorithm algorithm, bool eager, class Square, class Clear>
-inline double step(Learner &m, double dot, const Square &square, const Clear &clear_v) {
+template <Algorithm algorithm, bool eager, class Square, class Rescale>
+inline double step(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
     if constexpr (algorithm == Algorithm::passive_aggressive)
         return passive_aggressive_step<eager>(m, dot, square);
-    else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, clear_v);
+    else if constexpr (algorithm == Algorithm::romma) return romma_step(m, dot, square, rescale_v);
     else if constexpr (algorithm == Algorithm::logistic) return logistic_step(m, dot);
     else return hinge_step(m, dot);
 }
@@ -65,10 +61,11 @@ void descend(const Storage &rows, const DescentBatch &batch) {
         look_ahead(x, batch, k);
         x.take(batch.pairs[k]);
         double dot = x.template dot<asks_for_square>();
-        const double delta = step<algorithm, Difference::is_short>(m, dot, [&] { return x.square(); }, [&] {
-            batch.learners[0].K = m.K;
-            clear(batch, 1, 0);
-            dot = 0;
+        const double delta = step<algorithm, Difference::is_short>(m, dot, [&] { return x.square(); }, [&](double factor) {
+            batch.learners[0] = m;
+            rescale(batch, 1, 0, factor);
+            m = batch.learners[0];
+            dot *= factor;
         });
         if (Difference::is_short || delta != 0) {
             if constexpr (averaged) x.add_to_average(m.K * delta);
@@ -112,11 +109,11 @@ template <class Value, class Index> struct LanesDifference<CsrRows<Value, Index>
     using type = SparseDifference<CsrRows<Value, Index>, F64x8>;
 };
 
-template <class Square, class Clear>
-inline double step_of(Learner &m, double dot, const Square &square, const Clear &clear_v) {
+template <class Square, class Rescale>
+inline double step_of(Learner &m, double dot, const Square &square, const Rescale &rescale_v) {
     switch (m.algorithm) {
         case Algorithm::passive_aggressive: return passive_aggressive_step<false>(m, dot, square);
-        case Algorithm::romma: return romma_step(m, dot, square, clear_v);
+        case Algorithm::romma: return romma_step(m, dot, square, rescale_v);
         case Algorithm::logistic: return logistic_step(m, dot);
         default: return hinge_step(m, dot);
     }
@@ -135,9 +132,9 @@ void descend_mixed(const Storage &rows, const DescentBatch &batch) {
         bool moves = false;
         for (int lane = 0; lane < batch.n_models; ++lane) {
             Learner &m = batch.learners[lane];
-            delta[lane] = step_of(m, dot[lane], square, [&] {
-                clear(batch, lanes, lane);
-                dot[lane] = 0;
+            delta[lane] = step_of(m, dot[lane], square, [&](double factor) {
+                rescale(batch, lanes, lane, factor);
+                dot[lane] *= factor;
             });
             weight[lane] = m.K * delta[lane];
             moves |= delta[lane] != 0;
@@ -191,7 +188,7 @@ struct HingeLanes {
         t += 1.0;
         const I64x8 violated = active & ((margin < bound) | (bound == 0.0));
         const F64x8 slack = bound > 0.0 ? 1.0 - margin / bound : F64x8{} + 1.0;
-        loss += violated ? slack : F64x8{};
+        loss += (violated ? slack : F64x8{}) + (dot - dot);
         n_updates += violated ? F64x8{} + 1.0 : F64x8{};
         return violated ? 1.0 / a : F64x8{};
     }

@@ -214,20 +214,14 @@ class SparseDifference {
     template <bool with_square>
     LINRANK_INLINE Lanes dot() const { return dot(winner_) - dot(loser_); }
 
-    /// ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩, the winner spread out for the last.
+    /// The difference is spread out for this: of ‖x_winner‖² + ‖x_loser‖² - 2⟨x_winner, x_loser⟩ rounding
+    /// would leave something even where the rows are equal, and a step divides by it.
     LINRANK_INLINE double square() const {
-        double sum = 0;
-        for (std::int64_t k = winner_.first; k < winner_.last; ++k) {
-            const double x = double(rows_.values[k]);
-            scratch_[rows_.columns[k]] = x;
-            sum += x * x;
-        }
-        for (std::int64_t k = loser_.first; k < loser_.last; ++k) {
-            const double x = double(rows_.values[k]);
-            sum += x * (x - 2 * scratch_[rows_.columns[k]]);
-        }
-        for (std::int64_t k = winner_.first; k < winner_.last; ++k) scratch_[rows_.columns[k]] = 0;
-        return sum > 0 ? sum : 0;
+        for (std::int64_t k = winner_.first; k < winner_.last; ++k)
+            scratch_[rows_.columns[k]] += double(rows_.values[k]);
+        for (std::int64_t k = loser_.first; k < loser_.last; ++k)
+            scratch_[rows_.columns[k]] -= double(rows_.values[k]);
+        return take_squares(winner_) + take_squares(loser_);
     }
 
     LINRANK_INLINE void add(Lanes delta) const { add_to(v_, winner_, delta), add_to(v_, loser_, -delta); }
@@ -248,6 +242,16 @@ class SparseDifference {
         const Entries e = entries(i);
         prefetch_lines(rows_.values + e.first, e.last - e.first);
         prefetch_lines(rows_.columns + e.first, e.last - e.first);
+    }
+    /// The squares of the scratch in the columns of a row, which are 0 afterwards: none is counted twice.
+    LINRANK_INLINE double take_squares(Entries e) const {
+        double sum = 0;
+        for (std::int64_t k = e.first; k < e.last; ++k) {
+            double &x = scratch_[rows_.columns[k]];
+            sum += x * x;
+            x = 0;
+        }
+        return sum;
     }
     LINRANK_INLINE Lanes weights(std::int64_t k) const { return load_lanes(v_ + width * rows_.columns[k], Lanes{}); }
 

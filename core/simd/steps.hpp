@@ -2,6 +2,9 @@
 //
 // A step is told ⟨v, x⟩, may ask for ‖x‖², and answers with δ: v += δ x. What depends on the new v comes
 // after. x is the difference winner - loser; its sign is never needed, y = +1.
+//
+// Where ⟨v, x⟩ or ‖x‖² overflows the loss becomes no number, by a term d - d, which is 0 otherwise: the
+// caller looks at it.
 #pragma once
 #include "../learner.hpp"
 
@@ -33,7 +36,7 @@ inline double hinge_step(Learner &m, double dot) {
     // Before the first step w = 0 and v = 0: a violation.
     const bool violated = (margin < bound) | (bound == 0);
     const double slack = 1 - margin / (bound == 0 ? 1 : bound);
-    m.loss += only_if(violated, slack);
+    m.loss += only_if(violated, slack) + (dot - dot);
     m.n_updates += violated;
     return only_if(violated, 1 / m.a);
 }
@@ -62,9 +65,9 @@ template <bool eager, class Square>
 inline double passive_aggressive_step(Learner &m, double dot, const Square &square) {
     m.t += 1;
     const double slack = 1 - m.a * dot;
+    m.loss += dot - dot;
     if (!eager && !(slack > 0)) return 0;
     const double xx = square(), step = slack / xx;
-    // Not a number where ‖x‖² overflows: the caller looks at it.
     m.loss += only_if(slack > 0, slack + (xx - xx));
     const bool moves = (slack > 0) & (xx > 0);
     m.n_updates += moves;
@@ -75,10 +78,13 @@ inline double passive_aggressive_step(Learner &m, double dot, const Square &squa
 ///
 /// Two cases are missing in the paper: w = 0 and ⟨w, x⟩ ≥ ‖x‖²‖w‖², where the second constraint holds of
 /// itself, give x/‖x‖². So does w antiparallel to x, where the constraints contradict each other.
-template <class Square, class Clear>
-inline double romma_step(Learner &m, double dot, const Square &square, const Clear &clear) {
+///
+/// `rescale(factor)` makes v ← factor·v and a ← 1.
+template <class Square, class Rescale>
+inline double romma_step(Learner &m, double dot, const Square &square, const Rescale &rescale) {
     m.t += 1;
     const double b = m.a * dot;
+    m.loss += dot - dot;
     if (!(b < 1)) return 0;
     const double xx = square();
     m.loss += 1 - b + (xx - xx);
@@ -86,12 +92,14 @@ inline double romma_step(Learner &m, double dot, const Square &square, const Cle
     m.n_updates += 1;
     const double ww = m.a * m.a * m.square, product = xx * ww, rest = product - b * b;
     if (!(ww > 0) || b >= product || rest <= 1e-12 * product) {
-        clear();  // v = 0
-        m.a = 1;
-        m.square = 0;
+        rescale(0);
         return 1 / xx;
     }
-    m.a *= (product - b) / rest;
+    const double factor = (product - b) / rest;
+    // Little is left of w: in a its factor would make the change of v so large, that the average, the
+    // difference of two sums over the changes, lost the digits of what was before.
+    if (factor < 0x1p-8) rescale(m.a * factor);
+    else m.a *= factor;
     return ww * (1 - b) / (rest * m.a);
 }
 

@@ -65,7 +65,7 @@ COUNTINGS = (
 STOCHASTIC = "sgd"  # on the command line, in place of one of SOLVERS
 ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
 SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
-STREAM_SAMPLINGS = ("pairs", "query", "roc")  # those that need no more than a buffer of rows
+STREAM_SAMPLINGS = ("pairs", "query", "roc")  # those that need not know all rows
 AVERAGES = ("weighted", "uniform")  # of the iterates, if they are averaged at all
 RECORDS = ("exact", "sampled")  # objectives on the way, if any is computed
 

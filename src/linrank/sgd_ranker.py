@@ -48,30 +48,32 @@ class SGDRanker(StreamRanker):
         ``sgd-svm``: step ``η_t = 1/(λt)``, and w shrinks by ``1 - η_t λ``. ``pegasos``: the same,
         then w is scaled back to the ball ``‖w‖ <= 1/√λ``. ``logistic``: the same step sizes with
         the logistic loss. ``pa``: the smallest change that gives the pair a margin of 1, or
-        `aggressiveness` times ``x_i - x_j`` if that is less. ``romma``: the smallest w that
-        separates the pair and what w stands for. ``hybrid``: ``pa`` first, ``pegasos`` after. The
-        weights of ``pa`` and ``romma`` do not converge to a minimum.
+        `aggressiveness` times ``x_i - x_j`` if that is less. ``romma``: the shortest v with
+        ``v·(x_i - x_j) >= 1`` and ``v·w >= ‖w‖²`` takes the place of w. ``hybrid``: ``pa`` first,
+        ``pegasos`` after, by a plan for `n_steps` steps. The weights of ``pa`` and ``romma`` do not
+        converge to a minimum.
     alpha : float or None, default=None
         λ, > 0; 1e-4 if neither it nor `C` is given. For ``pa`` and ``romma`` it counts in the
         recorded objective only.
     C : float or None, default=None
         In place of `alpha`: ``λ = 1/(C p)``, the C of RankSVM.
     aggressiveness : float, default=1.0
-        Largest step of ``pa`` (there called C), > 0.
+        Largest step of ``pa``, > 0: what its literature calls C.
     n_steps : int, default=100_000
         Pairs to draw, >= 1.
     sampling : {"pairs", "query", "query-level", "roc", "rejection"}, default="pairs"
         ``pairs``: every pair with the same probability, that is ω = 1 times the weights given to
         ``fit``. ``query``: every query with the same probability, then every pair of it.
-        ``query-level``: a query, two of its labels, a row of each, all uniform. ``roc``: a row with
+        ``query-level``: a query, two of its levels, a row of each, all uniform. ``roc``: a row with
         a label > 0 against one without, whatever the query. ``rejection``: as ``pairs``, by drawing
         rows until two make a pair; needs no index.
     average : {False, True, "weighted", "uniform"}, default=False
         Return an average of the weights over the steps: each step t counting t (True,
-        ``"weighted"``), or all the same.
+        ``"weighted"``), or all the same. That of ``hybrid`` is over the steps after its switch.
     tol : float or None, default=None
         Stop early, when the objective has not fallen by this share of itself for two milestones:
-        the recorded one, or with validation data that of pairs sampled there. None takes all
+        the recorded one, or with validation data that of pairs sampled there. Milestones at which
+        the weights are worse than none, as early ones may be, do not count. None takes all
         `n_steps`.
     record : {None, "exact", "sampled"}, default=None
         The objective to compute at milestones, four in each power of ten steps: over all pairs (the

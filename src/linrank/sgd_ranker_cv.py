@@ -27,8 +27,9 @@ class SGDRankerCV(DescentRanker):
     """Linear ranker by stochastic descent with the λ that ranks unseen queries best.
 
     For every fold, the models of the whole grid learn from the same pairs of the other folds, in
-    one pass and side by side in vector registers, and are measured on the fold; the λ with the
-    largest mean is taken, and the model is fitted on all data.
+    one pass, and are measured on the fold; the λ and the algorithm with the largest mean are taken,
+    and a model is fitted with them on all data. A model of the grid equals the one that
+    :class:`linrank.SGDRanker` would fit alone, up to rounding.
 
     Parameters
     ----------

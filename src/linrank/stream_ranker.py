@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -76,9 +77,15 @@ class StreamRanker(DescentRanker):
         labels = None if y is None else column_or_1d(y, warn=True)
         self._check_stream(qid)
         is_new = not hasattr(self, "n_features_in_")
-        validate_data(self, X, labels, reset=is_new, skip_check_array=True)
-        stream = self._stream if hasattr(self, "_stream") else self._open_stream()
-        stream.feed(X, labels, qid)
+        try:
+            validate_data(self, X, labels, reset=is_new, skip_check_array=True)
+            stream = self._stream if hasattr(self, "_stream") else self._open_stream()
+            stream.feed(X, labels, qid)
+        except Exception:
+            if is_new:  # rows that were refused do not say what the next ones must look like
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
         self._stream: StreamTrainer = stream
         self.needs_qid_ = qid is not None
         self._stream_options = self._kept_options()
@@ -120,8 +127,10 @@ class StreamRanker(DescentRanker):
         alpha = regularisation(self.alpha)
         steps = getattr(self, "n_steps_", 0)
         learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
-        if not (isinstance(self.buffer_mb, int | float) and self.buffer_mb > 0):
-            raise ValueError(f"buffer_mb must be > 0, got {self.buffer_mb!r}")
+        for name in ("buffer_mb", "steps_per_row"):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"{name} must be finite and > 0, got {value!r}")
         stream = StreamTrainer(
             [learner],
             average=self._average(),
@@ -136,7 +145,7 @@ class StreamRanker(DescentRanker):
         self._steps_before = steps
         return stream
 
-    def _adopt_stream(self, feature_names: tuple[str, ...] | None) -> None:
+    def _adopt_stream(self, names: tuple[str, ...] | None) -> None:
         """Set the attributes of a fit from the state of the stream."""
         stream = self._stream
         stream.descent.check_finite()
@@ -158,8 +167,10 @@ class StreamRanker(DescentRanker):
             **result.summary,
             "n_rows": stream.counts.rows,
         }
+        if names is None and hasattr(self, "feature_names_in_"):  # of rows before these
+            names = tuple(map(str, self.feature_names_in_))
         self._adopt_result(result)
-        self.model_ = LinearModel(result.w, feature_names, training=training)
+        self.model_ = LinearModel(result.w, names, training=training)
         self.coef_ = self.model_.coef
         self.n_queries_ = stream.buffer.n_new_queries
 

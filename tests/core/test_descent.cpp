@@ -107,6 +107,28 @@ void test_growing_and_becoming() {
     CHECK(descent.n_steps() == 6);
 }
 
+/// A descent through the point where ‖v‖² is measured afresh, and pairs of equal sparse rows: narrow rows of a
+/// wide descent, lanes that are not all in use.
+void test_measured_norms() {
+    Random random(5);
+    const Problem<double> problem(6, 13, random);
+    std::vector<RowPair> pairs;
+    for (int k = 0; k < (1 << 14) + 30; ++k)
+        pairs.push_back({std::int64_t(scaled(random.next(), 6)), std::int64_t(scaled(random.next(), 6))});
+    for (const std::size_t n_models : {1u, 3u, 9u}) {
+        const std::vector<Learner> learners(n_models, learner(Algorithm::pegasos));
+        for (const Rows &rows : {problem.as_dense(), problem.as_sparse()}) {
+            Descent descent(20, learners, Average::weighted);
+            descent.step(rows, pairs, 2);
+            for (std::int64_t m = 0; m < descent.n_models(); ++m) {
+                double square = 0;
+                for (const double v : descent.vectors(m).v) square += v * v;
+                CHECK(std::abs(descent.learner(m).square - square) <= 1e-12 * square);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -116,5 +138,6 @@ int main() {
             test_all<double>(width, average);
         }
     test_growing_and_becoming();
+    test_measured_norms();
     return 0;
 }

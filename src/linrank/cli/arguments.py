@@ -121,7 +121,7 @@ def add_training(
     """The options of training; what ``--tol`` and ``--max-iter`` mean is the command's."""
     solving = parser.add_argument_group("training")
     if takes_C:
-        about = f"weight of the pair losses (default: {_DEFAULTS['C']:g})"
+        about = f"weight of the pair losses (default: {_DEFAULTS['C']:g}; sgd: see --alpha)"
         solving.add_argument("-c", "--C", type=positive_float, metavar="C", help=about)
     solving.add_argument("-e", "--tol", type=positive_float, metavar="TOL", help=tol)
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")

@@ -8,7 +8,7 @@ from typing import Any
 from linrank.cli.arguments import fill_in, natural, positive_float, positive_int
 from linrank.cli.stream_memory import LEAST_MEMORY
 from linrank.cli.streams import STANDARD
-from linrank.options import STOCHASTIC
+from linrank.options import STOCHASTIC, STREAM_SAMPLINGS
 
 __all__ = ["add_streaming", "check_streaming"]
 
@@ -80,11 +80,21 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     if args.dtype != "float32":
         parser.error(f"--stream keeps rows as float32, not as {args.dtype}")
     if args.algorithm == "hybrid":
-        parser.error("--stream excludes --algorithm hybrid: when to switch depends on all steps")
+        parser.error(
+            "--stream excludes --algorithm hybrid: when to switch depends on all steps; give "
+            "pegasos or pa"
+        )
+    if args.sampling not in (None, *STREAM_SAMPLINGS):
+        parser.error(
+            f"--stream excludes --sampling {args.sampling}, which needs all data in memory; give "
+            f"one of {', '.join(STREAM_SAMPLINGS)}"
+        )
     fill_in(args, _DEFAULTS)
     if args.checkpoint_every != _DEFAULTS["checkpoint_every"] and args.checkpoint is None:
         parser.error("--checkpoint-every needs --checkpoint FILE")
     if args.passes > 1 and args.data == STANDARD:
         parser.error("--passes needs a file; standard input is gone once it is read")
+    if args.checkpoint == STANDARD:
+        parser.error("--checkpoint needs a file, not a standard stream (-)")
     if args.memory < LEAST_MEMORY:
         parser.error(f"--memory must be at least {LEAST_MEMORY} (MB), got {args.memory}")

@@ -91,11 +91,12 @@ def say_result(
         f"end; {count(buffer.n_forgotten, 'row')} forgotten on the way",
     )
     loss = float(trainer.descent.mean_losses()[0])
-    speed = f"{n_rows / max(took, 1e-9):,.0f} rows/s"
+    # Of a checkpoint that was finished, nothing was learnt in the time of this process.
+    speed = f" in {seconds(took)}, {n_rows / max(took, 1e-9):,.0f} rows/s" if n_rows > 0 else ""
     console.say(
         "trained",
-        f"{args.algorithm}, sampling {args.sampling}: {count(trainer.n_steps, 'step')} in "
-        f"{seconds(took)}, {speed}; mean loss {loss:.4f}",
+        f"{args.algorithm}, λ = {trainer.descent.learners[0].alpha:g}, sampling {args.sampling}: "
+        f"{count(trainer.n_steps, 'step')}{speed}; mean loss {loss:.4f}",
     )
     doubt = trainer.doubt()
     if doubt is not None:

@@ -59,7 +59,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
-        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3)",
+        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
+        "the share TOL (default: never)",
         max_iter="steps at most (default: 100; bundle: 2000)",
         takes_C=True,
         solvers=(*SOLVERS, STOCHASTIC),

@@ -38,7 +38,10 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     check_files(args, parser)
     if args.checkpoint is not None:
         check_writable(args.checkpoint)
-        check_apart(args.checkpoint, args.data, args.valid, args.model)
+        check_apart(args.checkpoint, args.data, args.valid)
+        # Neither need be there yet; the partial checkpoint and then the model would replace it.
+        if os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
+            parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")
     console = Console(quiet=args.quiet, verbose=args.verbose)
     plan = Plan.of(args.memory)
     console.say("memory", str(plan))

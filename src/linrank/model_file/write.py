@@ -95,7 +95,9 @@ def _write_atomically(path: str, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         if os.path.exists(temporary):
             os.remove(temporary)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
+            error.filename = path
         raise

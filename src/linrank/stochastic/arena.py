@@ -224,7 +224,7 @@ class CsrArena:
         fill(state, "offsets", self._offsets[: n + 1])
         if self._offsets[0] != 0 or self._offsets[n] != n_entries:
             raise CheckpointError("the rows of the buffer do not match their entries")
-        self.n_used = n
+        self.n_used, self._n_checked = n, 0
         self.view(n)  # checks offsets and columns
 
 

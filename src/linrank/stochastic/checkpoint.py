@@ -65,9 +65,11 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
             _write(file, header, arrays)
         os.replace(temporary, target)
         _sync_folder(os.path.dirname(target))
-    except BaseException:  # KeyboardInterrupt too
+    except BaseException as error:  # KeyboardInterrupt too
         if os.path.exists(temporary):
             os.remove(temporary)
+        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
+            error.filename = os.fspath(path)
         raise
 
 
@@ -183,7 +185,9 @@ def _read_header(file: Any, name: str, size: int) -> tuple[bytes, int]:
             "with the version that wrote it, or delete it and start anew"
         )
     if length > _MAX_HEADER or _FRONT.size + length + _DIGEST > size:
-        raise CheckpointError(f"{name}: is truncated or damaged: a header of {length} bytes")
+        raise CheckpointError(
+            f"{name}: is truncated or damaged: a header of {length} bytes; delete it and start anew"
+        )
     header = file.read(length)
     if len(header) < length:
         raise CheckpointError(f"{name}: is truncated; delete it and start anew")

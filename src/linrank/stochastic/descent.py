@@ -93,8 +93,9 @@ class Learner:
 class Descent:
     """One or several models that learn from the same stream of pairs.
 
-    The same seed, rows and samplers give the same bits, however the steps are divided into calls
-    and whatever the number of threads.
+    The same seed, rows, samplers and learners give the same bits, however the steps are divided
+    into calls and whatever the number of threads. Alone and beside others, a model is the same up
+    to rounding.
 
     Parameters
     ----------

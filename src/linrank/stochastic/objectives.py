@@ -33,6 +33,8 @@ class ExactObjective:
     It costs a pass over the rows and a sort of every query: no pair is listed.
     """
 
+    at_zero = 1.0  # the objective of w = 0
+
     def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
         C = 1.0 / (alpha * sampler.total_weight)
         self._alpha = alpha
@@ -61,6 +63,7 @@ class SampledObjective:
         self._order, places = np.unique(np.concatenate([winners, losers]), return_inverse=True)
         self._winners, self._losers = places[:_N_PAIRS], places[_N_PAIRS:]
         self._rows, self._alpha, self._logistic = rows, alpha, logistic
+        self.at_zero = math.log(2) if logistic else 1.0
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, nan): a sample certifies nothing."""

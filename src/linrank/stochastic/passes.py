@@ -22,13 +22,14 @@ class _Place:
     """Where in the data a run stands: behind ``rows`` rows of pass ``number``, from 0.
 
     ``sum`` is a checksum of the labels and queries of these rows, ``whole`` the rows and the
-    checksum of a whole pass, as soon as there was one.
+    checksum of a whole pass, as soon as there was one, ``head`` those of the first batch.
     """
 
     number: int = 0
     rows: int = 0
     sum: int = 0
     whole: list[int] | None = None
+    head: list[int] | None = None
 
 
 @dataclass
@@ -92,19 +93,28 @@ class StreamRun:
 
     def run(self, on_batch: Callable[[Batch, Batches], object] | None = None) -> None:
         """Read and learn until all passes are done; ``on_batch`` is called behind each batch."""
+        if self.is_finished:
+            self._check_head()
         while not self.is_finished:
             self._run_pass(on_batch)
 
+    def _check_head(self) -> None:
+        """A finished checkpoint of other data is told by their first batch: all that is read."""
+        batches = Batches(self.source, self.columns, self.layout)
+        for batch in batches:
+            head = [len(batch.labels), _checksum(batch, 0)]
+            self._check_same(head == self._place.head, batches.name, head[0])
+            return
+
     def _run_pass(self, on_batch: Callable[[Batch, Batches], object] | None) -> None:
-        place = self._place
+        place, batches = self._place, Batches(self.source, self.columns, self.layout)
         if place.rows == 0:
             # The rows of the last pass would meet themselves in the buffer, and each pair twice.
             self.trainer.buffer.clear()
-        batches = Batches(self.source, self.columns, self.layout)
         seen, running, learnt = 0, 0, place.rows  # before the checkpoint that it goes on from
         for batch in batches:
             seen += len(batch.labels)
-            running = zlib.crc32(batch.ids.data, zlib.crc32(batch.labels.data, running))
+            running = _checksum(batch, running)
             if seen <= learnt:
                 self._check_same(seen < learnt or running == place.sum, batches.name, seen)
                 continue
@@ -112,6 +122,7 @@ class StreamRun:
             self.is_learning = True
             self.trainer.feed_checked(batch.rows, batch.labels, batch.ids)
             place.rows, place.sum = seen, running
+            place.head = place.head or [seen, running]
             if on_batch is not None:
                 on_batch(batch, batches)
             self.is_learning = False
@@ -130,8 +141,13 @@ class StreamRun:
                 f"{place.rows:,} now, or other labels and queries"
             )
         self.trainer.check_pairs(name)
+        if self.columns.n_columns <= self.first_feature:
+            raise DataFormatError(
+                f"{name}: none of the {seen:,} rows has a feature; expected lines "
+                "'label qid:id index:value ...'"
+            )
         self.is_learning = True
-        self._place = _Place(place.number + 1, 0, 0, [place.rows, place.sum])
+        self._place = _Place(place.number + 1, 0, 0, [place.rows, place.sum], place.head)
         self.is_learning = False
 
     def _check_same(self, is_same: bool, name: str, n_rows: int) -> None:
@@ -171,6 +187,12 @@ class StreamRun:
             raise CheckpointError(f"{path}: does not hold what it should: {error}") from error
         finally:
             state.close()
+        begun = self._place.number + (self._place.rows > 0)
+        if begun > self.passes:
+            raise CheckpointError(
+                f"{path}: has learnt from {begun} passes, more than the {self.passes} now asked "
+                "for; give more passes, or delete the checkpoint to start anew"
+            )
 
     def _check_options(self, path: str, before: Mapping[str, Any]) -> None:
         for name in [*self.options, *(name for name in before if name not in self.options)]:
@@ -180,3 +202,8 @@ class StreamRun:
                     f"{path}: was written with {name} {then}, now it is {now}; give the same "
                     "options, or delete the checkpoint to start anew"
                 )
+
+
+def _checksum(batch: Batch, running: int) -> int:
+    """The checksum of labels and queries, after that of the batches before."""
+    return zlib.crc32(batch.ids.data, zlib.crc32(batch.labels.data, running))

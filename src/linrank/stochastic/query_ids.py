@@ -23,7 +23,7 @@ def numbers_of_ids(qid: Any, n_rows: int) -> Numbers:
 
     A table of all ids would grow with the stream, and Python's own hash changes from process to
     process, so a checkpoint could not go on. Two ids of a buffer of a million queries share a
-    number with a probability of about 10⁻⁸; they would then count as one query.
+    number with a probability of 3·10⁻⁸; they would then count as one query.
 
     Parameters
     ----------

@@ -65,7 +65,8 @@ def pair_sampler(
         The rows by query and their levels.
     sampling : {"pairs", "query", "query-level", "roc", "rejection"}
         - "pairs": every pair alike, ``ω_ij = c_q u_i u_j``.
-        - "query": every query alike, its pairs alike: ``ω_ij = c_q u_i u_j / Σ_q u_i u_j``.
+        - "query": every query alike, its pairs alike: ``ω_ij = c_q u_i u_j / Σ u_k u_l``, the sum
+          over the pairs (k, l) of the query.
         - "query-level": every query alike, every two of its k levels, every two rows of these:
           ``ω_ij ∝ 2 c_q / (k (k - 1) n_i n_j)`` with n the rows of the query in the level of i or
           j; ``Σω = 1``. The sampler of Sculley's paper.

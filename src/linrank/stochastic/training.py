@@ -112,7 +112,8 @@ def descend(
     algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
         See :mod:`linrank.stochastic.descent`; ``hybrid`` is ``pa`` first, ``pegasos`` after.
     alpha, C : float, optional
-        λ, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the number (total weight) of the pairs.
+        λ, > 0, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the total weight of the pairs; 1e-4 if
+        neither is given.
     aggressiveness : float
         Largest step of ``pa``.
     n_steps : int
@@ -123,13 +124,14 @@ def descend(
         Of the iterates.
     tol : float, optional
         Stop when the objective has not fallen by the share `tol` for two milestones. It is that of
-        `record`, or, with `validation`, of pairs sampled there.
+        `record`, or, with `validation`, of pairs sampled there. While the weights are worse for
+        the training data than w = 0, no milestone counts.
     record : {None, "sampled", "exact"}
         The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
     seed : int
-        The same seed gives the same bits.
+        Of the pairs. The same seed gives the same bits, whatever `n_jobs`.
     w0 : array, optional
-        Weights to start from.
+        Weights to start from, with step sizes that do not erase them.
     query_weight : array by query, optional
         Factors c of the pair weights.
     validation : Dataset, optional
@@ -277,12 +279,16 @@ class _Watch:
         state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
         if self._callback is not None and self._callback(state):
             return "callback", f"stopped by the callback after {run.n_steps:,} steps"
-        if self._tol is None or self._watched is None:
+        if self._tol is None or self._objective is None or self._watched is None:
             return None
+        # Long first steps lead far away, and the objective may rise for some milestones before it
+        # falls: weights worse than none are not the end of a descent, nor is a stop of a first
+        # rule.
+        is_lost = value > (1 + self._tol) * self._objective.at_zero or run.changes
         if self._watched is not self._objective:
             value = self._watched(w)[0]
-        if value < (1 - self._tol) * self._best:
-            self._best, self._n_stalled = value, 0
+        if value < (1 - self._tol) * self._best or is_lost:
+            self._best, self._n_stalled = min(value, self._best), 0
             return None
         self._n_stalled += 1
         if self._n_stalled < _PATIENCE:

@@ -1,0 +1,41 @@
+// Objects that one call at a time may use.
+#pragma once
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+/// A T, and whether a call is at work on it.
+///
+/// Calls that let go of the GIL could meet others in the same object: where one of them moves its arrays,
+/// the other would write to memory that is free. The second one is refused instead; to wait for the
+/// first would hide that the result depends on which of them came first.
+template <class T>
+class Exclusive {
+  public:
+    explicit Exclusive(T &&object) : object_(std::move(object)) {}
+    Exclusive(Exclusive &&other) : object_(std::move(other.object_)) {}
+
+    /// The object, for as long as this lives.
+    class Use {
+      public:
+        Use(Exclusive &owner, const char *name) : owner_(owner) {
+            if (owner.in_use_.exchange(true, std::memory_order_acquire))
+                throw std::runtime_error(std::string("this ") + name + " is in use by another thread; "
+                                         "give each thread one of its own, or a lock to all of them");
+        }
+        ~Use() { owner_.in_use_.store(false, std::memory_order_release); }
+        Use(const Use &) = delete;
+        Use &operator=(const Use &) = delete;
+
+        T &operator*() const { return owner_.object_; }
+        T *operator->() const { return &owner_.object_; }
+
+      private:
+        Exclusive &owner_;
+    };
+
+  private:
+    T object_;
+    std::atomic<bool> in_use_{false};
+};
