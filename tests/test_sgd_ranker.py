@@ -434,6 +434,12 @@ def test_partial_fit_goes_on_from_fit_and_fit_begins_anew(data):
     assert ranker.n_steps_ == 50_000
 
 
+def test_partial_fit_does_not_go_on_from_rows_scaled_by_query(data):
+    ranker = fit(data, scale="query").set_params(scale="none")
+    with pytest.raises(ValueError, match="cannot go on from a fit with scale='query'"):
+        ranker.partial_fit(data.X, data.y, qid=data.qid)
+
+
 def test_a_streamed_model_survives_a_file(data, tmp_path):
     ranker = stream(data, np.arange(data.n_rows))
     ranker.save(tmp_path / "m.json")

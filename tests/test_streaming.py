@@ -156,6 +156,10 @@ def test_the_reason_is_given_when_nothing_can_be_compared():
     with pytest.raises(NoPairsError, match="labels are from 1 to 100, all on one side of 0"):
         model.check_pairs()
     assert model.n_steps == 0
+    model = trainer(steps_per_row=0.001)
+    model.feed(x, np.arange(100))
+    with pytest.raises(NoPairsError, match=r"100 rows make no step at steps_per_row=0\.001"):
+        model.check_pairs()
 
 
 def test_doubt_when_most_batches_are_idle():

@@ -140,6 +140,11 @@ class StreamRanker(DescentRanker):
             steps_per_row=self.steps_per_row,
         )
         if hasattr(self, "coef_"):
+            if self.model_.scaling.needs_queries:
+                raise ValueError(
+                    "partial_fit cannot go on from a fit with scale='query', whose weights are for "
+                    "rows scaled within their query; begin anew with sklearn.base.clone"
+                )
             stream.descent.grow(self.coef_.size)
             stream.descent.become(0, learner, self.coef_)
         self._steps_before = steps

@@ -152,9 +152,14 @@ class StreamTrainer:
     # ---- what may be wrong with the stream ------------------------------------------------------
 
     def check_pairs(self, name: str = "the stream") -> None:
-        """Raise `NoPairsError`, with the reason, if no pair has come so far."""
+        """Raise `NoPairsError`, with the reason, if nothing has been learnt so far."""
         if self.counts.pairs == 0:
             raise NoPairsError(f"{name}: no two rows could be compared: {self._reason()}")
+        if self.n_steps == 0:
+            raise NoPairsError(
+                f"{name}: {self.counts.rows:,} rows make no step at steps_per_row="
+                f"{self.steps_per_row:g}; raise it"
+            )
 
     def doubt(self) -> str | None:
         """What to tell the user if most batches made no pair."""
