@@ -38,6 +38,7 @@ SUBJECTS = {
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "memory": ["--quick"],
+    "stream": ["--quick"],
     "startup": ["--quick"],
     "hinge": ["--quick"],
     "adjacent": ["--quick"],
