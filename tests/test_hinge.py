@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,7 +11,9 @@ from numpy.testing import assert_allclose
 from explicit_pairs import ExplicitPairs
 from linrank import RankSVM, make_ranking
 from linrank.data.dataset import Dataset
+from linrank.losses.base import Dual
 from linrank.ranksvm import train
+from linrank.solvers.result import duality_gap
 from real_data import mq2008
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
@@ -181,6 +185,15 @@ def test_the_bound_holds_where_rows_can_be_separated(C, shape):
     for tol in (1e-3, 1e-4, 1e-6):
         result = train(data, C=C, loss="hinge", tol=tol)
         assert result.value - result.gap <= best.value * (1 + 1e-7)
+
+
+def test_a_dual_point_that_is_all_rounding_proves_nothing():
+    """e'α less its allowance may be negative; a negative length of α would not be feasible."""
+    dual = Dual(linear=-0.08, quadratic=0.0, slack=0.13, largest=1.0)
+    point = SimpleNamespace(
+        box=None, w=np.array([0.1]), gradient=np.array([0.2]), primal=0.06, dual=dual
+    )
+    assert duality_gap(point) == 0.06
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])

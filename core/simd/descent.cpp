@@ -184,13 +184,13 @@ struct HingeLanes {
     }
 
     F64x8 step(F64x8 dot) {
-        const F64x8 bound = strength * t, margin = a * dot;
+        const F64x8 bound = strength * t, margin = a * dot, one = F64x8{} + 1.0;
         t += 1.0;
         const I64x8 violated = active & ((margin < bound) | (bound == 0.0));
-        const F64x8 slack = bound > 0.0 ? 1.0 - margin / bound : F64x8{} + 1.0;
-        loss += (violated ? slack : F64x8{}) + (dot - dot);
-        n_updates += violated ? F64x8{} + 1.0 : F64x8{};
-        return violated ? 1.0 / a : F64x8{};
+        const F64x8 slack = either(bound > 0.0, 1.0 - margin / bound, one);
+        loss += either(violated, slack, F64x8{}) + (dot - dot);
+        n_updates += either(violated, one, F64x8{});
+        return either(violated, 1.0 / a, F64x8{});
     }
     void project() {
         const F64x8 limit = strength * t * t;

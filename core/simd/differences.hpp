@@ -11,21 +11,6 @@
 namespace linrank::LINRANK_ISA {
 namespace {
 
-typedef std::int32_t I32x8 __attribute__((vector_size(32)));
-typedef std::int64_t I64x8 __attribute__((vector_size(64)));
-template <class T> struct Bits8;
-template <> struct Bits8<float> { using type = I32x8; };
-template <> struct Bits8<double> { using type = I64x8; };
-
-inline F64x8 widen(F64x8 v) { return v; }
-inline F64x8 widen(F32x8 v) {
-#ifdef __AVX512F__
-    return F64x8(_mm512_maskz_cvtps_pd(0xff, __m256(v)));  // as load8 in vector.hpp
-#else
-    return __builtin_convertvector(v, F64x8);
-#endif
-}
-
 // The compiler tires of inlining long before all the combinations below are done, and a call costs as much
 // as a vector or two of work.
 #define LINRANK_INLINE [[gnu::always_inline]] inline
@@ -42,21 +27,13 @@ LINRANK_INLINE void prefetch_lines(const Value *row, std::int64_t n) {
 template <class Value>
 class DenseDifference {
     using Vec = Vec8<Value>;
-    using Bits = typename Bits8<Value>::type;
 
   public:
     static constexpr bool is_short = true;  // to add nothing takes less than to guess that it is nothing
 
     DenseDifference(const DenseRows<Value> &rows, const DescentBatch &batch)
-        : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z) {
-        // Lane k of the last vector is column whole + k. It is loaded with the eight last columns of
-        // the row, for behind them may be no memory, and moved into place.
-        const int rest = int(n_ - whole_);
-        for (int k = 0; k < 8; ++k) {
-            place_[k] = k < rest ? 8 - rest + k : 0;
-            kept_[k] = k < rest ? -1 : 0;
-        }
-    }
+        : rows_(rows), n_(rows.n_columns), whole_(n_ / 8 * 8), v_(batch.v), z_(batch.z),
+          load_rest_(n_ - whole_) {}
 
     LINRANK_INLINE void prefetch(RowPair pair) const {
         prefetch_lines(row(pair.winner), n_);
@@ -106,14 +83,7 @@ class DenseDifference {
     LINRANK_INLINE const Value *row(std::int64_t i) const { return rows_.values + i * rows_.stride; }
 
     LINRANK_INLINE Vec whole(std::int64_t c) const { return load8<Value>(winner_ + c) - load8<Value>(loser_ + c); }
-    LINRANK_INLINE Vec tail() const {
-        if (n_ < 8) {
-            Vec x{};
-            for (std::int64_t c = 0; c < n_; ++c) x[c] = winner_[c] - loser_[c];
-            return x;
-        }
-        return Vec(Bits(__builtin_shuffle(whole(n_ - 8), place_)) & kept_);
-    }
+    LINRANK_INLINE Vec tail() const { return load_rest_(winner_ + whole_) - load_rest_(loser_ + whole_); }
     template <class Body>
     LINRANK_INLINE void each(const Body &body) const {
         for (std::int64_t c = 0; c < whole_; c += 8) body(c, widen(whole(c)));
@@ -123,7 +93,7 @@ class DenseDifference {
     const DenseRows<Value> &rows_;
     std::int64_t n_, whole_;
     double *v_, *z_;
-    Bits place_{}, kept_{};
+    LoadFirst load_rest_;  // behind the last columns of a row may be no memory
     const Value *winner_ = nullptr, *loser_ = nullptr;
     double square_ = 0;
 };

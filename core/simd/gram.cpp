@@ -18,9 +18,7 @@ struct Lanes16<double> {
 
 template <class T>
 typename Lanes16<T>::type load16(const T *p) {
-    typename Lanes16<T>::type v;
-    __builtin_memcpy(&v, p, sizeof v);
-    return v;
+    return Memory<typename Lanes16<T>::type>::load(p);
 }
 
 // Only the tiles that touch the upper triangle. A tile of 4 × 16 sums stays in registers while all rows
@@ -54,8 +52,7 @@ void add_cross_product(std::int64_t n_rows, std::int64_t n, const T *a, const T 
 template <class T>
 void axpy(std::int64_t n, T a, const T *x, T *y) {
     for (std::int64_t c = 0; c < n; c += 16) {
-        const auto sum = load16(y + c) + load16(x + c) * a;
-        __builtin_memcpy(y + c, &sum, sizeof sum);
+        Memory<typename Lanes16<T>::type>::store(y + c, load16(y + c) + load16(x + c) * a);
     }
 }
 

@@ -97,10 +97,11 @@ def duality_gap(point: Any) -> float:
     at_one = 0.5 * dot(point.gradient, point.gradient) + dual.slack
     if half <= 0.0:
         return float(at_one)
-    t = min(dual.linear / (2.0 * half), dual.largest)
+    # e'α less the allowance for its rounding may be negative: no length of α is then any good.
+    t = min(max(0.0, dual.linear / (2.0 * half)), dual.largest)
     if at_one > point.primal:
         return float(point.primal - t * (dual.linear - t * half))
-    return float(max(0.0, at_one - (t - 1.0) * (dual.linear - (t + 1.0) * half)))
+    return _less_gain(at_one, (t - 1.0) * (dual.linear - (t + 1.0) * half))
 
 
 def _gap_in_box(point: Any) -> float:
@@ -119,7 +120,16 @@ def _gap_in_box(point: Any) -> float:
     v = box.clip(t * u)
     moved = float(((v - best) * (t * u - 0.5 * (v + best))).sum())
     gain = (t - 1.0) * (dual.linear - (t + 1.0) * dual.quadratic - dot(u, best)) - moved
-    return float(max(0.0, at_one - max(gain, 0.0)))
+    return _less_gain(at_one, max(gain, 0.0))
+
+
+def _less_gain(at_one: float, gain: float) -> float:
+    """The bound at ``t = 1`` less what another length gains.
+
+    Nothing gains more than there is: such a gain is rounding (of ``e'α`` above all), and proves
+    nothing. The bound at ``t = 1`` has no such difference.
+    """
+    return float(at_one - gain if gain < at_one else at_one)
 
 
 def _best_length(u: Array, box: Box, dual: Dual) -> float:
