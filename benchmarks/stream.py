@@ -115,7 +115,7 @@ def measure(quick: bool) -> list[Table]:
     table.add("MB/s", n_bytes / took / 1e6)
     table.add("rows", summary["n_rows"])
     table.add("rows/s", summary["n_rows"] / took)
-    table.add("steps/s", summary["steps"] / took)
+    table.add("steps/s", summary["n_steps"] / took)
     table.add("peak memory, MB", peak / 1e6)
     table.add("test pairwise accuracy, stream", accuracy(coef, held_out))
     table.add(f"the same, exact RankSVM on {known.n_rows:,} rows", accuracy(exact.coef_, held_out))

@@ -17,14 +17,14 @@ inline void count_iterate(Learner &m, Average average, double scale) {
     m.total += weight;
 }
 
-// Conditions as masks: of a choice the compiler makes a branch, and of a flag a detour through the other
-// registers, on the one chain of operations that every step has to wait for.
-typedef double F64x2 __attribute__((vector_size(16)));
-typedef std::int64_t Mask __attribute__((vector_size(16)));
-inline F64x2 both(double x) { return F64x2{x, x}; }
-inline Mask less(double x, double y) { return both(x) < both(y); }
-/// x or 0.
-inline double only_if(Mask condition, double x) { return F64x2(Mask(both(x)) & condition)[0]; }
+/// x or 0, by the bits: of a choice the compiler makes a branch.
+inline double only_if(bool condition, double x) {
+    std::int64_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    bits &= -std::int64_t(condition);
+    __builtin_memcpy(&x, &bits, sizeof bits);
+    return x;
+}
 
 /// w ← (1 - 1/t) w + [⟨w, x⟩ < 1] x/(λt). With w = a v/(λt) the margin is below 1 iff
 /// a⟨v, x⟩ < λ(t-1), and v grows by x/a.
@@ -34,10 +34,10 @@ inline double hinge_step(Learner &m, double dot) {
     const double bound = m.strength * m.t, margin = m.a * dot;
     m.t += 1;
     // Before the first step w = 0 and v = 0: a violation.
-    const Mask violated = less(margin, bound) | (both(bound) == both(0));
+    const bool violated = (margin < bound) | (bound == 0);
     const double slack = 1 - margin / (bound == 0 ? 1 : bound);
     m.loss += only_if(violated, slack) + (dot - dot);
-    m.n_updates -= violated[0];
+    m.n_updates += violated;
     return only_if(violated, 1 / m.a);
 }
 
@@ -68,9 +68,9 @@ inline double passive_aggressive_step(Learner &m, double dot, const Square &squa
     m.loss += dot - dot;
     if (!eager && !(slack > 0)) return 0;
     const double xx = square(), step = slack / xx;
-    m.loss += only_if(less(0, slack), slack + (xx - xx));
-    const Mask moves = less(0, slack) & less(0, xx);
-    m.n_updates -= moves[0];
+    m.loss += only_if(slack > 0, slack + (xx - xx));
+    const bool moves = (slack > 0) & (xx > 0);
+    m.n_updates += moves;
     return only_if(moves, (step < m.strength ? step : m.strength) / m.a);
 }
 
