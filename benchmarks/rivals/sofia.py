@@ -6,12 +6,12 @@ second of pegasos, of sofia-ml itself on one AMD EPYC and of this rendition on a
 ============================  ============  ============
 loop and rows                 sofia-ml      this one
 ============================  ============  ============
-rank, a (42k × 46)            0.68 to 0.78  0.8 to 1.1
-roc, a                        1.3           1.1 to 1.2
-rank, 75 non-zeros a row      0.55 to 0.77  0.41 to 0.49
+rank, a (42k × 46)            0.68 to 0.78  1.2 to 1.35
+roc, a                        1.3           1.4
+rank, 75 non-zeros a row      0.55 to 0.77  0.48 to 0.51
 ============================  ============  ============
 
-The figures of this one were taken on a busy machine; a set that fits in the first caches gave 2.5.
+A set that fits in the first caches gave 2.5.
 Room reserved for the difference before it is filled made the steps of a 1.2 to 1.5 times as fast,
 those of sparse rows 1.1 to 1.2 times; a plain loop lets the vector grow, and so does this one.
 On c, with hundreds of labels a query, the rank loop ran at 0.4 and the roc loop at 0.9: the one
