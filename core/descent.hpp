@@ -59,7 +59,6 @@ class Descent {
         std::vector<Learner> learners;
         int width;  // 1, or `lanes`
         std::vector<Line> v, z, scratch;
-        double *v_at(std::int64_t c, std::int64_t lane) { return &v[0].numbers[0] + c * width + lane; }
     };
 
     Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }
