@@ -434,6 +434,19 @@ def test_partial_fit_goes_on_from_fit_and_fit_begins_anew(data):
     assert ranker.n_steps_ == 50_000
 
 
+def test_a_first_batch_that_is_interrupted_leaves_no_trace(data, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    ranker = SGDRanker(random_state=0)
+    with monkeypatch.context() as patch:
+        patch.setattr("linrank.stochastic.streaming.StreamTrainer.feed", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ranker.partial_fit(data.X[:, :2], data.y, qid=data.qid)
+    ranker.partial_fit(data.X, data.y, qid=data.qid)
+    assert ranker.n_features_in_ == data.n_features
+
+
 def test_partial_fit_does_not_go_on_from_rows_scaled_by_query(data):
     ranker = fit(data, scale="query").set_params(scale="none")
     with pytest.raises(ValueError, match="cannot go on from a fit with scale='query'"):

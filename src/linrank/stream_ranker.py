@@ -81,7 +81,7 @@ class StreamRanker(DescentRanker):
             validate_data(self, X, labels, reset=is_new, skip_check_array=True)
             stream = self._stream if hasattr(self, "_stream") else self._open_stream()
             stream.feed(X, labels, qid)
-        except Exception:
+        except BaseException:  # an interrupt too
             if is_new:  # rows that were refused do not say what the next ones must look like
                 for name in ("n_features_in_", "feature_names_in_"):
                     self.__dict__.pop(name, None)
