@@ -11,6 +11,9 @@ NB_MODULE(_core, m) {
     bind_queries(m);
     bind_reader(m);
     bind_pairs(m);
+    bind_layering(m);
+    bind_domination(m);
+    bind_coordinates(m);
     bind_preferences(m);
     bind_published(m);
     bind_products(m);

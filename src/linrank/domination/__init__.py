@@ -1,0 +1,1 @@
+"""Domination Rank: training for the domination loss."""
