@@ -10,10 +10,17 @@ __all__ = [
     "AVERAGES",
     "COUNTED",
     "COUNTINGS",
+    "CURVATURES",
     "DESCENT",
+    "DOMINATION",
+    "DOMINATION_SOLVERS",
+    "LAYERS",
     "LOSSES",
+    "METHODS",
+    "ORDERS",
     "PAIRS",
     "PAIR_WEIGHTINGS",
+    "PENALTIES",
     "PUBLISHED",
     "RECORDS",
     "SAMPLINGS",
@@ -71,3 +78,27 @@ RECORDS = ("exact", "sampled")  # objectives on the way, if any is computed
 
 # As TRAINING: options beside λ that go to the descent as they are.
 DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
+
+# ---- domination rank ----------------------------------------------------------------------------
+
+METHODS = ("ranksvm", "domination")  # objectives that the command line minimises
+PENALTIES = ("l1", "l2", "none")
+LAYERS = ("labels", "binary")  # or a function of the labels
+DOMINATION_SOLVERS = ("auto", "coordinate", "newton")
+ORDERS = ("sequential", "shuffled")  # of the features in a sweep
+CURVATURES = ("local", "range", "paper")  # what bounds the second derivative along a feature
+
+# As TRAINING: options beside alpha that go to the training as they are.
+DOMINATION = (
+    "penalty",
+    "layers",
+    "margin",
+    "pooled",
+    "solver",
+    "feature_induction",
+    "negative_sampling",
+    "curvature",
+    "order",
+    "tol",
+    "max_iter",
+)
