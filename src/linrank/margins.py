@@ -93,7 +93,7 @@ def describe_margin(margin: Any) -> str | None:
     if callable(margin):
         return "function"
     given = _as_array(margin)
-    return (f"{given:g}", "rows", "table")[given.ndim]
+    return f"{float(given):g}" if given.ndim == 0 else ("rows", "table")[given.ndim - 1]
 
 
 # ---- the forms ----------------------------------------------------------------------------------
