@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "parallel.hpp"
+#include "simd.hpp"
 
 namespace linrank {
 namespace {
@@ -21,27 +22,23 @@ std::int64_t parts_of(std::int64_t n_rows, std::int64_t n_layers) {
     return std::max<std::int64_t>(1, std::min(n, n_rows / std::max<std::int64_t>(1, n_layers)));
 }
 
-/// Σ ω log(1 + x), x in [0, 1]. Where ω is the same for all, most logarithms are saved: 1 + y is the
-/// product of many 1 + x, kept as y so that small ones lose nothing.
-class SumOfLogs {
-public:
-    void add(double x) {
-        y_ += x + x * y_;
-        if (y_ > 1e150) flush();
+/// Σ log(1 + x) over x in [0, 1], with a logarithm for hundreds of them: 1 + y is the product of many
+/// 1 + x, kept as y so that small ones lose nothing.
+double sum_of_logs(std::int64_t n, const double *x) {
+    double total = 0, y[4] = {0.0, 0.0, 0.0, 0.0};
+    for (std::int64_t i = 0; i < n;) {
+        const std::int64_t last = std::min(n, i + 1024);
+        for (; i + 4 <= last; i += 4)
+            for (int lane = 0; lane < 4; ++lane) y[lane] += x[i + lane] + x[i + lane] * y[lane];
+        for (; i < last; ++i) y[0] += x[i] + x[i] * y[0];
+        for (double &product : y) {
+            if (product < 1e75 && i < n) continue;  // 256 more at most double 256 times: below 1e153
+            total += std::log1p(product);
+            product = 0.0;
+        }
     }
-    void add(double x, double weight) { sum_ += weight * std::log1p(x); }
-    double total(double weight) {
-        flush();
-        return sum_ + weight * common_;
-    }
-
-private:
-    void flush() {
-        common_ += std::log1p(y_);
-        y_ = 0.0;
-    }
-    double sum_ = 0, common_ = 0, y_ = 0;
-};
+    return total;
+}
 
 }  // namespace
 
@@ -108,10 +105,11 @@ void DominationSweep::find_masses() {
     double *share = point_.share_.data();
     mass_ = sum(1, [&](std::int64_t first, std::int64_t last, double *mass) {
         for (std::int64_t t = first; t < last; ++t) {
-            const double u = u_ ? u_[t] : 1.0;
-            share[t] = u > 0.0 ? std::exp(m(t) - peak_[level(t)]) : 0.0;
-            mass[level(t)] += u * share[t];
+            const bool is_void = u_ && !(u_[t] > 0.0);  // it may lie above the peak of the others
+            share[t] = is_void ? nothing : m(t) - peak_[level(t)];
         }
+        kernels().exp_vector(last - first, share + first);
+        for (std::int64_t t = first; t < last; ++t) mass[level(t)] += u_ ? u_[t] * share[t] : share[t];
     });
     double *log_mass = point_.shares_.log_mass(q_);
     for (std::size_t k = 0; k < mass_.size(); ++k)
@@ -120,55 +118,52 @@ void DominationSweep::find_masses() {
 }
 
 DominationSums DominationSweep::find_risks() {
-    const double *log_below = point_.shares_.log_below(q_), *share = point_.share_.data();
-    double *rho = point_.rho_.data();
-    std::vector<double> below(mass_.size());  // Z e^{-peak}: as a row's e^{m - peak} is known
-    for (std::size_t k = 0; k < below.size(); ++k)
-        below[k] = log_below[k] == nothing || peak_[k] == nothing ? 0.0
-                                                                  : std::exp(log_below[k] - peak_[k]);
-    std::vector<DominationSums> sums(static_cast<std::size_t>(n_parts_));
-    std::vector<double> all(2 * mass_.size() * sums.size());
-    for_each_part([&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        DominationSums total;
-        SumOfLogs logs;
-        double *risk = all.data() + 2 * mass_.size() * std::size_t(part);
-        double *square = risk + mass_.size();
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::size_t k = level(t);
-            rho[t] = 0.0;
-            const double own = share[t], z = below[k];
-            if (log_below[k] == nothing || (u_ && !(u_[t] > 0.0))) continue;
-            const double odds = log_below[k] - m(t);
-            double small;  // e^{-|odds|}
-            if (own > least && z > least && z < most) {
-                rho[t] = z / (z + own);
-                small = odds > 0.0 ? own / z : z / own;
-            } else {
-                small = std::exp(-std::abs(odds));
-                rho[t] = (odds > 0.0 ? 1.0 : small) / (1.0 + small);
-            }
-            const double w = weight(t), mass = w * rho[t];
-            if (odds > 0.0) total.value += w * odds;
-            if (u_) logs.add(small, w);
-            else logs.add(small);
-            risk[k] += mass;
-            square[k] += mass * rho[t];
-            total.odds += mass * odds;
-            total.trace += mass * (2.0 - rho[t]);
-        }
-        total.value += logs.total(c_);
-        sums[std::size_t(part)] = total;
-    });
-    double *risk = point_.risk_.data() + cell_, *square = point_.square_risk_.data() + cell_;
-    DominationSums total;
-    for (std::size_t part = 0; part < sums.size(); ++part) {
-        total += sums[part];
-        const double *of_part = all.data() + 2 * mass_.size() * part;
-        for (std::size_t k = 0; k < mass_.size(); ++k) {
-            risk[k] += of_part[k];
-            square[k] += of_part[mass_.size() + k];
-        }
+    const std::size_t n = mass_.size();
+    // By layer: log Z, very low where Z = 0, so that odds stay finite; and Z e^{-peak}, to be compared
+    // with the e^{m - peak} of a row.
+    std::vector<double> log_below(n), below(n);
+    for (std::size_t k = 0; k < n; ++k) {
+        log_below[k] = std::max(point_.shares_.log_below(q_)[k], -1e300);
+        below[k] = peak_[k] == nothing ? 0.0 : std::exp(log_below[k] - peak_[k]);
     }
+    std::vector<DominationSums> sums(static_cast<std::size_t>(n_parts_));
+    const std::vector<double> risks = sum(2, [&](std::int64_t first, std::int64_t last, double *risk) {
+        sums[part_of(first)] = add_risks(first, last, log_below.data(), below.data(), risk);
+    });
+    std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
+    std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
+    DominationSums total;
+    for (const DominationSums &part : sums) total += part;
+    for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
+    return total;
+}
+
+DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last,
+                                          const double *log_below, const double *below,
+                                          double *risk) const {
+    const double *own = point_.share_.data();
+    double *rho = point_.rho_.data(), *small = point_.gradient.data();  // e^{-|odds|}, until later
+    double *square = risk + n_layers_;
+    DominationSums total;
+    for (std::int64_t t = first; t < last; ++t) {
+        const std::size_t k = level(t);
+        const double z = below[k], odds = log_below[k] - m(t), w = weight(t);
+        if (own[t] > least && z < most) [[likely]] {
+            rho[t] = z / (z + own[t]);
+            small[t] = std::min(z, own[t]) / std::max(z, own[t]);
+        } else {
+            small[t] = std::exp(-std::abs(odds));
+            rho[t] = (odds > 0.0 ? 1.0 : small[t]) / (1.0 + small[t]);
+        }
+        const double mass = w * rho[t];
+        risk[k] += mass;
+        square[k] += mass * rho[t];
+        total.value += w * std::max(odds, 0.0);
+        total.odds += mass * odds;
+    }
+    if (!u_) total.value += c_ * sum_of_logs(last - first, small + first);
+    else
+        for (std::int64_t t = first; t < last; ++t) total.value += weight(t) * std::log1p(small[t]);
     return total;
 }
 
@@ -190,7 +185,7 @@ DominationSums DominationSweep::find_gradient() {
             slope += gradient[t] * (z_[t] - origin);
             square[k] += share[t] * share[t];
         }
-        slopes[std::size_t((first - begin_) * n_parts_ / (end_ - begin_))] = slope;
+        slopes[part_of(first)] = slope;
     });
     std::vector<double> below(mass_.size());
     point_.shares_.average_below_squared(q_, squares.data(), below.data());

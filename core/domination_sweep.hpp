@@ -39,6 +39,10 @@ protected:
     template <class Body>
     std::vector<double> sum(int n_sums, const Body &body) const;
 
+    /// The part that begins at position `first`.
+    std::size_t part_of(std::int64_t first) const {
+        return std::size_t(((first - begin_ + 1) * n_parts_ - 1) / (end_ - begin_));
+    }
     bool is_void() const { return n_layers_ < 2; }
     std::size_t level(std::int64_t t) const { return std::size_t(levels_[t]); }
     /// ω.
@@ -63,6 +67,8 @@ private:
     void find_peaks();
     void find_masses();
     DominationSums find_risks();
+    DominationSums add_risks(std::int64_t first, std::int64_t last, const double *log_below,
+                             const double *below, double *risk) const;
     DominationSums find_gradient();
 
     DominationPoint &point_;
