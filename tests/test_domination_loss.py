@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from linrank import reference
-from linrank.data.queries import Queries
 from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
 from strategies import scored_queries
