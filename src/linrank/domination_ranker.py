@@ -39,7 +39,8 @@ class DominationRanker(SparseRanker):
         ``pen(w)``: ``‖w‖₁``, ``‖w‖²`` (not half of it) or 0.
     alpha : float, default=1.0
         Weight of the penalty, > 0; not looked at with ``penalty="none"``. F is a sum over rows:
-        training on every query twice equals half of `alpha`. From ``‖∇L(0)‖_∞`` on, l1 leaves no coefficient.
+        training on every query twice equals half of `alpha`. From the largest ``|∂L(0)/∂w_j|`` on,
+        l1 leaves no coefficient.
     margin : None, float, str, tuple, callable or array, default=None
         The margins s, or one for each pair of layers. With ``y_i`` the label of row i and s = 0 in
         the lowest layer of each query:
