@@ -74,10 +74,10 @@ class DominationRanker(SparseRanker):
     order : {"sequential", "shuffled"}, default="sequential"
         Of the features in a sweep of coordinate descent.
     tol : float or None, default=None
-        Stop when `duality_gap_` is at most ``tol·F``; see :func:`linrank.domination.training.train`
-        for the default.
+        Stop when `duality_gap_` is at most ``tol·F``, without a penalty when a sweep lowers F by
+        less than that; None for 1e-4.
     max_iter : int or None, default=None
-        Iterations at most, >= 1.
+        Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`. The penalty is on the weights of the scaled features.
     warm_start : bool, default=False
@@ -112,16 +112,17 @@ class DominationRanker(SparseRanker):
     objective_ : float
         ``F`` at the solution.
     duality_gap_ : float
-        Certified upper bound of ``F - F*``.
+        Certified upper bound of ``F - F*``; infinite without a penalty, where there may be no
+        minimum.
     kkt_residual_ : float
-        How far from 0 the smallest subgradient of F is: 0 at the optimum.
+        Length of the shortest subgradient of F: 0 at the optimum.
     n_iter_ : int
-        Iterations of the solver.
+        Sweeps over the features, or Newton steps.
     converged_ : bool
         Whether `tol` was reached.
     history_ : dict of lists
-        Objective, gap, non-zero coefficients, seconds and so on by iteration; with validation data
-        also ``val_<scoring>``.
+        Objective, gap, non-zero coefficients, seconds and so on by iteration, which is a Newton
+        step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
     n_pairs_ : int
