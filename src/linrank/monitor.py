@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -191,8 +190,8 @@ class Monitor:
             w=self.best_w,
             value=history["objective"][i],
             gap=history["gap"][i],
-            # A penalty that is no smooth function has no gradient.
-            gradient_norm=history["gradient_norm"][i] if "gradient_norm" in history else math.nan,
+            # Where there is no gradient, the residual says the same of the smallest subgradient.
+            gradient_norm=history.get("gradient_norm", history["kkt_residual"])[i],
             kkt_residual=history["kkt_residual"][i],
             converged=False,
             stopped="callback",
@@ -223,7 +222,7 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration."""
-    known = {key: state[key] for key in ("objective", "gap") if not np.isnan(state[key])}
+    known = {key: state[key] for key in ("objective", "gap") if np.isfinite(state[key])}
     values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
     # Solvers count iterations, descents steps.
     place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"
