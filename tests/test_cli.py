@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -335,8 +336,6 @@ def test_convention_changes_the_numbers(files, capsys):
 
 
 def test_per_query_file(files, tmp_path, capsys):
-    import csv
-
     path = tmp_path / "values.csv"
     options = ["-m", "ndcg@10", "-m", "pairwise_accuracy", "--per-query", str(path)]
     assert main(["evaluate", files["valid"], files["scores"], *options, "--json"]) == 0
@@ -348,6 +347,16 @@ def test_per_query_file(files, tmp_path, capsys):
 
 
 # ---- inspect ------------------------------------------------------------------------------------
+
+
+def test_a_metric_with_a_comma_is_one_column(files, tmp_path):
+    path, name = tmp_path / "values.csv", "domination_error(ties=error, over=queries)"
+    arguments = ["evaluate", files["valid"], "--model", files["model"], "--per-query", str(path)]
+    assert main([*arguments, "-m", name, "-m", "map"]) == 0
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["qid", name, "map"]
+    assert {len(row) for row in rows} == {3}
 
 
 def test_inspect_data(files, capsys):

@@ -135,7 +135,7 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         checked: Any = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=_FLOATS, accept_large_sparse=True
         )
-        counts = checked.copy() if sparse.issparse(checked) else sparse.csr_array(checked)
+        counts: Any = sparse.csr_array(checked) if not sparse.issparse(X) else checked.copy()
         counts.sum_duplicates()
         self._check_counts(counts)
         counts.eliminate_zeros()
