@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearModel", "load_model"]
 
+# What the short form of a model says of its training, where it applies.
+_TOLD = (
+    *("method", "C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
+    "n_preferences",
+)
+
 
 class Outcome(Protocol):
     """What a training run hands over."""
@@ -112,7 +118,7 @@ class LinearModel:
         told = [f"{self.n_features} features"]
         told += [f"{self.n_nonzero} with a weight"] if self.n_nonzero < self.n_features else []
         told += [f"scale={self.scaling.kind!r}"]
-        for key in ("C", "solver", "algorithm", "alpha", "n_steps", "n_pairs", "n_preferences"):
+        for key in _TOLD:
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
 
