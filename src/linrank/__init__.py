@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
     from linrank.path import PathResult, ranksvm_path
+    from linrank.per_query_ranker import PerQueryRanker
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
@@ -38,6 +39,7 @@ __all__ = [
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
+    "PerQueryRanker",
     "Preferences",
     "QueryKFold",
     "RankSVM",
@@ -65,6 +67,7 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
+    "PerQueryRanker": "linrank.per_query_ranker",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
