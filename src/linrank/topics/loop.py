@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 __all__ = ["for_each"]
@@ -57,12 +59,13 @@ class _Crew:
     """Threads that take one item after the other from a common queue."""
 
     def __init__(self, n_items: int, work: Callable[[int], None]) -> None:
-        self.errors: list[tuple[int, Exception]] = []
+        self.errors: list[tuple[int, BaseException]] = []
         self._work = work
         # A queue and lists of C: a thread that is stopped at any place leaves no lock behind.
         self._items: queue.SimpleQueue[int] = queue.SimpleQueue()
         for i in range(n_items):
             self._items.put(i)
+        self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._done: list[int] = []
         self._stopping = False
 
@@ -71,30 +74,42 @@ class _Crew:
         try:
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(_TICK)
-                    if progress is not None:
-                        progress(len(self._done))
-        finally:
-            self._stop([thread for thread in threads if thread.is_alive()])
+            n_left = n_threads
+            while n_left > 0:
+                # Not by joining: Python 3.11 takes a thread for dead when Ctrl-C comes meanwhile.
+                with contextlib.suppress(queue.Empty):
+                    self._ended.get(timeout=_TICK)
+                    n_left -= 1
+                if progress is not None and self._done:
+                    progress(len(self._done))
+        except BaseException:  # Ctrl-C, or an error of `progress`
+            self._stop(threads)
+            raise
+        for thread in threads:
+            thread.join()
 
     def _take(self) -> None:
         try:
             while not self._stopping:
-                i = self._items.get_nowait()
-                try:
-                    self._work(i)
-                except Exception as error:
-                    self.errors.append((i, error))
-                    self._stopping = True
-                    return
-                self._done.append(i)
+                self._do(self._items.get_nowait())
         except (queue.Empty, _Stop):
-            return
+            pass
+        finally:
+            self._ended.put(None)
+
+    def _do(self, i: int) -> None:
+        try:
+            self._work(i)
+        except _Stop:
+            raise
+        except BaseException as error:  # even SystemExit, which would end the thread in silence
+            self.errors.append((i, error))
+            self._stopping = True
+        else:
+            self._done.append(i)
 
     def _stop(self, threads: list[threading.Thread]) -> None:
-        """End threads that still work: only after Ctrl-C, or an error of `progress`."""
+        """End the threads in the midst of their work."""
         self._stopping = True
         for thread in threads:
             while thread.is_alive():
@@ -102,4 +117,4 @@ class _Crew:
                 # is swallowed there.
                 ident = ctypes.c_ulong(thread.ident or 0)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stop))
-                thread.join(_TICK)
+                time.sleep(_TICK)
