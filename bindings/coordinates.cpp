@@ -1,5 +1,134 @@
 // Coordinate descent for the domination loss.
+#include "coordinates.hpp"
+
+#include <nanobind/stl/string.h>
+
 #include "bound_layering.hpp"
+#include "exclusive.hpp"
 #include "module.hpp"
 
-void bind_coordinates(nb::module_ &) {}
+namespace {
+
+struct BoundColumns {
+    std::shared_ptr<const Columns> columns;
+};
+
+using Weights = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using BoundCoordinates = Exclusive<Coordinates>;
+
+Penalty penalty_of(const std::string &name) {
+    if (name == "none") return Penalty::none;
+    if (name == "l1") return Penalty::l1;
+    if (name == "l2") return Penalty::l2;
+    throw std::invalid_argument("there is no penalty '" + name + "'");
+}
+
+Curvature curvature_of(const std::string &name) {
+    if (name == "local") return Curvature::local;
+    if (name == "range") return Curvature::range;
+    if (name == "paper") return Curvature::paper;
+    throw std::invalid_argument("there is no curvature '" + name + "'");
+}
+
+void check_features(std::span<const std::int64_t> features, std::int64_t n_features) {
+    for (const std::int64_t r : features)
+        if (r < 0 || r >= n_features) throw std::invalid_argument("features names one that does not exist");
+}
+
+BoundCoordinates coordinates(const BoundColumns &columns, const BoundLayering &layering,
+                             std::optional<Vector<double>> factors) {
+    require_length(std::size_t(layering.layering->n_rows()), n_rows(*columns.columns), "layering");
+    std::vector<double> scale;
+    if (factors) {
+        require_length(factors->shape(0), n_columns(*columns.columns), "factors");
+        scale.assign(span_of(*factors).begin(), span_of(*factors).end());
+    }
+    return unlocked([&] {
+        return BoundCoordinates(Coordinates(columns.columns, layering.layering, std::move(scale)));
+    });
+}
+
+nb::tuple sweep(BoundCoordinates &self, Weights w, Vector<std::int64_t> features, const std::string &penalty,
+                double alpha, const std::string &curvature) {
+    const BoundCoordinates::Use state(self, "Coordinates");
+    require_length(w.shape(0), state->n_features(), "w");
+    check_features(span_of(features), state->n_features());
+    const Penalty kind = penalty_of(penalty);
+    const Curvature bound = curvature_of(curvature);
+    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    const Sweep done = unlocked([&] {
+        return state->sweep({w.data(), w.shape(0)}, span_of(features), kind, alpha, bound);
+    });
+    return nb::make_tuple(done.decrease, done.n_moved);
+}
+
+nb::tuple measure(BoundCoordinates &self, Vector<std::int64_t> features, const std::string &curvature,
+                  int n_threads) {
+    const BoundCoordinates::Use state(self, "Coordinates");
+    const auto asked = span_of(features);
+    check_features(asked, state->n_features());
+    // Threads fill in what is known of a column: no two of them may have the same one.
+    for (std::size_t i = 1; i < asked.size(); ++i)
+        if (asked[i] <= asked[i - 1]) throw std::invalid_argument("features must increase");
+    const Curvature bound = curvature_of(curvature);
+    std::vector<CoordinateBound> found(asked.size());
+    unlocked([&] { state->measure(asked, bound, found, n_threads); });
+    std::vector<double> parts[4];
+    for (const CoordinateBound &b : found) {
+        const double values[4] = {b.gradient, b.hessian, b.bound, b.range};
+        for (int i = 0; i < 4; ++i) parts[i].push_back(values[i]);
+    }
+    return nb::make_tuple(to_numpy(std::move(parts[0])), to_numpy(std::move(parts[1])),
+                          to_numpy(std::move(parts[2])), to_numpy(std::move(parts[3])));
+}
+
+/// (step, decrease) of each: what `sweep` would do with these bounds.
+nb::tuple coordinate_steps(Vector<double> gradient, Vector<double> hessian, Vector<double> bound,
+                           Vector<double> range, Vector<double> w, const std::string &penalty,
+                           double alpha) {
+    const auto n = std::int64_t(w.shape(0));
+    const std::pair<const Vector<double> *, const char *> given[] = {
+        {&gradient, "gradient"}, {&hessian, "hessian"}, {&bound, "bound"}, {&range, "range"}};
+    for (const auto &[array, name] : given) require_length(array->shape(0), n, name);
+    const Penalty kind = penalty_of(penalty);
+    std::vector<double> steps(w.shape(0)), decreases(w.shape(0));
+    for (std::size_t i = 0; i < w.shape(0); ++i) {
+        const CoordinateStep best({gradient(i), hessian(i), bound(i), range(i)}, w(i), kind, alpha);
+        steps[i] = best.step;
+        decreases[i] = best.decrease;
+    }
+    return nb::make_tuple(to_numpy(std::move(steps)), to_numpy(std::move(decreases)));
+}
+
+}  // namespace
+
+void bind_coordinates(nb::module_ &m) {
+    nb::class_<BoundColumns>(m, "Columns", "A matrix by columns, a copy.")
+        .def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); });
+    m.def("columns", [](const BoundRows &rows, OptionalOrder order, int n_threads) {
+        const Order taken = checked_order(order, n_rows(rows.rows));
+        return BoundColumns{unlocked([&] {
+            return std::make_shared<const Columns>(columns_of(rows.rows, taken, n_threads));
+        })};
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("n_threads"));
+
+    nb::class_<BoundCoordinates>(m, "Coordinates", "The domination loss, ready to move along columns.")
+        .def("sweep", &sweep, nb::arg("w").noconvert(), nb::arg("features").noconvert(),
+             nb::arg("penalty"), nb::arg("alpha"), nb::arg("curvature"))
+        .def("measure", &measure, nb::arg("features").noconvert(), nb::arg("curvature"),
+             nb::arg("n_threads"))
+        .def("restart", [](BoundCoordinates &self, Vector<double> w) {
+            const BoundCoordinates::Use state(self, "Coordinates");
+            require_length(w.shape(0), state->n_features(), "w");
+            unlocked([&] { state->restart(span_of(w)); return 0; });
+        }, nb::arg("w").noconvert())
+        .def("scores", [](BoundCoordinates &self) {
+            const BoundCoordinates::Use state(self, "Coordinates");
+            return to_numpy(state->scores());
+        });
+    m.def("coordinates", &coordinates, nb::arg("columns"), nb::arg("layering"),
+          nb::arg("factors").noconvert().none());
+    m.def("coordinate_steps", &coordinate_steps, nb::arg("gradient").noconvert(),
+          nb::arg("hessian").noconvert(), nb::arg("bound").noconvert(), nb::arg("range").noconvert(),
+          nb::arg("w").noconvert(), nb::arg("penalty"), nb::arg("alpha"));
+}

@@ -170,6 +170,54 @@ class Layering:
 
 def layering(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_grades: int, grades: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Layering: ...
 
+class DominationPoint:
+    """The domination loss at given scores."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def slope(self) -> float:
+        """The gradient times the scores."""
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def rho(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    def dual(self, t: float, n_threads: int) -> float: ...
+
+def domination_point(layering: Layering, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> DominationPoint: ...
+
+class Columns:
+    """A matrix by columns, a copy."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+def columns(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Columns: ...
+
+class Coordinates:
+    """The domination loss, ready to move along columns."""
+
+    def sweep(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float, curvature: str) -> tuple: ...
+
+    def measure(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], curvature: str, n_threads: int) -> tuple: ...
+
+    def restart(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def coordinates(columns: Columns, layering: Layering, factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Coordinates: ...
+
+def coordinate_steps(gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hessian: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], bound: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], range: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], penalty: str, alpha: float) -> tuple: ...
+
 class PreferenceList:
     """Preferences by winner, loser and weight."""
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
+from linrank.errors import NoPairsError
+from linrank.margins import is_table, margin_shift, margin_table
+from linrank.options import LAYERS
+from linrank.pairs import Pairs, no_pairs_message
 
 __all__ = ["Layering"]
 
@@ -62,3 +69,163 @@ class Layering:
             0 if table is None else len(table),
             self.grades,
         )
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of a row and one that it is to dominate, rows of weight 0 left out."""
+        return self.queries.n_pairs
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        *,
+        layers: str | Callable[[Array], Any] = "labels",
+        margin: Any = None,
+        pooled: bool = False,
+        query_weight: Array | None = None,
+    ) -> Layering:
+        """Layers and margins of labelled rows; `NoPairsError` if there is nothing to dominate.
+
+        Parameters
+        ----------
+        data : Dataset
+            Its labels make the layers, its weights are u.
+        layers : {"labels", "binary"} or callable
+            ``"labels"``: every label of a query is a layer. ``"binary"``: rows with a label > 0
+            are relevant and above the rest, as in ``sampling="roc"``; of labels 0, 1, 2, ... and
+            of labels -1, +1 these are the relevant rows of the measures (label >= 1) too. A
+            function takes the labels of all rows and returns the layer of each, a finite number;
+            only their order within a query matters.
+        margin : None, float, str, tuple, callable or array
+            With ``y_i`` the label of row i and s = 0 in the lowest layer of each query:
+
+            - a number k: ``s(i) = k·k(i)``, where ``k(i) = 0, 1, ...`` is the layer of i in its
+              query: k between neighbouring layers, 2k across one layer, and so on;
+            - ``("linear", k1, k2)``: ``s(i) = k1·y_i + k2``; ``"linear"`` for ``k1 = 1, k2 = 0``;
+            - ``("log", k1, k2)``: ``s(i) = k1·log(y_i) + k2``; ``"log"`` for ``k1 = 1, k2 = 0``;
+
+            and without that rule for the lowest layer:
+
+            - a function that takes the labels of all rows and returns s;
+            - an array of one s for each row;
+            - a square array ``Δ`` over the layers of all queries, ascending: ``Δ[a, b]`` is what
+              layer a must have over layer b; entries with a <= b are not looked at.
+        pooled : bool
+            Take all rows for one query, whatever their query ids.
+        query_weight : array (n_queries,), optional
+            c, in the order of ``data.queries``; not with `pooled`.
+
+        Examples
+        --------
+        >>> data = Dataset.of([[0.0], [1.0], [2.0], [3.0]], [0, 2, 1, 5], qid=[1, 1, 2, 2])
+        >>> Layering.of(data, margin=("linear", 10)).shift
+        array([ 0., 20.,  0., 50.])
+        """
+        queries = Queries.of(data.labels) if pooled else data.queries
+        layer = _layer_values(layers, data.labels)
+        if queries is not data.queries or layer is not data.labels:
+            queries = _ranked(queries, layer)
+        if queries.n_pairs == 0:
+            raise NoPairsError(_nothing_message(queries, layers))
+        if data.weight is not None and not data.weight.all():
+            layer = _without_weightless(layer, data.weight, queries)
+            queries = _ranked(queries, layer)
+        weight = data.weight
+        row_weight = None if weight is None else np.ascontiguousarray(queries.gather(weight))
+        c = _query_weight(query_weight, queries, pooled)
+        if Pairs(queries, row_weight, c).total_weight() <= 0:
+            raise NoPairsError(
+                "every row that has others to dominate, or all those others, have weight zero; "
+                "check sample_weight and query_weight"
+            )
+        if is_table(margin):
+            distinct, grade = np.unique(layer, return_inverse=True)
+            table = margin_table(margin, distinct)
+            return cls(queries, None, row_weight, c, table, _grades(queries, grade.reshape(-1)))
+        return cls(queries, margin_shift(margin, data.labels, queries), row_weight, c)
+
+
+def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
+    """A number for each row, larger in higher layers."""
+    if callable(layers):
+        return _called(layers, labels)
+    if layers not in LAYERS:
+        expected = ", ".join(map(repr, LAYERS))
+        raise ValueError(f"layers must be {expected} or a function of the labels, got {layers!r}")
+    return labels if layers == "labels" else (labels > 0).astype(np.float64)
+
+
+def _called(layers: Callable[[Array], Any], labels: Array) -> Array:
+    layer = np.asarray(layers(labels.copy()))
+    if layer.shape != labels.shape or layer.dtype.kind not in "biuf":
+        raise ValueError(
+            f"layers(labels) must be one number for each of {len(labels)} rows, got an array of "
+            f"shape {layer.shape} and dtype {layer.dtype}"
+        )
+    layer = np.ascontiguousarray(layer, dtype=np.float64)
+    finite = np.isfinite(layer)
+    if not finite.all():
+        i = int(np.argmin(finite))
+        raise ValueError(
+            f"layers(labels) is {layer[i]:g} at row {i}, which has label {labels[i]:g}; layers "
+            "must be finite"
+        )
+    return layer
+
+
+def _ranked(queries: Queries, layer: Array) -> Queries:
+    """The same queries with ranked layers in place of ranked labels."""
+    levels, n_levels = _core.rank_levels(layer, queries.offsets, queries.order, 1)
+    return replace(queries, levels=levels, n_levels=n_levels)
+
+
+def _without_weightless(layer: Array, weight: Array, queries: Queries) -> Array:
+    """Put rows of weight 0 into the top layer of the others of their query.
+
+    A weight of 0 equals leaving the row out, so that it must not make a layer of its own, which
+    margins by layer would count; in the top layer no other row asks for its features.
+    """
+    by_position = np.where(queries.gather(weight) > 0, queries.gather(layer), -np.inf)
+    top = np.maximum.reduceat(by_position, queries.offsets[:-1])
+    top[np.isinf(top)] = layer[0]  # nobody left in the query: one layer, whichever
+    of_query = queries.scatter(np.repeat(top, np.diff(queries.offsets)))
+    return np.where(weight > 0, layer, of_query)
+
+
+def _query_weight(weight: Array | None, queries: Queries, pooled: bool) -> Array | None:
+    if weight is None:
+        return None
+    if pooled:
+        raise ValueError(
+            "query_weight has no meaning with pooled=True, which takes all rows for one query; "
+            "use sample_weight"
+        )
+    c = np.ascontiguousarray(weight, dtype=np.float64)
+    if c.shape != (queries.n_queries,):
+        raise ValueError(
+            f"query_weight has shape {c.shape}, but there are {queries.n_queries} queries"
+        )
+    return c
+
+
+def _grades(queries: Queries, grade: Array) -> Array:
+    """The layer, counted over all queries, of each layer of each query; `grade` is by row."""
+    cell = queries.levels + np.repeat(
+        np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels, np.diff(queries.offsets)
+    )
+    grades = np.empty(int(queries.n_levels.sum(dtype=np.int64)), dtype=np.int32)
+    grades[cell] = queries.gather(grade)
+    return grades
+
+
+def _nothing_message(queries: Queries, layers: Any) -> str:
+    if layers == "labels":
+        return no_pairs_message(queries)
+    name = repr(layers) if isinstance(layers, str) else "layers(labels)"
+    rule = "; layers='binary' puts labels > 0 above the rest" if layers == "binary" else ""
+    if queries.n_queries == 1:
+        return f"all {queries.n_rows} rows are in the same layer by {name}; check the labels{rule}"
+    return (
+        f"none of the {queries.n_queries} queries has two layers by {name}; check the labels{rule}"
+    )

@@ -14,7 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 
-__all__ = ["Pairs", "choose_pairs"]
+__all__ = ["Pairs", "choose_pairs", "no_pairs_message"]
 
 Array = NDArray[Any]
 
@@ -126,7 +126,7 @@ def choose_pairs(
     """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
     queries = data.queries
     if queries.n_pairs == 0:
-        raise NoPairsError(_no_pairs_message(queries))
+        raise NoPairsError(no_pairs_message(queries))
     row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
     gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
     chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
@@ -165,7 +165,8 @@ def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | Non
     return replace(pairs, query_weight=weight)
 
 
-def _no_pairs_message(queries: Queries) -> str:
+def no_pairs_message(queries: Queries) -> str:
+    """What to say of labels that make no pair."""
     if queries.n_queries == 1:
         return (
             f"all {queries.n_rows} rows have the same label, so no pair can be formed; "

@@ -89,6 +89,44 @@ def listed_loss(
     return {**out, "gradient": gradient, "hessian": hessian}
 
 
+def domination_loss(
+    z: Array,
+    offsets: Array,
+    levels: Array,
+    *,
+    s: Array | None = None,
+    u: Array | None = None,
+    c: Array | None = None,
+    margin: Callable[[int, int], float] = lambda i, j: 0.0,
+) -> dict[str, Any]:
+    """``L(z) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(m_j - m_i + Δ(i, j)))`` and its derivatives.
+
+    j runs over the positions of i's query with ``level_j < level_i``; ``m = z - s`` and
+    ``margin(i, j)`` is Δ. The Hessian is ``Σ_i c_q u_i (diag(p_i) - p_i p_iᵀ)``, with p_i the
+    softmax over i and those j.
+    """
+    n = len(z)
+    m, u = z - (0.0 if s is None else s), np.ones(n) if u is None else u
+    value, gradient, hessian = 0.0, np.zeros(n), np.zeros((n, n))
+    for q in range(len(offsets) - 1):
+        rows = range(offsets[q], offsets[q + 1])
+        for i in rows:
+            below = [j for j in rows if levels[j] < levels[i] and u[j] > 0]
+            if not below:
+                continue
+            weight = u[i] * (1.0 if c is None else c[q])
+            terms = [0.0, *(math.log(u[j]) + m[j] - m[i] + margin(i, j) for j in below)]
+            largest = max(terms)
+            log_sum = largest + math.log(sum(math.exp(t - largest) for t in terms))
+            p = np.zeros(n)
+            p[[i, *below]] = np.exp(np.array(terms) - log_sum)
+            value += weight * log_sum
+            hessian += weight * (np.diag(p) - np.outer(p, p))
+            p[i] -= 1.0
+            gradient += weight * p
+    return {"value": value, "gradient": gradient, "hessian": hessian}
+
+
 # ---- metrics ----------------------------------------------------------------------------------
 # `ranked` are the labels of one query from rank 1 down; k = None is the whole list.
 

@@ -1,0 +1,67 @@
+#include "columns.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "parallel.hpp"
+
+namespace linrank {
+namespace {
+
+std::int64_t row_of(Order order, std::int64_t t) {
+    return order.empty() ? t : order[std::size_t(t)];
+}
+
+template <class Value>
+Columns transpose(const DenseRows<Value> &rows, Order order, std::int64_t n, int n_threads) {
+    const std::int64_t m = rows.n_columns;
+    DenseColumns<Value> out{std::vector<Value>(std::size_t(n * m)), n, m};
+    // Blocks of rows that stay in cache while every column takes its share of them.
+    constexpr std::int64_t block = 64;
+    parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
+        const std::int64_t begin = b * block, end = std::min(n, begin + block);
+        for (std::int64_t c = 0; c < m; ++c) {
+            Value *column = out.values.data() + c * n;
+            for (std::int64_t t = begin; t < end; ++t)
+                column[t] = rows.values[row_of(order, t) * rows.stride + c];
+        }
+    });
+    return out;
+}
+
+template <class Value, class Index>
+Columns transpose(const CsrRows<Value, Index> &rows, Order order, std::int64_t n, int) {
+    const std::int64_t m = rows.n_columns;
+    CscColumns<Value> out{std::vector<std::int64_t>(std::size_t(m + 1), 0), {}, {}, n, m};
+    const auto for_each_entry = [&](const auto &body) {
+        for (std::int64_t t = 0; t < n; ++t) {
+            const std::int64_t i = row_of(order, t);
+            for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
+                if (rows.values[k] != Value(0)) body(t, std::size_t(rows.columns[k]), rows.values[k]);
+        }
+    };
+    for_each_entry([&](std::int64_t, std::size_t c, Value) { ++out.offsets[c + 1]; });
+    for (std::size_t c = 0; c < std::size_t(m); ++c) out.offsets[c + 1] += out.offsets[c];
+    out.positions.resize(std::size_t(out.offsets.back()));
+    out.values.resize(std::size_t(out.offsets.back()));
+    std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
+    for_each_entry([&](std::int64_t t, std::size_t c, Value x) {
+        const auto k = std::size_t(next[c]++);
+        out.positions[k] = std::int32_t(t);
+        out.values[k] = x;
+    });
+    return out;
+}
+
+}  // namespace
+
+Columns columns_of(const Rows &rows, Order order, int n_threads) {
+    const std::int64_t n = order.empty() ? n_rows(rows) : std::int64_t(order.size());
+    if (n > INT32_MAX)
+        throw std::invalid_argument("columns of " + std::to_string(n) +
+                                    " rows: at most 2^31 - 1 can be told apart");
+    return std::visit([&](const auto &r) { return transpose(r, order, n, n_threads); }, rows);
+}
+
+}  // namespace linrank

@@ -1,0 +1,43 @@
+// A matrix by columns: what a method that moves one weight at a time reads.
+#pragma once
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "products.hpp"
+#include "rows.hpp"
+
+namespace linrank {
+
+/// Column c has values[k] at position positions[k] for k in [offsets[c], offsets[c+1]), in increasing order;
+/// no value is zero.
+template <class Value>
+struct CscColumns {
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int32_t> positions;
+    std::vector<Value> values;
+    std::int64_t n_rows, n_columns;
+};
+
+/// Column c is values[c*n_rows .. (c+1)*n_rows).
+template <class Value>
+struct DenseColumns {
+    std::vector<Value> values;
+    std::int64_t n_rows, n_columns;
+};
+
+using Columns = std::variant<DenseColumns<float>, DenseColumns<double>, CscColumns<float>,
+                             CscColumns<double>>;
+
+/// The columns of a matrix whose rows are taken in the order of their positions: the one copy that they
+/// take. Throws std::invalid_argument for more than 2³¹ - 1 positions.
+Columns columns_of(const Rows &rows, Order order, int n_threads);
+
+inline std::int64_t n_rows(const Columns &columns) {
+    return std::visit([](const auto &c) { return c.n_rows; }, columns);
+}
+inline std::int64_t n_columns(const Columns &columns) {
+    return std::visit([](const auto &c) { return c.n_columns; }, columns);
+}
+
+}  // namespace linrank

@@ -1,0 +1,102 @@
+#include "domination.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "domination_sweep.hpp"
+#include "parallel.hpp"
+
+namespace linrank {
+namespace {
+
+constexpr std::int64_t long_query = 1 << 17;
+constexpr std::int64_t n_chunks = 64;
+
+/// h(x) = -x log x - (1 - x) log(1 - x).
+double entropy(double x) {
+    if (!(x > 0.0)) return 0.0;
+    return -x * std::log(x) - (x < 1.0 ? (1.0 - x) * std::log1p(-x) : 0.0);
+}
+
+/// Calls body(chunk, query, threads for the query): one for those of a chunk, all for a long one.
+template <class Body>
+void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Body &body) {
+    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
+        const QueryChunk &chunk = chunks[std::size_t(c)];
+        if (chunk.is_long) return;
+        for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1);
+    });
+    for (std::size_t c = 0; c < chunks.size(); ++c)
+        if (chunks[c].is_long) body(std::int64_t(c), chunks[c].first, n_threads);
+}
+
+}  // namespace
+
+std::vector<QueryChunk> chunks_of(const Layering &layering, std::int64_t n_target) {
+    const std::vector<std::int64_t> &offsets = layering.offsets;
+    const std::int64_t share = std::max<std::int64_t>(1, layering.n_rows() / n_target);
+    std::vector<QueryChunk> chunks;
+    std::int64_t first = 0;
+    const auto close = [&](std::int64_t last) {
+        if (first < last) chunks.push_back({first, last, false});
+        first = last;
+    };
+    for (std::int64_t q = 0; q < layering.n_queries(); ++q) {
+        const std::int64_t begin = offsets[std::size_t(q)], end = offsets[std::size_t(q) + 1];
+        if (end - begin >= long_query && layering.n_levels[std::size_t(q)] > 1) {
+            close(q);
+            chunks.push_back({q, q + 1, true});
+            first = q + 1;
+        } else if (end - offsets[std::size_t(first)] >= share) {
+            close(q + 1);
+        }
+    }
+    close(layering.n_queries());
+    return chunks;
+}
+
+DominationPoint::DominationPoint(const Layering &layering, std::span<const double> z, int n_threads)
+    : gradient(z.size(), PageArray<double>::huge), layering_(layering), shares_(layering),
+      share_(z.size(), PageArray<double>::huge), rho_(z.size(), PageArray<double>::huge),
+      pull_(std::size_t(layering.n_cells())), square_risk_(pull_.size()) {
+    const std::vector<QueryChunk> chunks = chunks_of(layering, n_chunks);
+    std::vector<DominationSums> sums(chunks.size());
+    for_each_query(chunks, n_threads, [&](std::int64_t c, std::int64_t q, int threads) {
+        sums[std::size_t(c)] += DominationSweep(*this, q, threads).evaluate(z.data());
+    });
+    DominationSums total;
+    for (const DominationSums &s : sums) total += s;
+    value = total.value;
+    slope = total.slope;
+    linear_ = total.odds - total.slope;
+    total_curvature = total.trace;
+}
+
+void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
+                               int n_threads) const {
+    const std::vector<QueryChunk> chunks = chunks_of(layering_, n_chunks);
+    for_each_query(chunks, n_threads, [&](std::int64_t, std::int64_t q, int threads) {
+        DominationProduct(*this, q, threads).multiply(v.data(), out.data());
+    });
+}
+
+double DominationPoint::dual(double t, int n_threads) const {
+    if (t >= 1.0) return value - slope;
+    const std::vector<QueryChunk> chunks = chunks_of(layering_, n_chunks);
+    std::vector<double> sums(chunks.size());
+    parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
+        double sum = 0;
+        for (std::int64_t q = chunks[std::size_t(c)].first; q < chunks[std::size_t(c)].last; ++q)
+            for (std::int64_t i = layering_.offsets[std::size_t(q)];
+                 i < layering_.offsets[std::size_t(q) + 1]; ++i)
+                if (rho_[std::size_t(i)] != 0.0)
+                    sum += layering_.c(q) * layering_.u(i) * entropy(t * rho_[std::size_t(i)]);
+        sums[std::size_t(c)] = sum;
+    });
+    double total = t * linear_;
+    for (const double sum : sums) total += sum;
+    return total;
+}
+
+}  // namespace linrank

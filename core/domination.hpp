@@ -1,0 +1,64 @@
+// The domination loss at given scores: value, gradient, curvature and a bound from its dual.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "layer_shares.hpp"
+#include "layering.hpp"
+#include "pages.hpp"
+
+namespace linrank {
+
+/// Queries [first, last), or one long query, which all threads share.
+struct QueryChunk {
+    std::int64_t first, last;
+    bool is_long;
+};
+
+/// A partition of the queries into about n_target chunks that depends on nothing but the layering, so
+/// that sums over chunks do not depend on the number of threads.
+std::vector<QueryChunk> chunks_of(const Layering &layering, std::int64_t n_target);
+
+/// The loss at one vector of scores z, by position; see Layering for the formula.
+///
+/// With k the layer of row i, ω_i = c_q u_i and Z_k the weighted sum of e^{m_j + Δ} over lower layers,
+/// L = Σ_i ω_i log(1 + Z_k e^{-m_i}), and ρ_i = Z_k / (Z_k + e^{m_i}) is the probability mass that row i
+/// leaves to the rows that it should dominate. All that is kept is bounded: ρ and the share
+/// π_j = u_j e^{m_j} / E_κ of each row in its layer κ. One exponential a row.
+class DominationPoint {
+public:
+    DominationPoint(const Layering &layering, std::span<const double> z, int n_threads);
+
+    double value = 0;            // L
+    double slope = 0;            // ∇L·z
+    double total_curvature = 0;  // trace of ∇²L
+    PageArray<double> gradient;  // ∇L
+
+    /// out = ∇²L(z)·v.
+    void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;
+    /// D(t), 0 <= t <= 1: a lower bound of L(z') - t ∇L(z)·z' for every z'; at t = 1 the bound L - ∇L·z
+    /// of the tangent plane.
+    double dual(double t, int n_threads) const;
+
+    const Layering &layering() const { return layering_; }
+    const LayerShares &shares() const { return shares_; }
+    /// π and ρ, by position; 0 in queries of one layer.
+    std::span<const double> share() const { return share_.view(); }
+    std::span<const double> rho() const { return rho_.view(); }
+    /// By cell: T_κ = Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i, so that ∇L_j = π_j T_κ - ω_j ρ_j.
+    std::span<const double> pull() const { return pull_; }
+    /// By cell: Σ ω_i ρ_i² over the layer.
+    std::span<const double> square_risk() const { return square_risk_; }
+
+private:
+    friend class DominationSweep;
+
+    const Layering &layering_;
+    LayerShares shares_;
+    PageArray<double> share_, rho_;
+    std::vector<double> pull_, square_risk_;
+    double linear_ = 0;  // D(t) = Σ ω h(tρ) + t·linear, h the binary entropy
+};
+
+}  // namespace linrank

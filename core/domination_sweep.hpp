@@ -1,0 +1,88 @@
+// The domination loss of one query.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "domination.hpp"
+
+namespace linrank {
+
+struct DominationSums {
+    double value = 0;  // L
+    double slope = 0;  // ∇L·z
+    double odds = 0;   // Σ ω ρ (log Z - m)
+    double trace = 0;  // of ∇²L
+
+    DominationSums &operator+=(const DominationSums &other) {
+        value += other.value;
+        slope += other.slope;
+        odds += other.odds;
+        trace += other.trace;
+        return *this;
+    }
+};
+
+/// The rows of a query in parts, each of which adds to sums by layer of its own: one part for all but
+/// long queries, whose parts the threads share.
+class QueryParts {
+public:
+    QueryParts(const Layering &layering, std::int64_t q, int n_threads);
+
+protected:
+    /// Calls body(part, first, last) with ranges of positions.
+    template <class Body>
+    void for_each_part(const Body &body) const;
+    /// Calls body(first, last, cells), where cells are n_sums numbers by layer one after the other, all
+    /// `start`; returns those of all parts, joined by join(total, part) in the order of the parts.
+    template <class Body, class Join>
+    std::vector<double> gather(int n_sums, double start, const Body &body, const Join &join) const;
+    template <class Body>
+    std::vector<double> sum(int n_sums, const Body &body) const;
+
+    bool is_void() const { return n_layers_ < 2; }
+    std::size_t level(std::int64_t t) const { return std::size_t(levels_[t]); }
+    /// ω.
+    double weight(std::int64_t t) const { return c_ * (u_ ? u_[t] : 1.0); }
+
+    const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
+    const int n_threads_;
+    const double c_;
+    const double *const u_;  // by position, null for ones
+    const double *const s_;  // by position, null for zeros
+    const std::int32_t *const levels_;
+};
+
+/// Fills what a point keeps of a query.
+class DominationSweep : QueryParts {
+public:
+    DominationSweep(DominationPoint &point, std::int64_t q, int n_threads);
+    DominationSums evaluate(const double *z);
+
+private:
+    double m(std::int64_t t) const { return s_ ? z_[t] - s_[t] : z_[t]; }
+    void find_peaks();
+    void find_masses();
+    DominationSums find_risks();
+    DominationSums find_gradient();
+
+    DominationPoint &point_;
+    const double *z_ = nullptr;
+    std::vector<double> peak_, mass_, risk_;  // by layer: max m, Σ u e^{m - peak}, Σ ω ρ
+};
+
+/// ∇²L·v of one query.
+///
+/// With v̄_k the mean of v over the lower layers, weighted as in Z_k, row i expects
+/// e_i = (1 - ρ_i) v_i + ρ_i v̄_k, and
+///
+///   (∇²L·v)_j = π_j (T_κ v_j - Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i e_i) + ω_j ρ_j (1 - ρ_j)(v_j - v̄_κ).
+class DominationProduct : QueryParts {
+public:
+    DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads);
+    void multiply(const double *v, double *out) const;
+
+private:
+    const DominationPoint &point_;
+};
+
+}  // namespace linrank

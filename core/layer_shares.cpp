@@ -1,0 +1,102 @@
+#include "layer_shares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace linrank {
+namespace {
+
+constexpr double nothing = -std::numeric_limits<double>::infinity();
+
+/// e^{part - whole} where part <= whole; 0 of nothing, even where the whole is nothing.
+double ratio(double part, double whole) { return part == nothing ? 0.0 : std::exp(part - whole); }
+
+double log_of_sum(double a, double b) {
+    const double high = std::max(a, b), low = std::min(a, b);
+    return low == nothing ? high : high + std::log1p(std::exp(low - high));
+}
+
+}  // namespace
+
+LayerShares::LayerShares(const Layering &layering)
+    : layering_(layering), log_mass_(std::size_t(layering.n_cells()), nothing),
+      log_below_(log_mass_) {
+    if (!layering.table.empty()) return;
+    kept_.assign(log_mass_.size(), 0.0);
+    added_.assign(log_mass_.size(), 0.0);
+}
+
+double LayerShares::share(std::int64_t q, std::int64_t k, std::int64_t below) const {
+    const std::int64_t first = cell(q);
+    const double mass = log_mass_[std::size_t(first + below)];
+    return ratio(mass + layering_.margin(first + k, first + below), log_below_[std::size_t(first + k)]);
+}
+
+void LayerShares::update(std::int64_t q) {
+    const std::int64_t first = cell(q), n = n_layers(q);
+    const double *mass = log_mass(q);
+    double *below = log_below_.data() + first;
+    if (layering_.table.empty()) {
+        for (std::int64_t k = 0; k + 1 < n; ++k) {
+            below[k + 1] = log_of_sum(below[k], mass[k]);
+            kept_[std::size_t(first + k)] = ratio(below[k], below[k + 1]);
+            added_[std::size_t(first + k)] = ratio(mass[k], below[k + 1]);
+        }
+        return;
+    }
+    for (std::int64_t k = 1; k < n; ++k) {
+        double largest = nothing, sum = 0;
+        for (std::int64_t j = 0; j < k; ++j)
+            largest = std::max(largest, mass[j] + layering_.margin(first + k, first + j));
+        if (largest == nothing) continue;
+        for (std::int64_t j = 0; j < k; ++j)
+            sum += std::exp(mass[j] + layering_.margin(first + k, first + j) - largest);
+        below[k] = largest + std::log(sum);
+    }
+}
+
+template <bool squared>
+void LayerShares::average(std::int64_t q, const double *x, double *out) const {
+    const auto power = [](double s) { return squared ? s * s : s; };
+    const std::int64_t n = n_layers(q);
+    if (n > 0) out[0] = 0.0;
+    if (layering_.table.empty()) {
+        const double *kept = kept_.data() + cell(q), *added = added_.data() + cell(q);
+        for (std::int64_t k = 0; k + 1 < n; ++k)
+            out[k + 1] = power(kept[k]) * out[k] + power(added[k]) * x[k];
+        return;
+    }
+    for (std::int64_t k = 1; k < n; ++k) {
+        out[k] = 0.0;
+        for (std::int64_t j = 0; j < k; ++j) out[k] += power(share(q, k, j)) * x[j];
+    }
+}
+
+void LayerShares::average_below(std::int64_t q, const double *x, double *out) const {
+    average<false>(q, x, out);
+}
+
+void LayerShares::average_below_squared(std::int64_t q, const double *x, double *out) const {
+    average<true>(q, x, out);
+}
+
+void LayerShares::sum_above(std::int64_t q, const double *x, double *out) const {
+    const std::int64_t n = n_layers(q);
+    if (layering_.table.empty()) {
+        const double *kept = kept_.data() + cell(q), *added = added_.data() + cell(q);
+        double sum = 0;  // Σ_{k>κ} x[k] Z_{κ+1}/Z_k
+        for (std::int64_t k = n - 1; k >= 0; --k) {
+            out[k] = k + 1 < n ? added[k] * sum : 0.0;
+            sum = x[k] + kept[k] * sum;
+        }
+        return;
+    }
+    std::fill(out, out + n, 0.0);
+    for (std::int64_t k = 1; k < n; ++k) {
+        if (x[k] == 0.0) continue;
+        for (std::int64_t j = 0; j < k; ++j) out[j] += share(q, k, j) * x[k];
+    }
+}
+
+}  // namespace linrank
