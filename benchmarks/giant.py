@@ -93,10 +93,10 @@ def _add_fit(table: Table, name: Any, data: Dataset, memory: tuple[float, float]
     C = FIT / data.queries.n_pairs
     one, two = (seconds(lambda n=n: train(data, C=C, n_jobs=n), 1) for n in (1, 2))
     fit = train(data, C=C)
-    peak = peak(lambda: train(data, C=C)) / (8 * data.n_rows)
+    highest = peak(lambda: train(data, C=C)) / (8 * data.n_rows)
     table.add(
         name, one[0], two[0], ratio(one[0] / two[0]), fit.history["n_hvp"][-1],
-        *(ratio(share) for share in (*memory, peak)),
+        *(ratio(share) for share in (*memory, highest)),
     )  # fmt: skip
 
 

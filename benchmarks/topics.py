@@ -1,6 +1,6 @@
 """One model for each of 1,000 topics on 100,000 sparse rows: time by threads, memory, precision.
 
-Rows are made-up documents. A topic has twenty words that matter to it, each with a weight of its own;
+Rows are made-up documents. A topic has twenty words that matter to it, each with its own weight;
 its positives, 100 to 1,000 rows, are those with the highest noisy score. Memory is the peak of the
 resident set above what there was before the fit (Linux only), by the bytes of the matrix.
 """
@@ -49,8 +49,8 @@ def measure(quick: bool) -> list[Table]:
             *("non-zero, median", "models / matrix", "rest of the peak", "MAP", "P@10"),
         ],
         notes=[
-            f"the matrix is {train.nbytes / 1e6:.0f} MB; the peak is what a fit on two threads takes "
-            "beside it, its rest all but the models, by the matrix; ms a topic is by one thread",
+            f"the matrix is {train.nbytes / 1e6:.0f} MB; the peak is what a fit on two threads "
+            "takes beside it, its rest all but the models, by the matrix",
             f"MAP and P@10 on {test.shape[0]} other rows, mean over the topics",
         ],
     )
