@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.domination_ranker import DominationRanker
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.text_features import PivotedTfidf
 
 __version__ = "0.1.0"
 
@@ -35,11 +37,13 @@ __all__ = [
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
+    "DominationRanker",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
     "PerQueryRanker",
+    "PivotedTfidf",
     "Preferences",
     "QueryKFold",
     "RankSVM",
@@ -63,11 +67,13 @@ _HOME = {
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
+    "DominationRanker": "linrank.domination_ranker",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
     "PerQueryRanker": "linrank.per_query_ranker",
+    "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
