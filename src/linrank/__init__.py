@@ -72,13 +72,10 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
-<<<<<<< HEAD
     "PivotedTfidf": "linrank.text_features",
     "PerQueryRanker": "linrank.per_query_ranker",
-=======
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
->>>>>>> topics
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
