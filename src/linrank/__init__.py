@@ -72,8 +72,6 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
-    "PivotedTfidf": "linrank.text_features",
-    "PerQueryRanker": "linrank.per_query_ranker",
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
