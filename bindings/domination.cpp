@@ -2,6 +2,7 @@
 #include "domination.hpp"
 
 #include "bound_layering.hpp"
+#include "domination_hessian.hpp"
 #include "module.hpp"
 
 namespace {
@@ -24,6 +25,18 @@ auto view(const Get &get) {
     return [get](nb::handle_t<BoundDomination> self) {
         const std::span<const double> a = get(*nb::cast<const BoundDomination &>(self).point);
         return nb::ndarray<nb::numpy, const double, nb::ndim<1>>(a.data(), {a.size()}, self);
+    };
+}
+
+using Explicit = std::vector<double> (*)(const Rows &, Order, const DominationPoint &, int);
+
+/// A function of rows and point, whose result is flat.
+auto bound(Explicit function) {
+    return [function](const BoundRows &rows, OptionalOrder order, const BoundDomination &point,
+                      int n_threads) {
+        const Order o = checked_order(order, n_rows(rows.rows));
+        require_length(point.point->gradient.size(), n_positions(rows, o), "the point");
+        return to_numpy(unlocked([&] { return function(rows.rows, o, *point.point, n_threads); }));
     };
 }
 
@@ -50,6 +63,12 @@ void bind_domination(nb::module_ &m) {
                 throw std::invalid_argument("t must lie in [0, 1], got " + std::to_string(t));
             return unlocked([&] { return p.point->dual(t, n_threads); });
         }, nb::arg("t"), nb::arg("n_threads"));
+    m.def("domination_hessian_matrix", bound(hessian_matrix), nb::arg("rows"),
+          nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+          "H in full, flattened.");
+    m.def("domination_hessian_diagonal", bound(hessian_diagonal), nb::arg("rows"),
+          nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"),
+          "The diagonal of H.");
     m.def("domination_point", &domination_point, nb::arg("layering"), nb::arg("z").noconvert(),
           nb::arg("n_threads"));
 }

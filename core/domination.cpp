@@ -59,7 +59,7 @@ std::vector<QueryChunk> chunks_of(const Layering &layering, std::int64_t n_targe
 DominationPoint::DominationPoint(const Layering &layering, std::span<const double> z, int n_threads)
     : gradient(z.size(), PageArray<double>::huge), layering_(layering), shares_(layering),
       share_(z.size(), PageArray<double>::huge), rho_(z.size(), PageArray<double>::huge),
-      pull_(std::size_t(layering.n_cells())), square_risk_(pull_.size()) {
+      pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
     const std::vector<QueryChunk> chunks = chunks_of(layering, n_chunks);
     std::vector<DominationSums> sums(chunks.size());
     for_each_query(chunks, n_threads, [&](std::int64_t c, std::int64_t q, int threads) {

@@ -48,7 +48,8 @@ public:
     std::span<const double> rho() const { return rho_.view(); }
     /// By cell: T_κ = Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i, so that ∇L_j = π_j T_κ - ω_j ρ_j.
     std::span<const double> pull() const { return pull_; }
-    /// By cell: Σ ω_i ρ_i² over the layer.
+    /// By cell: Σ ω_i ρ_i and Σ ω_i ρ_i² over the layer.
+    std::span<const double> risk() const { return risk_; }
     std::span<const double> square_risk() const { return square_risk_; }
 
 private:
@@ -57,7 +58,7 @@ private:
     const Layering &layering_;
     LayerShares shares_;
     PageArray<double> share_, rho_;
-    std::vector<double> pull_, square_risk_;
+    std::vector<double> pull_, risk_, square_risk_;
     double linear_ = 0;  // D(t) = Σ ω h(tρ) + t·linear, h the binary entropy
 };
 

@@ -79,7 +79,8 @@ std::vector<double> QueryParts::sum(int n_sums, const Body &body) const {
 }
 
 DominationSweep::DominationSweep(DominationPoint &point, std::int64_t q, int n_threads)
-    : QueryParts(point.layering_, q, n_threads), point_(point) {}
+    : QueryParts(point.layering_, q, n_threads), point_(point),
+      cell_(std::size_t(point.layering_.first_cell[std::size_t(q)])) {}
 
 DominationSums DominationSweep::evaluate(const double *z) {
     z_ = z;
@@ -158,14 +159,13 @@ DominationSums DominationSweep::find_risks() {
         total.value += logs.total(c_);
         sums[std::size_t(part)] = total;
     });
-    risk_.assign(mass_.size(), 0.0);
-    double *square = point_.square_risk_.data() + point_.layering_.first_cell[std::size_t(q_)];
+    double *risk = point_.risk_.data() + cell_, *square = point_.square_risk_.data() + cell_;
     DominationSums total;
     for (std::size_t part = 0; part < sums.size(); ++part) {
         total += sums[part];
         const double *of_part = all.data() + 2 * mass_.size() * part;
         for (std::size_t k = 0; k < mass_.size(); ++k) {
-            risk_[k] += of_part[k];
+            risk[k] += of_part[k];
             square[k] += of_part[mass_.size() + k];
         }
     }
@@ -175,9 +175,8 @@ DominationSums DominationSweep::find_risks() {
 DominationSums DominationSweep::find_gradient() {
     double *share = point_.share_.data(), *gradient = point_.gradient.data();
     const double *rho = point_.rho_.data();
-    const std::size_t cell = std::size_t(point_.layering_.first_cell[std::size_t(q_)]);
-    double *pull = point_.pull_.data() + cell;
-    point_.shares_.sum_above(q_, risk_.data(), pull);
+    double *pull = point_.pull_.data() + cell_;
+    point_.shares_.sum_above(q_, point_.risk_.data() + cell_, pull);
     std::vector<double> scale(mass_.size());
     for (std::size_t k = 0; k < scale.size(); ++k) scale[k] = mass_[k] > 0.0 ? 1.0 / mass_[k] : 0.0;
     const double origin = z_[begin_];  // the gradient sums to 0: an offset of z costs no digits
@@ -198,7 +197,7 @@ DominationSums DominationSweep::find_gradient() {
     DominationSums total;
     for (const double slope : slopes) total.slope += slope;
     for (std::size_t k = 0; k < below.size(); ++k)
-        total.trace -= point_.square_risk_[cell + k] * below[k];
+        total.trace -= point_.square_risk_[cell_ + k] * below[k];
     return total;
 }
 

@@ -66,8 +66,9 @@ private:
     DominationSums find_gradient();
 
     DominationPoint &point_;
+    const std::size_t cell_;  // of layer 0
     const double *z_ = nullptr;
-    std::vector<double> peak_, mass_, risk_;  // by layer: max m, Σ u e^{m - peak}, Σ ω ρ
+    std::vector<double> peak_, mass_;  // by layer: max m, Σ u e^{m - peak}
 };
 
 /// ∇²L·v of one query.

@@ -57,28 +57,32 @@ void LayerShares::update(std::int64_t q) {
 }
 
 template <bool squared>
-void LayerShares::average(std::int64_t q, const double *x, double *out) const {
+void LayerShares::average(std::int64_t q, const double *x, double *out, std::int64_t n) const {
     const auto power = [](double s) { return squared ? s * s : s; };
-    const std::int64_t n = n_layers(q);
-    if (n > 0) out[0] = 0.0;
+    const std::int64_t n_all = n_layers(q);
+    const auto add = [&](double *to, double a, const double *from) {
+        for (std::int64_t c = 0; c < n; ++c) to[c] += a * from[c];
+    };
+    std::fill(out, out + n_all * n, 0.0);
     if (layering_.table.empty()) {
         const double *kept = kept_.data() + cell(q), *added = added_.data() + cell(q);
-        for (std::int64_t k = 0; k + 1 < n; ++k)
-            out[k + 1] = power(kept[k]) * out[k] + power(added[k]) * x[k];
+        for (std::int64_t k = 0; k + 1 < n_all; ++k) {
+            double *to = out + (k + 1) * n;
+            add(to, power(kept[k]), to - n);
+            add(to, power(added[k]), x + k * n);
+        }
         return;
     }
-    for (std::int64_t k = 1; k < n; ++k) {
-        out[k] = 0.0;
-        for (std::int64_t j = 0; j < k; ++j) out[k] += power(share(q, k, j)) * x[j];
-    }
+    for (std::int64_t k = 1; k < n_all; ++k)
+        for (std::int64_t j = 0; j < k; ++j) add(out + k * n, power(share(q, k, j)), x + j * n);
 }
 
-void LayerShares::average_below(std::int64_t q, const double *x, double *out) const {
-    average<false>(q, x, out);
+void LayerShares::average_below(std::int64_t q, const double *x, double *out, std::int64_t n) const {
+    average<false>(q, x, out, n);
 }
 
 void LayerShares::average_below_squared(std::int64_t q, const double *x, double *out) const {
-    average<true>(q, x, out);
+    average<true>(q, x, out, 1);
 }
 
 void LayerShares::sum_above(std::int64_t q, const double *x, double *out) const {

@@ -71,7 +71,7 @@ ALLOWED: dict[str, set[str]] = {
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
-    "domination": TRAINING | {"layering"},
+    "domination": TRAINING | {"layering", "margins"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
@@ -83,6 +83,9 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
     | {"stream_ranker"},
+    "domination_ranker": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
+    | {"domination"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
@@ -91,7 +94,7 @@ ALLOWED: dict[str, set[str]] = {
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic"},
+    | {"sgd_tuning", "stochastic", "domination"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

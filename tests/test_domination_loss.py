@@ -8,9 +8,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from linrank import reference
-from linrank.data.queries import Queries
+from linrank.data.rows import as_rows
 from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
 from strategies import scored_queries
@@ -93,3 +94,22 @@ def test_the_entropy_dual_bounds_the_loss_and_touches_it_at_one(case, t, seed):
         other = z + scale * rng.normal(size=len(z))
         plane = bound + t * (point.gradient @ other)
         assert loss.at(other).value >= plane - 1e2 * tolerance
+
+
+@given(case=layerings(), dtype=st.sampled_from([np.float32, np.float64]), n=st.integers(1, 20))
+def test_explicit_hessians_are_the_definition(case, dtype, n):
+    z, layering = case
+    rng = np.random.default_rng(n)
+    x = (rng.normal(size=(len(z), n)) * (rng.random((len(z), n)) < 0.6)).astype(dtype)
+    loss, order = DominationLoss(layering), layering.queries.order
+    point = loss.at(z)
+    by_position = x if order is None else x[order]
+    truth = by_position.T.astype(np.float64) @ definition(z, layering)["hessian"] @ by_position
+    scale = 1e-5 if dtype == np.float32 else 1e-12
+    for rows in (as_rows(x), as_rows(sparse.csr_array(x))):
+        tolerance = scale * max(1.0, np.abs(truth).max())
+        matrix = loss.hessian_matrix(rows, point)
+        assert_allclose(matrix, truth, rtol=0.0, atol=tolerance)
+        assert (matrix == matrix.T).all()
+        diagonal = loss.hessian_diagonal(rows, point)
+        assert_allclose(diagonal, np.diag(truth), rtol=0.0, atol=1e-11 * max(1.0, point.value))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.domination_ranker import DominationRanker
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
@@ -34,6 +35,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
+    "DominationRanker",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -61,6 +63,7 @@ _HOME = {
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
+    "DominationRanker": "linrank.domination_ranker",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",

@@ -193,6 +193,12 @@ class DominationPoint:
 
     def dual(self, t: float, n_threads: int) -> float: ...
 
+def domination_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """H in full, flattened."""
+
+def domination_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: DominationPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The diagonal of H."""
+
 def domination_point(layering: Layering, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> DominationPoint: ...
 
 class Columns:

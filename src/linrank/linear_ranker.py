@@ -1,7 +1,7 @@
 """LinearRanker: what fitted linear estimators have in common, scoring above all.
 
 ExactRanker adds what those share that minimise over all pairs, DescentRanker what those share that
-learn from sampled ones.
+learn from sampled ones, SparseRanker what those share that minimise the domination loss.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
-from linrank.options import AVERAGES, TRAINING
+from linrank.options import AVERAGES, DOMINATION, TRAINING
 from linrank.pairs import Pairs
 from linrank.ranker import RankerMixin
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from linrank.solvers.result import Result
     from linrank.stochastic.training import DescentResult
 
-__all__ = ["DescentRanker", "ExactRanker", "LinearRanker"]
+__all__ = ["DescentRanker", "ExactRanker", "LinearRanker", "SparseRanker"]
 
 
 class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
@@ -211,3 +211,36 @@ class DescentRanker(LinearRanker):
         self.loss_ = result.loss
         self.history_ = result.history
         self.n_pairs_ = result.n_pairs
+
+
+class SparseRanker(LinearRanker):
+    """Minimises the domination loss with a penalty, most of its weights being 0.
+
+    A subclass has the parameters ``linrank.options.DOMINATION`` too; its ``fit`` ends with
+    `_adopt`.
+    """
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a ``scipy.sparse.csr_array`` of shape (1, n_features)."""
+        from scipy.sparse import csr_array
+
+        check_is_fitted(self, "coef_")
+        return csr_array(self.coef_.reshape(1, -1))
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters that go to the training as they are."""
+        return {name: getattr(self, name) for name in DOMINATION}
+
+    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_model(model, data)
+        self.n_nonzero_ = int(np.count_nonzero(self.coef_))
+        self.density_ = self.n_nonzero_ / self.coef_.size
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.objective_ = result.value
+        self.duality_gap_ = result.gap
+        self.kkt_residual_ = result.kkt_residual
+        self.history_ = result.history
+        self.n_pairs_ = model.training["n_pairs"]

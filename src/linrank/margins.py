@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank.data.queries import Queries
 
-__all__ = ["FUNCTIONS", "is_table", "margin_shift", "margin_table"]
+__all__ = ["FUNCTIONS", "describe_margin", "is_table", "margin_shift", "margin_table"]
 
 Array = NDArray[Any]
 
@@ -81,6 +81,19 @@ def margin_table(margin: Any, layers: Array) -> Array:
             f"{below[a, b]:g}; margins must be finite"
         )
     return np.ascontiguousarray(below)
+
+
+def describe_margin(margin: Any) -> str | None:
+    """A margin in a word, for the summary of a model: ``1``, ``log:1,2.7``, ``table``, ..."""
+    if margin is None:
+        return None
+    if isinstance(margin, str) or _is_named(margin):
+        name, k1, k2 = _named(margin)
+        return name if (k1, k2) == (1.0, 0.0) else f"{name}:{k1:g},{k2:g}"
+    if callable(margin):
+        return "function"
+    given = _as_array(margin)
+    return f"{float(given):g}" if given.ndim == 0 else ("rows", "table")[given.ndim - 1]
 
 
 # ---- the forms ----------------------------------------------------------------------------------

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearModel", "load_model"]
 
+# What the short form of a model says of its training, where it applies.
+_TOLD = (
+    *("method", "C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
+    "n_preferences",
+)
+
 
 class Outcome(Protocol):
     """What a training run hands over."""
@@ -110,7 +116,7 @@ class LinearModel:
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
         told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
-        for key in ("C", "solver", "algorithm", "alpha", "n_steps", "n_pairs", "n_preferences"):
+        for key in _TOLD:
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -184,13 +185,15 @@ class Monitor:
         i = self.best_iteration
         if self.best_w is None or i == len(result.history["objective"]) - 1:
             return result
+        history = result.history
         return replace(
             result,
             w=self.best_w,
-            value=result.history["objective"][i],
-            gap=result.history["gap"][i],
-            gradient_norm=result.history["gradient_norm"][i],
-            kkt_residual=result.history["kkt_residual"][i],
+            value=history["objective"][i],
+            gap=history["gap"][i],
+            # A penalty that is no smooth function has no gradient.
+            gradient_norm=history["gradient_norm"][i] if "gradient_norm" in history else math.nan,
+            kkt_residual=history["kkt_residual"][i],
             converged=False,
             stopped="callback",
             message=f"iteration {i} had the best {self.keys[-1]}",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import DenseRows, Rows
+from linrank.objective import Sum
 from linrank.problem import Problem
-from linrank.solvers.newton import newton
+from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.preconditioner import (
     Carried,
     Diagonal,
@@ -21,7 +22,7 @@ from linrank.solvers.preconditioner import (
     Sampled,
 )
 
-__all__ = ["carried", "plan"]
+__all__ = ["Plannable", "carried", "plan"]
 
 Array = NDArray[Any]
 
@@ -29,7 +30,25 @@ _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
-def plan(problem: Problem, w0: Array | None) -> tuple[Array, Preconditioner]:
+class Plannable(Protocol):
+    """What `plan` asks of a problem."""
+
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def n_rows(self) -> int:
+        """Rows that are compared with others, at most."""
+
+    @property
+    def longest_query(self) -> int: ...
+    def objective(self, epsilon: float = 1.0) -> Sum: ...
+    def sharpening(self, tol: float) -> Sharpen | None: ...
+    def sample(self, n_rows: int) -> Plannable: ...
+
+
+def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     """Start and preconditioner for the regime of the data.
 
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
@@ -93,7 +112,7 @@ def carried(problem: Problem) -> Preconditioner:
     return Carried(on_sample, patience=8)
 
 
-def _without_matrix(problem: Problem) -> Preconditioner | None:
+def _without_matrix(problem: Plannable) -> Preconditioner | None:
     """A preconditioner for more features than a Cholesky factor is worth; None below that."""
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     if n <= 4000 and (n <= 300 or n_rows >= 2 * n):

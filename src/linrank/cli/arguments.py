@@ -10,6 +10,7 @@ from linrank.cli.bounding import add_bounds, check_bounds
 from linrank.options import (
     COUNTED,
     COUNTINGS,
+    DOMINATION_SOLVERS,
     LOSSES,
     PAIR_WEIGHTINGS,
     PAIRS,
@@ -159,7 +160,9 @@ def add_training(
 
 def _about_solvers(solvers: tuple[str, ...]) -> str:
     stochastic = ", or stochastic descent (sgd)" if STOCHASTIC in solvers else ""
-    return f"Newton's method, cutting planes, a published one{stochastic}"
+    domination = DOMINATION_SOLVERS if set(DOMINATION_SOLVERS) <= set(solvers) else ()
+    apart = f"; --method domination takes {', '.join(domination)}" if domination else ""
+    return f"Newton's method, cutting planes, a published one{stochastic}{apart}"
 
 
 def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -73,7 +73,8 @@ def add_descent(parser: argparse.ArgumentParser) -> None:
         "--alpha",
         type=positive_float,
         metavar="L",
-        help="λ of λ/2 ‖w‖² + mean loss of a pair (default: 1e-4); or give -c C, λ = 1/(C·pairs)",
+        help="λ of λ/2 ‖w‖² + mean loss of a pair (default: 1e-4); or give -c C, λ = 1/(C·pairs); "
+        "or the α of --penalty",
     )
     _add_steps(group)
     group.add_argument(

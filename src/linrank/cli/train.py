@@ -16,6 +16,7 @@ from linrank.cli.arguments import (
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.descent_options import add_descent, check_descent
+from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data, read_preferences
 from linrank.cli.stream_options import add_streaming, check_streaming
@@ -28,7 +29,7 @@ from linrank.cli.train_report import (
     training_summary,
 )
 from linrank.cli.training import METRICS, check_files, write_and_validate
-from linrank.options import SOLVERS, STOCHASTIC, TRAINING
+from linrank.options import DOMINATION_SOLVERS, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -44,7 +45,10 @@ Train a linear RankSVM on all pairs of every query:
   minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query,
 
 or with the hinge max(0, ·) in place of its square (--loss hinge). With --solver sgd: the hinge on
-pairs drawn at random, at a cost that does not depend on the size of the data.
+pairs drawn at random, at a cost that does not depend on the size of the data. With
+--method domination: few weights, and every row is to beat all rows below it at once,
+
+  minimise  Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁   over rows i and, inside, those below i.
 
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
@@ -55,17 +59,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
     parser.add_argument("data", metavar="DATA", help="training data, or - for standard input")
     parser.add_argument("model", metavar="MODEL", help="model file to write, or - for stdout")
+    add_method(parser)
+    solvers = (*SOLVERS, STOCHASTIC)
     add_training(
         parser,
         tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
-        "the share TOL (default: never)",
+        "the share TOL (default: never); domination: when certified to be within TOL·F",
         max_iter="steps at most (default: 100; bundle: 2000)",
         takes_C=True,
-        solvers=(*SOLVERS, STOCHASTIC),
+        solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
     )
+    parser.set_defaults(solver=None)  # which one depends on --method
     add_descent(parser)
+    add_domination(parser)
     add_streaming(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
@@ -91,7 +99,12 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Train as ``--solver`` says."""
+    """Train as ``--method`` and ``--solver`` say."""
+    check_method(args, parser)
+    if args.method == METHOD:
+        from linrank.cli.train_domination import run_domination
+
+        return run_domination(args, parser)
     check_streaming(args, parser)
     check_descent(args, parser)
     if args.stream:

@@ -20,6 +20,8 @@ __all__ = [
     "describe_data",
     "options_summary",
     "print_json",
+    "relative_gap",
+    "say_convergence",
     "say_result",
     "training_summary",
 ]
@@ -50,23 +52,29 @@ def say_result(result: Result, args: argparse.Namespace, took: float, console: C
     )
     console.say(
         "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({_relative_gap(result):.1e} "
+        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
         "of it) above the minimum: certified by the dual",
     )
-    if result.converged and _relative_gap(result) > LOOSE:
+    if result.converged and relative_gap(result) > LOOSE:
         scale = "--scale standard or " if args.scale == "none" else ""
         console.say(
             "note",
             "this bound is proven but can be loose: it grows with the square of the gradient, "
             f"whatever the curvature; {scale}a smaller -e tightens it",
         )
+    say_convergence(result, console)
+
+
+def say_convergence(result: Result, console: Console) -> None:
+    """Whether the tolerance was reached, or why not."""
     if result.converged:
         console.say("converged", result.message)
     else:
         console.warn(f"not converged: {result.message}")
 
 
-def _relative_gap(result: Result) -> float:
+def relative_gap(result: Result) -> float:
+    """The certified bound on ``F - F*`` as a share of F."""
     return result.gap / result.value if result.value > 0 else 0.0
 
 
@@ -95,7 +103,7 @@ def training_summary(result: Result, args: argparse.Namespace) -> dict[str, Any]
         **options_summary(args),
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": _relative_gap(result),
+        "relative_gap": relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "iterations": result.n_iter,

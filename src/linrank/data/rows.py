@@ -42,6 +42,11 @@ class DenseRows:
         """The view that kernels take."""
         return _core.dense_rows(self.values)
 
+    @cached_property
+    def by_column(self) -> Any:
+        """The same matrix by columns, a copy made on first use and kept."""
+        return _core.columns(self.core, None, 1)
+
     def to_user(self) -> Array:
         """Return the matrix as a NumPy array, not a copy."""
         return self.values
@@ -84,6 +89,11 @@ class CsrRows:
     def core(self) -> Any:
         """The view that kernels take; building it checks offsets and columns."""
         return _core.csr_rows(self.values, self.columns, self.offsets, self.n_columns)
+
+    @cached_property
+    def by_column(self) -> Any:
+        """The same matrix by columns, a copy made on first use and kept."""
+        return _core.columns(self.core, None, 1)
 
     def to_user(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` that shares values and columns."""

@@ -1,13 +1,16 @@
-"""Which parameters training for the domination loss takes, checked before any work."""
+"""Parameters of training for the domination loss: which it takes, and what a model says of them."""
 
 from __future__ import annotations
 
 import numbers
 from typing import Any
 
-from linrank.options import CURVATURES, DOMINATION_SOLVERS, ORDERS, PENALTIES
+from linrank.data.dataset import Dataset
+from linrank.layering import Layering
+from linrank.margins import describe_margin
+from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
 
-__all__ = ["check_parameters"]
+__all__ = ["check_parameters", "describe_parameters"]
 
 
 def check_parameters(
@@ -40,6 +43,32 @@ def check_parameters(
         raise ValueError(
             f"negative_sampling must be a share of the rows > 0 and <= 1, or None, got {share!r}"
         )
+
+
+def describe_parameters(
+    data: Dataset, *, alpha: float, seed: int, **options: Any
+) -> dict[str, str | float | bool | None]:
+    """What a model is to know of its training, as plain values.
+
+    Parameters
+    ----------
+    data : Dataset
+        What it was trained on, for the number of pairs.
+    alpha, seed, **options
+        As given to `train`; of the options at least ``linrank.options.DOMINATION``.
+    """
+    layers, pooled = options["layers"], bool(options["pooled"])
+    is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
+    return {
+        "method": METHODS[1],
+        "alpha": alpha,
+        **{name: options[name] for name in DOMINATION},
+        "layers": layers if isinstance(layers, str) else "function",
+        "margin": describe_margin(options["margin"]),
+        "pooled": pooled,
+        "seed": seed if is_random else None,
+        "n_pairs": Layering.of(data, layers=layers, pooled=pooled).n_pairs,
+    }
 
 
 def _check_alpha(alpha: Any, penalty: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.rows import Rows
 from linrank.layering import Layering
 from linrank.losses.base import Dual, ScoreLoss
 
@@ -16,9 +17,9 @@ Array = NDArray[Any]
 
 
 class DominationLoss(ScoreLoss):
-    """``L(z) = Σ_q c_q Σ_i u_i log(1 + Σ_(j in D(i)) u_j exp(m_j - m_i + Δ(i, j)))``, ``m = z - s``.
+    """``L(z) = Σ_q c_q Σ_i u_i log(1 + Σ_(j in D(i)) u_j exp(m_j - m_i + Δ(i, j)))``.
 
-    A point costs O(n) and one exponential a row, a product O(n); K² more for the K layers of a
+    ``m = z - s``, and D(i) are the rows of lower layers in i's query; see `Layering`. A point costs O(n) and one exponential a row, a product O(n); K² more for the K layers of a
     query where margins come from a table.
 
     Parameters
@@ -39,6 +40,16 @@ class DominationLoss(ScoreLoss):
 
     def curvature(self, point: _core.DominationPoint, v: Array) -> Array:
         return point.multiply(v, self.n_threads)
+
+    def hessian_matrix(self, rows: Rows, point: _core.DominationPoint) -> Array:
+        """``Xᵀ∇²L(z)X`` in full."""
+        n = rows.shape[1]
+        flat = _core.domination_hessian_matrix(rows.core, self.order, point, self.n_threads)
+        return flat.reshape(n, n)
+
+    def hessian_diagonal(self, rows: Rows, point: _core.DominationPoint) -> Array:
+        """The diagonal of ``Xᵀ∇²L(z)X``; an estimate in queries of more than 64 layers."""
+        return _core.domination_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
     def dual(self, point: _core.DominationPoint) -> Dual:
         """The tangent plane: ``L(z') >= t(L(z) - ∇L(z)·z) + t∇L(z)·z'`` for ``t <= 1``.

@@ -31,6 +31,7 @@ def newton(
     callback: Callback | None = None,
     started: float | None = None,
     sharpen: Sharpen | None = None,
+    certified: bool = False,
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
@@ -39,15 +40,17 @@ def newton(
     still taken: what it leaves is of second order.
 
     Where ``F`` is a smoothing of what is to be minimised, ``sharpen(point, decrement)`` returns the
-    point to go on from, the same or one of a sharper objective; it stops on the certified gap.
+    point to go on from, the same or one of a sharper objective; it stops on the certified gap, as
+    it does without where ``certified``.
     """
+    certified = certified or sharpen is not None
     recorder = Recorder(callback, started)
     point = _start(objective, w0, sharpen)
     steps = (Directions if point.box is None else BoundedDirections)(preconditioner, len(w0))
     forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
     while True:
         wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
-        by_gap = None if sharpen is None else tol * point.primal
+        by_gap = tol * point.primal if certified else None
         verdict = _verdict(recorder, tol, wants_stop, is_last, by_gap)
         if verdict is not None:
             return recorder.result(point, *verdict)
@@ -60,9 +63,9 @@ def newton(
         step = steps.at(point, forcing, floor, norm)
         n_hvp += step.n
         recorder.note_decrement(step.decrement)
-        is_last = sharpen is None and step.decrement <= tol * point.value
+        is_last = not certified and step.decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            verdict = _too_few(recorder, tol, max_iter, by_gap=sharpen is not None)
+            verdict = _too_few(recorder, tol, max_iter, by_gap=certified)
             return recorder.result(point, *verdict)
         trial, t = line_search(point, step.d, step.image)
         if trial is None:  # as far as this smoothing goes; the next may go on

@@ -1,0 +1,136 @@
+"""``linrank train --method domination``: sparse models by the domination loss."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.console import Console, count, seconds
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.reading import read_data
+from linrank.cli.train_report import (
+    LOOSE,
+    data_summary,
+    describe_data,
+    print_json,
+    relative_gap,
+    say_convergence,
+)
+from linrank.cli.training import check_files, write_and_validate
+from linrank.options import CURVATURES, DOMINATION
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.model import LinearModel
+    from linrank.solvers.result import Result
+
+__all__ = ["run_domination"]
+
+_REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
+
+
+def run_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read, train, measure, write."""
+    check_files(args, parser)
+
+    # Loaded before the clock starts: the time of reading is not that of NumPy.
+    import linrank.data.svmlight
+    import linrank.domination.training  # noqa: F401
+
+    start = time.perf_counter()
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    data = read_data(args.data, args, console)
+    read = time.perf_counter()
+    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+    model, result = _fit(data, args, console)
+    trained = time.perf_counter()
+    _say_result(model, result, args, trained - read, console)
+    evaluation = write_and_validate(model, args, console)
+    if args.json:
+        times = (start, read, trained)
+        training = _summary(model, result, args)
+        print_json(args, data_summary(data, args), training, evaluation, times)
+    return OK if result.converged else NOT_CONVERGED
+
+
+def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
+    from linrank.domination.parameters import describe_parameters
+    from linrank.domination.training import train
+    from linrank.model import LinearModel
+    from linrank.scaling import Scaling
+
+    scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
+    result = train(
+        scaling.transformed(data, n_jobs=args.jobs),
+        alpha=args.alpha,
+        **_options(args),
+        scale=scaling.factors,
+        seed=args.seed,
+        n_jobs=args.jobs,
+        callback=console.progress(_line),
+    )
+    settings = describe_parameters(data, alpha=args.alpha, seed=args.seed, **_options(args))
+    settings["index_base"] = data.index_base
+    return LinearModel.of(result, data, scaling, **settings), result
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """What goes to the training as it is; curvature changes the time only, and has no option."""
+    return {"curvature": CURVATURES[0]} | {
+        name: getattr(args, name) for name in DOMINATION if name != "curvature"
+    }
+
+
+def _line(state: dict[str, Any]) -> str:
+    """What is shown of an iteration."""
+    return (
+        f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
+        f"gap {state['gap']:.2e}  {count(state['n_nonzero'], 'weight')}  {state['seconds']:.2f} s"
+    )
+
+
+def _say_result(
+    model: LinearModel, result: Result, args: argparse.Namespace, took: float, console: Console
+) -> None:
+    """Work, optimum, sparsity and convergence on standard error."""
+    console.clear()
+    penalty = "no penalty" if args.penalty == "none" else f"{args.penalty}, α = {args.alpha:g}"
+    console.say(
+        "trained",
+        f"domination loss, {penalty}: {count(result.n_iter, 'iteration')} in {seconds(took)}",
+    )
+    # Without a penalty there is no dual point to prove anything with but 0.
+    known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
+    is_known = relative_gap(result) < LOOSE
+    console.say("optimum", f"objective {result.value:.10g}{known if is_known else ''}")
+    n_nonzero, n_features = _n_nonzero(model), model.n_features
+    console.say(
+        "weights",
+        f"{n_nonzero:,} of {count(n_features, 'feature')} ({100 * n_nonzero / n_features:.3g} %)",
+    )
+    say_convergence(result, console)
+
+
+def _n_nonzero(model: LinearModel) -> int:
+    return int((model.coef != 0).sum())
+
+
+def _summary(model: LinearModel, result: Result, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON report says of the run."""
+    n_nonzero = _n_nonzero(model)
+    return {
+        **{key: value for key, value in model.training.items() if key in _REPORTED},
+        "scale": args.scale,
+        "objective": result.value,
+        "duality_gap": result.gap if math.isfinite(result.gap) else None,
+        "relative_gap": relative_gap(result) if math.isfinite(result.gap) else None,
+        "kkt_residual": result.kkt_residual,
+        "nonzero_weights": n_nonzero,
+        "density": n_nonzero / model.n_features,
+        "iterations": result.n_iter,
+        "converged": result.converged,
+        "stopped": result.stopped,
+        "message": result.message,
+    }

@@ -1,0 +1,174 @@
+"""The domination loss with an l2 penalty, by the Newton method that RankSVM uses."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.rows import Rows
+from linrank.layering import Layering
+from linrank.losses.domination import DominationLoss
+from linrank.objective import Ridge, Sum
+from linrank.planning import plan
+from linrank.risk import Risk
+from linrank.sampling import sample_queries
+from linrank.solvers.newton import newton
+from linrank.solvers.result import Callback, Result
+
+__all__ = ["RidgeProblem", "by_newton", "sample_layering"]
+
+Array = NDArray[Any]
+
+_SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
+# What is measured in units of the objective, and of its gradient.
+_VALUES = ("objective", "gap", "decrement")
+_SLOPES = ("gradient_norm", "kkt_residual")
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
+    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.planning.Plannable`."""
+
+    rows: Rows
+    layering: Layering
+    C: float
+    scale: Array | None = None
+    n_threads: int = 1
+    loss: str = "domination"
+
+    @property
+    def n_rows(self) -> int:
+        return self.layering.queries.n_rows
+
+    @property
+    def longest_query(self) -> int:
+        """Rows of the longest query."""
+        return int(np.diff(self.layering.queries.offsets).max())
+
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """The objective; nothing is smoothed, whatever ``epsilon``."""
+        loss = DominationLoss(self.layering, self.n_threads)
+        return Sum(Ridge(), Risk(self.rows, loss, self.C, self.scale))
+
+    def sharpening(self, tol: float) -> None:
+        """Nothing is smoothed."""
+
+    def sample(self, n_rows: int) -> RidgeProblem:
+        """The same problem on about ``n_rows`` rows, its loss at 0 scaled up to the whole."""
+        layering = sample_layering(self.layering, n_rows, _SAMPLE_SEED)
+        part, whole = (
+            DominationLoss(some).at(np.zeros(some.queries.n_rows)).value
+            for some in (layering, self.layering)
+        )
+        factor = whole / part if part > 0.0 else 1.0
+        return replace(self, layering=layering, C=factor * self.C, n_threads=1)
+
+
+def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
+    """The layering on about ``n_rows`` rows: whole queries, and some rows of long ones.
+
+    Weights make up for the rows left out of a query, inside the sums over lower layers as outside.
+    """
+    whole = layering.queries
+    queries, positions, row_weight = sample_queries(whole, n_rows, seed)
+    if layering.row_weight is not None:
+        row_weight = row_weight * layering.row_weight[positions]
+    of_whole = np.searchsorted(whole.offsets, positions, side="right") - 1
+    grades = None
+    if layering.grades is not None:
+        cells, whole_cells = _cells(queries), _cells(whole)
+        grades = np.zeros(int(queries.n_levels.sum()), dtype=np.int32)
+        grades[cells] = layering.grades[whole_cells[positions]]
+    c = layering.query_weight
+    return Layering(
+        queries,
+        None if layering.shift is None else layering.shift[positions],
+        row_weight,
+        None if c is None else c[of_whole[queries.offsets[:-1]]],
+        layering.table,
+        grades,
+    )
+
+
+def _cells(queries: Any) -> Array:
+    """Number of the layer of each position, layers counted query by query."""
+    first = np.cumsum(queries.n_levels) - queries.n_levels
+    cells: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
+    return cells
+
+
+def by_newton(
+    rows: Rows,
+    layering: Layering,
+    alpha: float,
+    *,
+    scale: Array | None = None,
+    w0: Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise ``F(w) = L(X D w) + alpha‖w‖²``; stop when the certified gap is at most ``tol·F``.
+
+    The solver minimises ``F/(2 alpha) = ½‖w‖² + C·L`` with ``C = 1/(2 alpha)``; everything that is
+    reported is in the units of F. The gap is at most ``‖∇F‖²/(4 alpha)``.
+
+    Parameters
+    ----------
+    rows : Rows
+        X.
+    layering : Layering
+        Layers, margins and weights of its rows.
+    alpha : float
+        > 0.
+    scale : float64 array (n_features,), optional
+        The diagonal of D.
+    w0 : float64 array (n_features,), optional
+        Where to start; otherwise 0, or the optimum on a sample of many rows.
+    tol : float
+        Largest gap, relative to F.
+    max_iter : int
+        Largest number of Newton steps.
+    n_threads : int
+        Threads; the result does not depend on it.
+    callback : callable, optional
+        Called with a dict of the history's entries, "w" and "n_iter" after every iteration; a true
+        value stops the solver.
+    """
+    started = time.perf_counter()
+    unit = 2.0 * alpha
+    problem = RidgeProblem(rows, layering, 1.0 / unit, scale, n_threads)
+    start, preconditioner = plan(problem, w0)
+    result = newton(
+        problem.objective(),
+        start,
+        preconditioner=preconditioner,
+        tol=tol,
+        max_iter=max_iter,
+        callback=None if callback is None else lambda entry: callback(_in_units(entry, unit)),
+        started=started,
+        certified=True,
+    )
+    history = {
+        key: [unit * v for v in values] if key in _VALUES + _SLOPES else values
+        for key, values in result.history.items()
+    }
+    return replace(
+        result,
+        value=unit * result.value,
+        gap=unit * result.gap,
+        gradient_norm=unit * result.gradient_norm,
+        kkt_residual=unit * result.kkt_residual,
+        history=history,
+    )
+
+
+def _in_units(entry: dict[str, Any], unit: float) -> dict[str, Any]:
+    return {
+        key: unit * value if key in _VALUES + _SLOPES else value for key, value in entry.items()
+    }

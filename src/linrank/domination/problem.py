@@ -1,0 +1,111 @@
+"""The objective of Domination Rank, with its certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import Rows
+from linrank.layering import Layering
+from linrank.losses.domination import DominationLoss
+from linrank.risk import Risk, RiskPoint
+
+__all__ = ["DominationProblem", "PenalisedPoint"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DominationProblem:
+    """``F(w) = L(XDw) + alpha·pen(w)``, pen = ``‖w‖₁``, ``‖w‖²`` or 0, L the domination loss."""
+
+    rows: Rows
+    layering: Layering
+    penalty: str
+    alpha: float
+    scale: Array | None = None
+    n_threads: int = 1
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.shape[1]
+
+    @cached_property
+    def risk(self) -> Risk:
+        """L as a function of the weights."""
+        return Risk(self.rows, DominationLoss(self.layering, self.n_threads), 1.0, self.scale)
+
+    def columns(self) -> _core.Columns:
+        """The matrix by columns; where rows are positions, one copy for all who ask."""
+        order = self.layering.queries.order
+        return self.rows.by_column if order is None else _core.columns(self.rows.core, order, 1)
+
+    def at(self, w: Array, scores: Array | None = None) -> PenalisedPoint:
+        """The objective at ``w``; ``scores`` are ``XDw`` by position, if they are known."""
+        point = self.risk.at(w) if scores is None else RiskPoint(self.risk, w, scores)
+        return PenalisedPoint(self.penalty, self.alpha, point)
+
+    def largest_alpha(self) -> float:
+        """``‖∇L(0)‖_∞``: with the l1 penalty, all weights are zero from there on."""
+        return float(np.abs(self.risk.at(np.zeros(self.n_features)).gradient).max())
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedPoint:
+    """`DominationProblem` at one ``w``."""
+
+    penalty: str
+    alpha: float
+    risk: RiskPoint
+
+    @property
+    def w(self) -> Array:
+        return self.risk.w
+
+    @cached_property
+    def value(self) -> float:
+        """``F(w)``."""
+        w = self.w
+        if self.penalty == "l1":
+            return self.risk.value + self.alpha * float(np.abs(w).sum())
+        return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
+
+    @cached_property
+    def subgradient(self) -> Array:
+        """The shortest vector of ``∂F(w)``: zero at the optimum, and only there."""
+        g, w = self.risk.gradient, self.w
+        if self.penalty == "none":
+            return g
+        if self.penalty == "l2":
+            ridge: Array = g + 2.0 * self.alpha * w
+            return ridge
+        at_zero = np.sign(g) * np.maximum(np.abs(g) - self.alpha, 0.0)
+        return np.where(w != 0.0, g + self.alpha * np.sign(w), at_zero)
+
+    @property
+    def kkt_residual(self) -> float:
+        """``‖subgradient‖``."""
+        return math.sqrt(_core.dot(self.subgradient, self.subgradient))
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified: ``F(w) - min F <= gap``; infinite without a penalty: there may be no minimum.
+
+        l2: ``‖∇F‖²/4alpha``. l1: the entropy dual at ``t∇L``, t small enough that
+        ``t‖∇L(w)‖_∞ <= alpha``.
+        """
+        if self.penalty == "none":
+            return math.inf
+        if self.penalty == "l2":
+            return _core.dot(self.subgradient, self.subgradient) / (4.0 * self.alpha)
+        largest = float(np.abs(self.risk.gradient).max())
+        t = 1.0 if largest <= self.alpha else self.alpha / largest
+        loss = self.risk.risk.loss
+        assert isinstance(loss, DominationLoss)
+        return max(0.0, self.value - loss.entropy_dual(self.risk.loss, t))
