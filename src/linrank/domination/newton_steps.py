@@ -50,13 +50,21 @@ def newton_step(
     diagonal : array or None
         Second derivatives of the loss along them; None where the Hessian is written down.
     """
-    is_written = diagonal is None
-    d = _by_matrix(point, features) if is_written else _by_products(point, features, diagonal)
+    if diagonal is None:
+        return _lower(problem, point, features, _by_matrix(point, features), may_cross=True)
+    d = _by_products(point, features, diagonal)
+    return _lower(problem, point, features, d, may_cross=problem.penalty != "l1")
+
+
+def _lower(
+    problem: DominationProblem, point: PenalisedPoint, features: Array, d: Array, may_cross: bool
+) -> Array | None:
+    """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
     step = 1.0
     for _ in range(_HALVINGS):
         w: Array = point.w.copy()
         w[features] += step * d
-        if problem.penalty == "l1" and not is_written:
+        if not may_cross:
             w[features] = np.where(w[features] * point.w[features] > 0.0, w[features], 0.0)
         if problem.at(w).value < point.value:
             return w
