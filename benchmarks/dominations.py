@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.domination.training import train
+from linrank.domination.descent import Descent, descend
+from linrank.domination.training import make_problem, train
 from linrank.metrics import evaluate
 from linrank.solvers.result import Result
 
@@ -69,17 +70,32 @@ class Timed:
 
 def timed(data: Dataset, limit: float = np.inf, goal: float = -np.inf, **options: Any) -> Timed:
     """Fit on one thread until the tolerance, ``F <= goal`` or the limit of CPU seconds."""
-    start = time.process_time()
-    reached = False
+    watch = Watch(limit, goal)
+    result = train(data, n_jobs=1, max_iter=10**6, callback=watch, **options)
+    return watch.timed(result)
 
-    def is_over(state: dict[str, Any]) -> bool:
-        nonlocal reached
-        reached = state["objective"] <= goal
-        return reached or time.process_time() - start > limit
 
-    result = train(data, n_jobs=1, max_iter=10**6, callback=is_over, **options)
-    taken = time.process_time() - start
-    return Timed(result, taken, reached or result.converged)
+def swept(data: Dataset, limit: float, curvature: str, tol: float, **options: Any) -> Timed:
+    """The same by sweeps alone, without the Newton steps that `train` makes between them."""
+    watch = Watch(limit)
+    descent = Descent(make_problem(data, n_jobs=1, **options), curvature=curvature)
+    result = descend(descent, tol=tol, max_iter=10**6, callback=watch, is_plain=True)
+    return watch.timed(result)
+
+
+class Watch:
+    """A callback that ends a fit at a goal or after so many CPU seconds."""
+
+    def __init__(self, limit: float, goal: float = -np.inf) -> None:
+        self.start, self.limit, self.goal = time.process_time(), limit, goal
+        self.reached = False
+
+    def __call__(self, state: dict[str, Any]) -> bool:
+        self.reached = state["objective"] <= self.goal
+        return self.reached or time.process_time() - self.start > self.limit
+
+    def timed(self, result: Result) -> Timed:
+        return Timed(result, time.process_time() - self.start, self.reached or result.converged)
 
 
 def part_of(data: Dataset, shares: tuple[float, ...] = (0.5, 0.25, 0.25)) -> Array:
