@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
     from linrank.path import PathResult, ranksvm_path
+    from linrank.per_query_ranker import PerQueryRanker
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
@@ -41,6 +42,7 @@ __all__ = [
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
+    "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
     "QueryKFold",
@@ -70,7 +72,13 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
+<<<<<<< HEAD
     "PivotedTfidf": "linrank.text_features",
+    "PerQueryRanker": "linrank.per_query_ranker",
+=======
+    "PerQueryRanker": "linrank.per_query_ranker",
+    "PivotedTfidf": "linrank.text_features",
+>>>>>>> topics
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",

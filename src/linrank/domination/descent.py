@@ -212,11 +212,14 @@ def descend(
 
 def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
     """A Newton step, if it lowers the objective: on all features or, if many, those with a weight."""
-    problem, diagonal = descent.problem, None
-    if not writes_hessian(problem):
+    problem = descent.problem
+    is_written = writes_hessian(problem)
+    if not is_written:
         features = features[point.w[features] != 0.0]
-        diagonal = descent.measure(features).hessian
-    w = newton_step(problem, point, features, diagonal)
+    bounds = descent.measure(features)
+    is_useful = bounds.bound > 0.0  # the others have no slope but rounding
+    diagonal = None if is_written else bounds.hessian[is_useful]
+    w = newton_step(problem, point, features[is_useful], diagonal)
     if w is not None:
         descent.move_to(w)
 
