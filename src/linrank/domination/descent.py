@@ -110,9 +110,9 @@ class Descent:
         """``XDw`` by position, carried along by the sweeps."""
         return self._state.scores()
 
-    def point(self) -> PenalisedPoint:
-        """The objective, gradient and certificate here."""
-        return self.problem.at(self.w.copy(), self.scores())
+    def point(self, among: Array | None = None) -> PenalisedPoint:
+        """The objective, gradient and certificate here, of the features ``among`` if given."""
+        return self.problem.at(self.w.copy(), self.scores(), among)
 
 
 class Log:
@@ -124,6 +124,7 @@ class Log:
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
         self.history: dict[str, list[float]] = {key: [] for key in self.KEYS}
+        self.context: dict[str, float] = {}  # what every entry is to say of where the solver is
 
     def record(self, descent: Descent, point: PenalisedPoint, n_working: int) -> bool:
         """Add a point; True if the callback asks to stop."""
@@ -135,9 +136,10 @@ class Log:
             "n_sweeps": descent.n_sweeps,
             "n_working": n_working,
             "seconds": time.perf_counter() - self.started,
+            **self.context,
         }
         for key, value in entry.items():
-            self.history[key].append(value)
+            self.history.setdefault(key, []).append(value)
         if self.callback is None:
             return False
         n_iter = len(self.history["objective"]) - 1
@@ -193,7 +195,7 @@ def descend(
     features = _useful(descent, among)
     last_decrease = np.inf
     while True:
-        point = descent.point()
+        point = descent.point(among)
         working = _working(point, features)
         wants_stop = log.record(descent, point, len(working))
         n_left = max_iter - (descent.n_sweeps - first)

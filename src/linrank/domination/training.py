@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.induction import induce
 from linrank.domination.negatives import sample_negatives
 from linrank.domination.parameters import check_parameters
 from linrank.domination.problem import DominationProblem
@@ -112,6 +113,9 @@ def train(
     )
     tol = TOLERANCE if tol is None else tol
     descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
+    if feature_induction is not None:
+        n_sweeps = SWEEPS if max_iter is None else max_iter
+        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
     return descend(descent, tol=tol, max_iter=SWEEPS if max_iter is None else max_iter, log=log)
 
 
