@@ -79,8 +79,8 @@ class Descent:
         self.curvature = curvature
         self.n_sweeps = 0
         self._rng = np.random.default_rng(seed) if order == "shuffled" else None
-        columns = problem.columns()
-        self._state = _core.coordinates(columns, problem.layering.core, problem.scale)
+        self._columns = problem.columns()
+        self._state = _core.coordinates(self._columns, problem.layering.core, problem.scale)
         self.w = np.zeros(problem.n_features)
         if w0 is not None and np.any(w0):
             self.move_to(w0)
@@ -112,7 +112,7 @@ class Descent:
 
     def point(self, among: Array | None = None) -> PenalisedPoint:
         """The objective, gradient and certificate here, of the features ``among`` if given."""
-        return self.problem.at(self.w.copy(), self.scores(), among)
+        return self.problem.at(self.w.copy(), self.scores(), among, self._columns)
 
 
 class Log:
@@ -212,7 +212,7 @@ def _useful(descent: Descent, among: Array | None) -> Array:
 def _working(point: PenalisedPoint, features: Array) -> Array:
     if point.penalty != "l1":
         return features
-    is_in = (point.w[features] != 0.0) | (np.abs(point.risk.gradient[features]) > point.alpha)
+    is_in = (point.w[features] != 0.0) | (np.abs(point.derivatives) > point.alpha)
     working: Array = features[is_in]
     return working
 

@@ -47,14 +47,19 @@ class DominationProblem:
         return self.rows.by_column if order is None else _core.columns(self.rows.core, order, 1)
 
     def at(
-        self, w: Array, scores: Array | None = None, among: Array | None = None
+        self,
+        w: Array,
+        scores: Array | None = None,
+        among: Array | None = None,
+        columns: _core.Columns | None = None,
     ) -> PenalisedPoint:
         """The objective at ``w``; ``scores`` are ``XDw`` by position, if they are known.
 
-        With ``among``, the certificate is that of the problem in which only these features move.
+        With ``among``, the certificate is that of the problem in which only these features move;
+        it then costs no more than their ``columns``, if these are given.
         """
         point = self.risk.at(w) if scores is None else RiskPoint(self.risk, w, scores)
-        return PenalisedPoint(self.penalty, self.alpha, point, among)
+        return PenalisedPoint(self.penalty, self.alpha, point, among, columns)
 
     def largest_alpha(self) -> float:
         """``‖∇L(0)‖_∞``: with the l1 penalty, all weights are zero from there on."""
@@ -73,6 +78,7 @@ class PenalisedPoint:
     alpha: float
     risk: RiskPoint
     among: Array | None = None
+    columns: _core.Columns | None = None
 
     @property
     def w(self) -> Array:
@@ -87,15 +93,26 @@ class PenalisedPoint:
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
     @cached_property
+    def derivatives(self) -> Array:
+        """``∂L/∂w_r`` of the features that may move, in their order."""
+        risk, among = self.risk.risk, self.among
+        if among is None:
+            return self.risk.gradient
+        if self.columns is None:
+            return self.risk.gradient[among]
+        found = self.columns.products(among, self.risk.loss.gradient, risk.loss.n_threads)
+        return found if risk.scale is None else risk.scale[among] * found
+
+    @cached_property
     def subgradient(self) -> Array:
         """The shortest vector of ``∂F(w)``: zero at the optimum, and only there.
 
         Features that may not move have a 0.
         """
         if self.among is None:
-            return self._slopes(self.risk.gradient, self.w)
+            return self._slopes(self.derivatives, self.w)
         slopes = np.zeros(len(self.w))
-        slopes[self.among] = self._slopes(self.risk.gradient[self.among], self.w[self.among])
+        slopes[self.among] = self._slopes(self.derivatives, self.w[self.among])
         return slopes
 
     def _slopes(self, g: Array, w: Array) -> Array:
@@ -123,14 +140,14 @@ class PenalisedPoint:
             return math.inf
         if self.penalty == "l2":
             return _core.dot(self.subgradient, self.subgradient) / (4.0 * self.alpha)
-        g = self.risk.gradient
-        largest = float(np.abs(g if self.among is None else g[self.among]).max(initial=0.0))
+        largest = float(np.abs(self.derivatives).max(initial=0.0))
         t = 1.0 if largest <= self.alpha else self.alpha / largest
         loss = self.risk.risk.loss
         assert isinstance(loss, DominationLoss)
         bound = loss.entropy_dual(self.risk.loss, t)
-        if self.among is not None:
-            still = self.w.copy()
-            still[self.among] = 0.0
-            bound += t * _core.dot(g, still) + self.alpha * float(np.abs(still).sum())
+        still = self.w.copy()
+        still[slice(None) if self.among is None else self.among] = 0.0
+        if still.any():
+            slope = _core.dot(self.risk.gradient, still)
+            bound += t * slope + self.alpha * float(np.abs(still).sum())
         return max(0.0, self.value - bound)
