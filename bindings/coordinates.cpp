@@ -6,6 +6,7 @@
 #include "bound_layering.hpp"
 #include "exclusive.hpp"
 #include "module.hpp"
+#include "sparse_quadratic.hpp"
 
 namespace {
 
@@ -100,6 +101,18 @@ nb::tuple coordinate_steps(Vector<double> gradient, Vector<double> hessian, Vect
     return nb::make_tuple(to_numpy(std::move(steps)), to_numpy(std::move(decreases)));
 }
 
+nb::ndarray<nb::numpy, double, nb::ndim<1>> minimise_quadratic(Vector<double> hessian, Vector<double> gradient,
+                                                            Vector<double> w, double alpha, double enough,
+                                                            std::int64_t n_sweeps) {
+    const auto n = std::int64_t(w.shape(0));
+    check_square(hessian, n, "hessian");
+    require_length(gradient.shape(0), n, "gradient");
+    if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
+    return to_numpy(unlocked([&] {
+        return sparse_quadratic(span_of(hessian), span_of(gradient), span_of(w), alpha, enough, n_sweeps);
+    }));
+}
+
 }  // namespace
 
 void bind_coordinates(nb::module_ &m) {
@@ -136,6 +149,9 @@ void bind_coordinates(nb::module_ &m) {
         });
     m.def("coordinates", &coordinates, nb::arg("columns"), nb::arg("layering"),
           nb::arg("factors").noconvert().none());
+    m.def("sparse_quadratic", &minimise_quadratic, nb::arg("hessian").noconvert(),
+          nb::arg("gradient").noconvert(), nb::arg("w").noconvert(), nb::arg("alpha"), nb::arg("enough"),
+          nb::arg("n_sweeps"));
     m.def("coordinate_steps", &coordinate_steps, nb::arg("gradient").noconvert(),
           nb::arg("hessian").noconvert(), nb::arg("bound").noconvert(), nb::arg("range").noconvert(),
           nb::arg("w").noconvert(), nb::arg("penalty"), nb::arg("alpha"));

@@ -33,7 +33,7 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
                          OptionalOrder order, Vector<std::int32_t> levels,
                          Vector<std::int32_t> n_levels, std::optional<Vector<std::int64_t>> docid,
                          const std::vector<Measure> &measures, Ties ties, bool with_pairs,
-                         int n_threads) {
+                         bool with_rows, int n_threads) {
     const std::size_t n_rows = labels.shape(0);
     const QueryView queries = checked_queries(offsets, order, n_rows);
     check_scores(scores, n_rows);
@@ -41,10 +41,11 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     const RankInput input{queries,         span_of(labels),   span_of(scores),
                           span_of(levels), span_of(n_levels), span_of(docid)};
+    const Counted counted{with_pairs, with_rows};
     MetricValues result =
-        unlocked([&] { return evaluate_queries(input, measures, ties, with_pairs, n_threads); });
+        unlocked([&] { return evaluate_queries(input, measures, ties, counted, n_threads); });
     return std::make_tuple(to_numpy(std::move(result.values)), to_numpy(std::move(result.means)),
-                           to_numpy(std::move(result.pairs)));
+                           to_numpy(std::move(result.pairs)), to_numpy(std::move(result.rows)));
 }
 
 auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,
@@ -97,8 +98,9 @@ void bind_metrics(nb::module_ &m) {
           nb::arg("scores").noconvert(), nb::arg("offsets").noconvert(),
           nb::arg("order").noconvert().none(), nb::arg("levels").noconvert(),
           nb::arg("n_levels").noconvert(), nb::arg("docid").noconvert().none(),
-          nb::arg("measures"), nb::arg("ties"), nb::arg("with_pairs"), nb::arg("n_threads") = 1,
-          "(values by measure and query, means, pair counts by query), each flat.");
+          nb::arg("measures"), nb::arg("ties"), nb::arg("with_pairs"), nb::arg("with_rows"),
+          nb::arg("n_threads") = 1,
+          "(values by measure and query, means, pair counts, row counts by query), each flat.");
     m.def("ranks_within_queries", &ranks_within_queries_of, nb::arg("scores").noconvert(),
           nb::arg("offsets").noconvert(), nb::arg("order").noconvert().none(),
           nb::arg("n_threads") = 1, "Rank of each row in its query, from 1.");

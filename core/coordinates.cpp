@@ -73,11 +73,13 @@ void Coordinates::place_rows() {
     rows_.resize(n);
     q_.assign(n, 0.0);
     if (!l.row_weight.empty()) u_.resize(n);
+    n_weighted_.assign(cells_.size(), 0);
     for (std::int64_t q = 0; q < l.n_queries(); ++q)
         for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
             Cell &cell = cells(q)[l.levels[std::size_t(t)]];
             ++cell.n;
             cell.weight += l.c(q) * l.u(t);
+            if (l.u(t) > 0.0) ++n_weighted_[std::size_t(&cell - cells_.data())];
             query_of_[std::size_t(t)] = std::int32_t(q);
         }
     first_place_.assign(cells_.size() + 1, 0);
@@ -271,7 +273,7 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
 }
 
 /// Adds a query to Σ_i ω_i ¼(range of x over i and all below it)², and to the largest range. A layer with
-/// fewer entries than rows holds zeros.
+/// fewer entries than rows holds zeros. Rows of weight 0 are absent.
 template <class Entries>
 void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scratch, Known &known) const {
     const std::int64_t K = n_layers(q);
@@ -280,6 +282,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
     std::fill_n(extent, K, Extent{infinity, -infinity, 0, 0.0});
     for (std::int64_t k = 0; k < entries.n; ++k) {
         const auto p = std::size_t(place_of_[std::size_t(entries.position(k))]);
+        if (!u_.empty() && !(u_[p] > 0.0)) continue;
         const double x = entries.value(k);
         Extent &own = extent[rows_[p].level];
         own.low = std::min(own.low, x);
@@ -291,7 +294,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
     double low = infinity, high = -infinity;  // of the layers below
     for (std::int64_t k = 0; k < K; ++k) {
         Extent &own = extent[k];
-        const bool has_zeros = own.n < cell[k].n;
+        const bool has_zeros = own.n < n_weighted_[std::size_t(cell + k - cells_.data())];
         const double all_low = std::min(low, has_zeros ? std::min(own.low, 0.0) : own.low);
         const double all_high = std::max(high, has_zeros ? std::max(own.high, 0.0) : own.high);
         if (k > 0 && has_zeros) {

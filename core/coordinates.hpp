@@ -131,6 +131,7 @@ private:
     std::vector<std::int32_t> position_of_;  // by place
     std::vector<std::int32_t> query_of_;     // by position
     std::vector<std::int64_t> first_place_;  // by cell
+    std::vector<std::int64_t> n_weighted_;   // by cell: rows of weight > 0
     std::vector<Row> rows_;                  // by place
     std::vector<double> q_;                  // by place: e^{m - base of its layer}, what Z is compared with
     std::vector<double> u_;                  // by place; empty for ones

@@ -19,16 +19,18 @@ double entropy(double x) {
     return -x * std::log(x) - (x < 1.0 ? (1.0 - x) * std::log1p(-x) : 0.0);
 }
 
-/// Calls body(chunk, query, threads for the query): one for those of a chunk, all for a long one.
+/// Calls body(chunk, query, threads, scratch): one thread for the queries of a chunk, all for a long one.
 template <class Body>
 void for_each_query(const std::vector<QueryChunk> &chunks, int n_threads, const Body &body) {
     parallel_for(std::int64_t(chunks.size()), n_threads, [&](std::int64_t c) {
         const QueryChunk &chunk = chunks[std::size_t(c)];
         if (chunk.is_long) return;
-        for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1);
+        LayerScratch scratch;
+        for (std::int64_t q = chunk.first; q < chunk.last; ++q) body(c, q, 1, scratch);
     });
+    LayerScratch scratch;
     for (std::size_t c = 0; c < chunks.size(); ++c)
-        if (chunks[c].is_long) body(std::int64_t(c), chunks[c].first, n_threads);
+        if (chunks[c].is_long) body(std::int64_t(c), chunks[c].first, n_threads, scratch);
 }
 
 }  // namespace
@@ -62,8 +64,9 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
       pull_(std::size_t(layering.n_cells())), risk_(pull_.size()), square_risk_(pull_.size()) {
     const std::vector<QueryChunk> chunks = chunks_of(layering, n_chunks);
     std::vector<DominationSums> sums(chunks.size());
-    for_each_query(chunks, n_threads, [&](std::int64_t c, std::int64_t q, int threads) {
-        sums[std::size_t(c)] += DominationSweep(*this, q, threads).evaluate(z.data());
+    for_each_query(chunks, n_threads,
+                   [&](std::int64_t c, std::int64_t q, int threads, LayerScratch &scratch) {
+        sums[std::size_t(c)] += DominationSweep(*this, q, threads, scratch).evaluate(z.data());
     });
     DominationSums total;
     for (const DominationSums &s : sums) total += s;
@@ -76,8 +79,9 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
 void DominationPoint::multiply(std::span<const double> v, std::span<double> out,
                                int n_threads) const {
     const std::vector<QueryChunk> chunks = chunks_of(layering_, n_chunks);
-    for_each_query(chunks, n_threads, [&](std::int64_t, std::int64_t q, int threads) {
-        DominationProduct(*this, q, threads).multiply(v.data(), out.data());
+    for_each_query(chunks, n_threads,
+                   [&](std::int64_t, std::int64_t q, int threads, LayerScratch &scratch) {
+        DominationProduct(*this, q, threads, scratch).multiply(v.data(), out.data());
     });
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "parallel.hpp"
+#include "simd.hpp"
 
 namespace linrank {
 namespace {
@@ -21,35 +22,33 @@ std::int64_t parts_of(std::int64_t n_rows, std::int64_t n_layers) {
     return std::max<std::int64_t>(1, std::min(n, n_rows / std::max<std::int64_t>(1, n_layers)));
 }
 
-/// Σ ω log(1 + x), x in [0, 1]. Where ω is the same for all, most logarithms are saved: 1 + y is the
-/// product of many 1 + x, kept as y so that small ones lose nothing.
-class SumOfLogs {
-public:
-    void add(double x) {
-        y_ += x + x * y_;
-        if (y_ > 1e150) flush();
+/// Σ log(1 + x) over x in [0, 1], with a logarithm for hundreds of them: 1 + y is the product of many
+/// 1 + x, kept as y so that small ones lose nothing.
+double sum_of_logs(std::int64_t n, const double *x) {
+    double total = 0, y[4] = {0.0, 0.0, 0.0, 0.0};
+    for (std::int64_t i = 0; i < n;) {
+        const std::int64_t last = std::min(n, i + 1024);
+        for (; i + 4 <= last; i += 4)
+            for (int lane = 0; lane < 4; ++lane) y[lane] += x[i + lane] + x[i + lane] * y[lane];
+        for (; i < last; ++i) y[0] += x[i] + x[i] * y[0];
+        // Another 256 of a lane at most double it 256 times: below 1e147, and two lanes below 1e294.
+        if (i < n && std::max(std::max(y[0], y[1]), std::max(y[2], y[3])) < 1e70) continue;
+        for (int lane : {0, 2}) {
+            total += std::log1p(y[lane] + y[lane + 1] + y[lane] * y[lane + 1]);
+            y[lane] = y[lane + 1] = 0.0;
+        }
     }
-    void add(double x, double weight) { sum_ += weight * std::log1p(x); }
-    double total(double weight) {
-        flush();
-        return sum_ + weight * common_;
-    }
-
-private:
-    void flush() {
-        common_ += std::log1p(y_);
-        y_ = 0.0;
-    }
-    double sum_ = 0, common_ = 0, y_ = 0;
-};
+    return total;
+}
 
 }  // namespace
 
-QueryParts::QueryParts(const Layering &l, std::int64_t q, int n_threads)
+QueryParts::QueryParts(const Layering &l, std::int64_t q, int n_threads, LayerScratch &scratch)
     : q_(q), begin_(l.offsets[std::size_t(q)]), end_(l.offsets[std::size_t(q) + 1]),
       n_layers_(l.n_levels[std::size_t(q)]), n_parts_(parts_of(end_ - begin_, n_layers_)),
-      n_threads_(n_threads), c_(l.c(q)), u_(l.row_weight.empty() ? nullptr : l.row_weight.data()),
-      s_(l.shift.empty() ? nullptr : l.shift.data()), levels_(l.levels.data()) {}
+      last_lane_(n_layers_ <= 16 ? 3 : 0), n_threads_(n_threads), c_(l.c(q)), u_(l.row_weight.empty() ? nullptr : l.row_weight.data()),
+      s_(l.shift.empty() ? nullptr : l.shift.data()), levels_(l.levels.data()),
+      cell_(std::size_t(l.first_cell[std::size_t(q)])), scratch_(scratch) {}
 
 template <class Body>
 void QueryParts::for_each_part(const Body &body) const {
@@ -60,27 +59,27 @@ void QueryParts::for_each_part(const Body &body) const {
 }
 
 template <class Body, class Join>
-std::vector<double> QueryParts::gather(int n_sums, double start, const Body &body,
-                                       const Join &join) const {
+void QueryParts::gather(std::vector<double> &out, int n_sums, double start, const Body &body,
+                        const Join &join) const {
     const std::size_t size = std::size_t(n_sums * n_layers_);
-    std::vector<double> all(size * std::size_t(n_parts_), start);
+    const std::size_t lanes = std::size_t(last_lane_ + 1);
+    out.assign(size * lanes * std::size_t(n_parts_), start);
     for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
-        body(first, last, all.data() + std::size_t(k) * size);
+        body(first, last, out.data() + std::size_t(k) * size * lanes);
     });
-    for (std::size_t k = 1; k < std::size_t(n_parts_); ++k)
-        for (std::size_t c = 0; c < size; ++c) all[c] = join(all[c], all[k * size + c]);
-    all.resize(size);
-    return all;
+    for (std::size_t k = 1; k < lanes * std::size_t(n_parts_); ++k)
+        for (std::size_t c = 0; c < size; ++c) out[c] = join(out[c], out[k * size + c]);
+    out.resize(size);
 }
 
 template <class Body>
-std::vector<double> QueryParts::sum(int n_sums, const Body &body) const {
-    return gather(n_sums, 0.0, body, [](double a, double b) { return a + b; });
+void QueryParts::sum(std::vector<double> &out, int n_sums, const Body &body) const {
+    gather(out, n_sums, 0.0, body, [](double a, double b) { return a + b; });
 }
 
-DominationSweep::DominationSweep(DominationPoint &point, std::int64_t q, int n_threads)
-    : QueryParts(point.layering_, q, n_threads), point_(point),
-      cell_(std::size_t(point.layering_.first_cell[std::size_t(q)])) {}
+DominationSweep::DominationSweep(DominationPoint &point, std::int64_t q, int n_threads,
+                                 LayerScratch &scratch)
+    : QueryParts(point.layering_, q, n_threads, scratch), point_(point) {}
 
 DominationSums DominationSweep::evaluate(const double *z) {
     z_ = z;
@@ -99,76 +98,80 @@ DominationSums DominationSweep::evaluate(const double *z) {
 void DominationSweep::find_peaks() {
     const auto body = [&](std::int64_t first, std::int64_t last, double *peak) {
         for (std::int64_t t = first; t < last; ++t)
-            if (!u_ || u_[t] > 0.0) peak[level(t)] = std::max(peak[level(t)], m(t));
+            if (!u_ || u_[t] > 0.0) {
+                double &highest = peak[lane(t, 1) + levels_[t]];
+                highest = std::max(highest, m(t));
+            }
     };
-    peak_ = gather(1, nothing, body, [](double a, double b) { return std::max(a, b); });
+    gather(scratch_.peak, 1, nothing, body, [](double a, double b) { return std::max(a, b); });
 }
 
 void DominationSweep::find_masses() {
     double *share = point_.share_.data();
-    mass_ = sum(1, [&](std::int64_t first, std::int64_t last, double *mass) {
+    const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
+    sum(scratch_.mass, 1, [&](std::int64_t first, std::int64_t last, double *mass) {
         for (std::int64_t t = first; t < last; ++t) {
-            const double u = u_ ? u_[t] : 1.0;
-            share[t] = u > 0.0 ? std::exp(m(t) - peak_[level(t)]) : 0.0;
-            mass[level(t)] += u * share[t];
+            const bool is_void = u_ && !(u_[t] > 0.0);  // it may lie above the peak of the others
+            share[t] = is_void ? nothing : m(t) - peak[level(t)];
         }
+        kernels().exp_vector(last - first, share + first);
+        for (std::int64_t t = first; t < last; ++t)
+            mass[lane(t, 1) + levels_[t]] += u_ ? u_[t] * share[t] : share[t];
     });
     double *log_mass = point_.shares_.log_mass(q_);
-    for (std::size_t k = 0; k < mass_.size(); ++k)
-        log_mass[k] = mass_[k] > 0.0 ? peak_[k] + std::log(mass_[k]) : nothing;
+    for (std::size_t k = 0; k < mass_of.size(); ++k)
+        log_mass[k] = mass_of[k] > 0.0 ? peak[k] + std::log(mass_of[k]) : nothing;
     point_.shares_.update(q_);
 }
 
 DominationSums DominationSweep::find_risks() {
-    const double *log_below = point_.shares_.log_below(q_), *share = point_.share_.data();
-    double *rho = point_.rho_.data();
-    std::vector<double> below(mass_.size());  // Z e^{-peak}: as a row's e^{m - peak} is known
-    for (std::size_t k = 0; k < below.size(); ++k)
-        below[k] = log_below[k] == nothing || peak_[k] == nothing ? 0.0
-                                                                  : std::exp(log_below[k] - peak_[k]);
-    std::vector<DominationSums> sums(static_cast<std::size_t>(n_parts_));
-    std::vector<double> all(2 * mass_.size() * sums.size());
-    for_each_part([&](std::int64_t part, std::int64_t first, std::int64_t last) {
-        DominationSums total;
-        SumOfLogs logs;
-        double *risk = all.data() + 2 * mass_.size() * std::size_t(part);
-        double *square = risk + mass_.size();
-        for (std::int64_t t = first; t < last; ++t) {
-            const std::size_t k = level(t);
-            rho[t] = 0.0;
-            const double own = share[t], z = below[k];
-            if (log_below[k] == nothing || (u_ && !(u_[t] > 0.0))) continue;
-            const double odds = log_below[k] - m(t);
-            double small;  // e^{-|odds|}
-            if (own > least && z > least && z < most) {
-                rho[t] = z / (z + own);
-                small = odds > 0.0 ? own / z : z / own;
-            } else {
-                small = std::exp(-std::abs(odds));
-                rho[t] = (odds > 0.0 ? 1.0 : small) / (1.0 + small);
-            }
-            const double w = weight(t), mass = w * rho[t];
-            if (odds > 0.0) total.value += w * odds;
-            if (u_) logs.add(small, w);
-            else logs.add(small);
-            risk[k] += mass;
-            square[k] += mass * rho[t];
-            total.odds += mass * odds;
-            total.trace += mass * (2.0 - rho[t]);
-        }
-        total.value += logs.total(c_);
-        sums[std::size_t(part)] = total;
-    });
-    double *risk = point_.risk_.data() + cell_, *square = point_.square_risk_.data() + cell_;
-    DominationSums total;
-    for (std::size_t part = 0; part < sums.size(); ++part) {
-        total += sums[part];
-        const double *of_part = all.data() + 2 * mass_.size() * part;
-        for (std::size_t k = 0; k < mass_.size(); ++k) {
-            risk[k] += of_part[k];
-            square[k] += of_part[mass_.size() + k];
-        }
+    const std::size_t n = std::size_t(n_layers_);
+    // log Z is to be finite, so that odds are; Z e^{-peak} is compared with the e^{m - peak} of a row.
+    std::vector<double> &log_below = scratch_.log_below, &below = scratch_.below;
+    log_below.resize(n);
+    below.resize(n);
+    for (std::size_t k = 0; k < n; ++k) {
+        const double peak = scratch_.peak[k];
+        log_below[k] = std::max(point_.shares_.log_below(q_)[k], -1e300);
+        below[k] = peak == nothing ? 0.0 : std::exp(log_below[k] - peak);
     }
+    std::vector<double> &risks = scratch_.sums;
+    DominationSums of_part[most_parts], total;
+    sum(risks, 2, [&](std::int64_t first, std::int64_t last, double *risk) {
+        of_part[part_of(first)] = add_risks(first, last, risk);
+    });
+    std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
+    std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
+    for (std::int64_t k = 0; k < n_parts_; ++k) total += of_part[k];
+    for (std::size_t k = 0; k < n; ++k) total.trace += 2.0 * risks[k] - risks[n + k];
+    return total;
+}
+
+DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last, double *risk) const {
+    const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
+    const double *own = point_.share_.data();
+    double *rho = point_.rho_.data(), *small = point_.gradient.data();  // e^{-|odds|}, until later
+    DominationSums total;
+    for (std::int64_t t = first; t < last; ++t) {
+        const std::size_t k = level(t);
+        const double z = below[k], odds = log_below[k] - m(t), w = weight(t);
+        if (own[t] > least && z < most) [[likely]] {
+            rho[t] = z / (z + own[t]);
+            small[t] = std::min(z, own[t]) / std::max(z, own[t]);
+        } else {
+            small[t] = std::exp(-std::abs(odds));
+            rho[t] = (odds > 0.0 ? 1.0 : small[t]) / (1.0 + small[t]);
+        }
+        const double mass = w * rho[t];
+        double *sums = risk + lane(t, 2) + levels_[t];
+        sums[0] += mass;
+        sums[n_layers_] += mass * rho[t];
+        total.value += w * std::max(odds, 0.0);
+        total.odds += mass * odds;
+    }
+    if (!u_) total.value += c_ * sum_of_logs(last - first, small + first);
+    else
+        for (std::int64_t t = first; t < last; ++t) total.value += weight(t) * std::log1p(small[t]);
     return total;
 }
 
@@ -177,53 +180,54 @@ DominationSums DominationSweep::find_gradient() {
     const double *rho = point_.rho_.data();
     double *pull = point_.pull_.data() + cell_;
     point_.shares_.sum_above(q_, point_.risk_.data() + cell_, pull);
-    std::vector<double> scale(mass_.size());
-    for (std::size_t k = 0; k < scale.size(); ++k) scale[k] = mass_[k] > 0.0 ? 1.0 / mass_[k] : 0.0;
+    std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
+    for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
     const double origin = z_[begin_];  // the gradient sums to 0: an offset of z costs no digits
-    std::vector<double> slopes(static_cast<std::size_t>(n_parts_));
-    std::vector<double> squares = sum(1, [&](std::int64_t first, std::int64_t last, double *square) {
+    double slope_of_part[most_parts];
+    sum(squares, 1, [&](std::int64_t first, std::int64_t last, double *square) {
         double slope = 0;
         for (std::int64_t t = first; t < last; ++t) {
             const std::size_t k = level(t);
             share[t] *= u_ ? u_[t] * scale[k] : scale[k];
             gradient[t] = share[t] * pull[k] - weight(t) * rho[t];
             slope += gradient[t] * (z_[t] - origin);
-            square[k] += share[t] * share[t];
+            square[lane(t, 1) + levels_[t]] += share[t] * share[t];
         }
-        slopes[std::size_t((first - begin_) * n_parts_ / (end_ - begin_))] = slope;
+        slope_of_part[part_of(first)] = slope;
     });
-    std::vector<double> below(mass_.size());
     point_.shares_.average_below_squared(q_, squares.data(), below.data());
     DominationSums total;
-    for (const double slope : slopes) total.slope += slope;
+    for (std::int64_t k = 0; k < n_parts_; ++k) total.slope += slope_of_part[k];
     for (std::size_t k = 0; k < below.size(); ++k)
         total.trace -= point_.square_risk_[cell_ + k] * below[k];
     return total;
 }
 
-DominationProduct::DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads)
-    : QueryParts(point.layering(), q, n_threads), point_(point) {}
+DominationProduct::DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads,
+                                     LayerScratch &scratch)
+    : QueryParts(point.layering(), q, n_threads, scratch), point_(point) {}
 
 void DominationProduct::multiply(const double *v, double *out) const {
     if (is_void()) return std::fill(out + begin_, out + end_, 0.0);
     const double *share = point_.share().data(), *rho = point_.rho().data();
-    const std::size_t cell = std::size_t(point_.layering().first_cell[std::size_t(q_)]);
     const std::size_t n = std::size_t(n_layers_);
     const double origin = v[begin_];  // ∇²L·1 = 0
-    const std::vector<double> sums = sum(2, [&](std::int64_t first, std::int64_t last, double *mean) {
-        double *own = mean + n;  // Σ ω ρ (1 - ρ) v
+    std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
+    sum(sums, 2, [&](std::int64_t first, std::int64_t last, double *mean) {
         for (std::int64_t t = first; t < last; ++t) {
             const double x = v[t] - origin;
-            mean[level(t)] += share[t] * x;
-            own[level(t)] += weight(t) * rho[t] * (1.0 - rho[t]) * x;
+            double *cells = mean + lane(t, 2) + levels_[t];
+            cells[0] += share[t] * x;
+            cells[n_layers_] += weight(t) * rho[t] * (1.0 - rho[t]) * x;
         }
     });
-    std::vector<double> below(n), expected(n), drawn(n);
+    below.resize(n);
+    drawn.resize(n);
     point_.shares().average_below(q_, sums.data(), below.data());
-    for (std::size_t k = 0; k < n; ++k)
-        expected[k] = sums[n + k] + point_.square_risk()[cell + k] * below[k];
-    point_.shares().sum_above(q_, expected.data(), drawn.data());
-    const double *pull = point_.pull().data() + cell;
+    double *expected = sums.data() + n;  // Σ ω ρ e
+    for (std::size_t k = 0; k < n; ++k) expected[k] += point_.square_risk()[cell_ + k] * below[k];
+    point_.shares().sum_above(q_, expected, drawn.data());
+    const double *pull = point_.pull().data() + cell_;
     for_each_part([&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t t = first; t < last; ++t) {
             const std::size_t k = level(t);

@@ -22,40 +22,57 @@ struct DominationSums {
     }
 };
 
+/// Sums by layer, of one thread: their memory serves many queries.
+struct LayerScratch {
+    std::vector<double> peak, mass;        // max m, Σ u e^{m - peak}
+    std::vector<double> log_below, below;  // log Z, Z e^{-peak}; of a product the mean below
+    std::vector<double> sums, other;
+};
+
 /// The rows of a query in parts, each of which adds to sums by layer of its own: one part for all but
 /// long queries, whose parts the threads share.
 class QueryParts {
 public:
-    QueryParts(const Layering &layering, std::int64_t q, int n_threads);
+    QueryParts(const Layering &layering, std::int64_t q, int n_threads, LayerScratch &scratch);
 
 protected:
     /// Calls body(part, first, last) with ranges of positions.
     template <class Body>
     void for_each_part(const Body &body) const;
-    /// Calls body(first, last, cells), where cells are n_sums numbers by layer one after the other, all
-    /// `start`; returns those of all parts, joined by join(total, part) in the order of the parts.
+    /// Calls body(first, last, cells), where cells hold n_sums numbers by layer one after the other, all
+    /// `start`, several times over: those for position t begin at lane(t, n_sums), for sums into the same
+    /// cell row by row would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of the parts.
     template <class Body, class Join>
-    std::vector<double> gather(int n_sums, double start, const Body &body, const Join &join) const;
+    void gather(std::vector<double> &out, int n_sums, double start, const Body &body,
+                const Join &join) const;
     template <class Body>
-    std::vector<double> sum(int n_sums, const Body &body) const;
+    void sum(std::vector<double> &out, int n_sums, const Body &body) const;
 
+    /// The part that begins at position `first`.
+    std::size_t part_of(std::int64_t first) const {
+        return std::size_t(((first - begin_ + 1) * n_parts_ - 1) / (end_ - begin_));
+    }
     bool is_void() const { return n_layers_ < 2; }
     std::size_t level(std::int64_t t) const { return std::size_t(levels_[t]); }
+    std::int64_t lane(std::int64_t t, int n_sums) const { return (t & last_lane_) * n_sums * n_layers_; }
     /// ω.
     double weight(std::int64_t t) const { return c_ * (u_ ? u_[t] : 1.0); }
 
     const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
+    const std::int64_t last_lane_;  // number of lanes - 1
     const int n_threads_;
     const double c_;
     const double *const u_;  // by position, null for ones
     const double *const s_;  // by position, null for zeros
     const std::int32_t *const levels_;
+    const std::size_t cell_;  // of layer 0
+    LayerScratch &scratch_;
 };
 
 /// Fills what a point keeps of a query.
 class DominationSweep : QueryParts {
 public:
-    DominationSweep(DominationPoint &point, std::int64_t q, int n_threads);
+    DominationSweep(DominationPoint &point, std::int64_t q, int n_threads, LayerScratch &scratch);
     DominationSums evaluate(const double *z);
 
 private:
@@ -63,12 +80,11 @@ private:
     void find_peaks();
     void find_masses();
     DominationSums find_risks();
+    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk) const;
     DominationSums find_gradient();
 
     DominationPoint &point_;
-    const std::size_t cell_;  // of layer 0
     const double *z_ = nullptr;
-    std::vector<double> peak_, mass_;  // by layer: max m, Σ u e^{m - peak}
 };
 
 /// ∇²L·v of one query.
@@ -79,7 +95,8 @@ private:
 ///   (∇²L·v)_j = π_j (T_κ v_j - Σ_{k>κ} share(k, κ) Σ_{i in k} ω_i ρ_i e_i) + ω_j ρ_j (1 - ρ_j)(v_j - v̄_κ).
 class DominationProduct : QueryParts {
 public:
-    DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads);
+    DominationProduct(const DominationPoint &point, std::int64_t q, int n_threads,
+                      LayerScratch &scratch);
     void multiply(const double *v, double *out) const;
 
 private:

@@ -42,4 +42,12 @@ struct PairCounts {
 };
 PairCounts pair_counts(const RankedQuery &query, std::vector<std::int64_t> &tree);
 
+/// Of the rows that some row is to stand below (or above): those with one of these strictly on the
+/// wrong side, and those that have none there but one with an equal score. O(rows) after the sort.
+struct RowCounts {
+    std::int64_t total = 0, wrong = 0, tied = 0;
+};
+RowCounts dominating_counts(const RankedQuery &query);  // i with D(i) not empty: max_{D(i)} f_j against f_i
+RowCounts dominated_counts(const RankedQuery &query);   // j with i above it: min_i f_i against f_j
+
 }  // namespace linrank

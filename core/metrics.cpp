@@ -42,15 +42,23 @@ double mean_in_order(std::span<const double> values) {
     return (sum + lost) / static_cast<double>(n);
 }
 
+void count_rows(const RankedQuery &query, std::span<std::int64_t> out) {
+    const RowCounts above = dominating_counts(query), below = dominated_counts(query);
+    const std::array counts{above.total, above.wrong, above.tied,
+                            below.total, below.wrong, below.tied};
+    std::copy(counts.begin(), counts.end(), out.begin());
+}
+
 }  // namespace
 
 MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> measures, Ties ties,
-                              bool with_pairs, int n_threads) {
+                              Counted counted, int n_threads) {
     const auto n_queries = static_cast<std::size_t>(input.queries.n_queries());
     const auto tables = discount_tables(measures, input.queries.offsets);
     MetricValues out;
     out.values.resize(measures.size() * n_queries);
-    if (with_pairs) out.pairs.resize(3 * n_queries);
+    if (counted.pairs) out.pairs.resize(3 * n_queries);
+    if (counted.rows) out.rows.resize(6 * n_queries);
 
     const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
     parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
@@ -64,11 +72,13 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
             for (std::size_t m = 0; m < measures.size(); ++m)
                 out.values[m * n_queries + at] = measure_query(
                     measures[m], query, tables[static_cast<std::size_t>(measures[m].discount)]);
-            if (!with_pairs) continue;
-            const PairCounts counts = pair_counts(query, tree);
-            out.pairs[3 * at] = counts.concordant;
-            out.pairs[3 * at + 1] = counts.discordant;
-            out.pairs[3 * at + 2] = counts.tied;
+            if (counted.pairs) {
+                const PairCounts counts = pair_counts(query, tree);
+                out.pairs[3 * at] = counts.concordant;
+                out.pairs[3 * at + 1] = counts.discordant;
+                out.pairs[3 * at + 2] = counts.tied;
+            }
+            if (counted.rows) count_rows(query, std::span(out.rows).subspan(6 * at, 6));
         }
     });
     for (std::size_t m = 0; m < measures.size(); ++m)

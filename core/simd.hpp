@@ -100,6 +100,8 @@ struct Kernels {
     void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
+    // x[i] = e^x[i] for x[i] <= 709, to an ulp or so; 0 below -700
+    void (*exp_vector)(std::int64_t n, double *x);
 
     DescentKernels descent;
 };

@@ -25,31 +25,31 @@ class PlainDomination:
 
     def __post_init__(self):
         self.X = np.asarray(self.X, dtype=float)
+        self.layer, self.qid = np.asarray(self.layer, dtype=float), np.asarray(self.qid)
         n = len(self.X)
         self.u = np.ones(n) if self.u is None else self.u
-        self.below = [
-            [j for j in range(n) if self.qid[i] == self.qid[j] and self.layer[i] > self.layer[j]]
-            for i in range(n)
+        rows = np.arange(n)
+        self.below = [rows[(self.qid == self.qid[i]) & (self.layer < self.layer[i])] for i in rows]
+        margin = (lambda i, j: 0.0) if self.delta is None else self.delta
+        self.margins = [
+            np.array([margin(i, j) for j in below], dtype=float)
+            for i, below in enumerate(self.below)
         ]
-
-    def margin(self, i, j):
-        return 0.0 if self.delta is None else self.delta(i, j)
 
     def loss(self, w):
         """Value and gradient."""
         z = self.X @ w
-        value, gradient = 0.0, np.zeros(len(w))
+        value, by_row = 0.0, np.zeros(len(z))
         for i, below in enumerate(self.below):
-            a = np.array([z[j] - z[i] + self.margin(i, j) for j in below] + [0.0])
-            weight = np.array([self.u[j] for j in below] + [1.0])
+            a = np.append(z[below] - z[i] + self.margins[i], 0.0)
             largest = a.max()
-            terms = weight * np.exp(a - largest)
-            c = 1.0 if self.c is None else self.c[self.qid[i]]
-            value += c * self.u[i] * (largest + np.log(terms.sum()))
-            share = terms / terms.sum()
-            for j, p in zip(below, share[:-1], strict=True):
-                gradient += c * self.u[i] * p * (self.X[j] - self.X[i])
-        return value, gradient
+            terms = np.append(self.u[below], 1.0) * np.exp(a - largest)
+            weight = self.u[i] * (1.0 if self.c is None else self.c[self.qid[i]])
+            value += weight * (largest + np.log(terms.sum()))
+            share = weight * terms[:-1] / terms.sum()
+            by_row[below] += share
+            by_row[i] -= share.sum()
+        return value, by_row @ self.X
 
     def objective(self, w, penalty, alpha):
         pen = {"l1": np.abs(w).sum(), "l2": w @ w, "none": 0.0}[penalty]

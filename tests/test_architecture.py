@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "memory": set(),
     "options": set(),
     "seeds": set(),
+    "text_features": set(),
     "threads": set(),
     "reference": DATA,
     "data": GROUND,

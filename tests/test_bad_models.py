@@ -36,6 +36,14 @@ def changed(**changes):
     return json.dumps({**VALID, **changes})
 
 
+def some(coef=None, **changes):
+    """A file of version 2: six features, of which the coefficients of two are stored."""
+    parts = {"n_stored": 2, "indices": [1, 4], "values": [0.5, -1.0], **(coef or {})}
+    parts = {key: value for key, value in parts.items() if value is not None}
+    small = {"version": 2, "n_features": 6, "feature_names": None, "coef": parts}
+    return json.dumps({**VALID, **small, **changes})
+
+
 def without(key):
     return json.dumps({k: v for k, v in VALID.items() if k != key})
 
@@ -61,7 +69,7 @@ FILES = {
     "JSON number": ("17", "holds a int, not an object"),
     "foreign JSON": ('{"learner": {"version": [3, 0]}}', r'no "format": "linrank-model"'),
     "format of another type": (changed(format=["linrank-model"]), "not a linrank model"),
-    "newer version": (changed(version=2), "version 2 is newer than 1.*upgrade with pip"),
+    "newer version": (changed(version=3), "version 3 is newer than 2.*upgrade with pip"),
     "version 0": (changed(version=0), "'version' is 0, expected 1 to"),
     "version as text": (changed(version="1"), "'version' is a str, expected int"),
     "version as boolean": (changed(version=True), "'version' is a bool, expected int"),
@@ -81,7 +89,11 @@ FILES = {
     "no features": (changed(n_features=0, coef=[]), "'n_features' is 0, expected 1 to"),
     "negative features": (changed(n_features=-2), "'n_features' is -2"),
     "absurd features": (changed(n_features=10**18), "'n_features' is 1000000000000000000"),
-    "many features claimed": (changed(n_features=2**30), "2 entries for 1073741824 features"),
+    "many features claimed": (
+        changed(n_features=2**30, feature_names=None),
+        "2 entries for 1073741824 features",
+    ),
+    "many names missing": (changed(n_features=2**30), "2 feature names for 1073741824"),
     "fractional features": (changed(n_features=2.0), "'n_features' is a float, expected int"),
     "too many names": (changed(feature_names=["a"] * 3), "3 feature names for 2"),
     "names of another type": (changed(feature_names=[1, 2]), "must be strings, got 1"),
@@ -109,6 +121,54 @@ FILES = {
 }
 
 
+FILES |= {
+    "sparse in version 1": (some(version=1), "'coef' is a dict, expected list; restore"),
+    "sparse without indices": (some({"indices": None}), "the key 'coef.indices' is missing"),
+    "sparse without values": (some({"values": None}), "the key 'coef.values' is missing"),
+    "sparse without a size": (some({"n_stored": None}), "the key 'coef.n_stored' is missing"),
+    "sparse with more": (some({"default": 1.0}), "unknown key 'default' in 'coef'"),
+    "sparse of one index less": (some({"indices": [1]}), "'coef.indices' has 1 entries, n_st"),
+    "sparse of one value more": (some({"values": [1.0] * 3}), "'coef.values' has 3 entries, n_"),
+    "sparse of another size": (some({"n_stored": 3}), "'coef.indices' has 2 .* n_stored is 3"),
+    "sparse of a negative size": (some({"n_stored": -2}), "n_stored is -2"),
+    "sparse size as boolean": (some({"n_stored": True}), "'coef.n_stored' is a bool, expected int"),
+    "sparse indices as text": (some({"indices": "14"}), "'coef.indices' is a str, expected list"),
+    "sparse values as object": (some({"values": {}}), "'coef.values' is a dict, expected list"),
+    "index below": (some({"indices": [-1, 4]}), r"coef.indices\[0\] is -1, expected 0 to 5"),
+    "index beyond": (some({"indices": [1, 6]}), r"coef.indices\[1\] is 6, expected 2 to 5"),
+    "index far beyond": (some({"indices": [1, 10**60]}), r"coef.indices\[1\] is 10{60}, expected"),
+    "index twice": (
+        some({"indices": [4, 4]}),
+        r"coef.indices\[1\] is 4, expected 5 to 5: they inc",
+    ),
+    "indices that fall": (some({"indices": [4, 1]}), r"coef.indices\[1\] is 1, expected 5 to 5"),
+    "index as number": (some({"indices": [1.0, 4]}), r"coef.indices\[0\] is a float, expected int"),
+    "index as boolean": (some({"indices": [True, 4]}), r"coef.indices\[0\] is a bool"),
+    "index nested": (some({"indices": [[1], 4]}), r"coef.indices\[0\] is a list"),
+    "sparse value as text": (some({"values": ["1", 2.0]}), r"coef.values\[0\] is a str"),
+    "sparse value null": (some({"values": [1.0, None]}), r"coef.values\[1\] is a NoneType"),
+    "sparse NaN": (some().replace("-1.0", "NaN"), "holds NaN, which is not a finite number"),
+    "sparse beyond double": (some().replace("-1.0", "1e999"), r"coef\[4\] is inf"),
+    "sparse of too many features": (
+        some(n_features=2**24 + 1),
+        "that form is for at most 16777216",
+    ),
+    "sparse with too few names": (some(feature_names=["a"]), "1 feature names for 6"),
+    "sparse coefficient twice": (
+        some().replace('"values"', '"n_stored"'),
+        "'n_stored' occurs twice",
+    ),
+    "sparse factors negative": (
+        some(scaling="minmax", factors={"n_stored": 1, "indices": [0], "values": [-1.0]}),
+        "finite and >= 0",
+    ),
+    "sparse factors for none": (
+        some(factors={"n_stored": 0, "indices": [], "values": []}),
+        "takes no factors",
+    ),
+}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_hostile_file(name, tmp_path):
     content, message = FILES[name]
@@ -128,6 +188,32 @@ def test_the_valid_file_is_valid(tmp_path):
     model = load_model(tmp_path / "m.json")
     assert model.feature_names == ("a", "b")
     assert model.coef.tolist() == [0.5, -1.0]
+
+
+def test_the_valid_sparse_file_is_valid(tmp_path):
+    (tmp_path / "m.json").write_text(some())
+    assert load_model(tmp_path / "m.json").coef.tolist() == [0.0, 0.5, 0.0, 0.0, -1.0, 0.0]
+    (tmp_path / "m.json").write_text(changed(version=2))
+    assert load_model(tmp_path / "m.json").coef.tolist() == [0.5, -1.0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        some(n_features=2**30),
+        some({"indices": [1, 2**24]}, n_features=2**24),
+        some({"values": [0.5, None]}, n_features=2**24),
+        some(n_features=2**24, feature_names=["a"]),
+    ],
+)
+def test_a_short_file_takes_no_memory_before_it_is_checked(content, tmp_path):
+    (tmp_path / "m.json").write_text(content)
+    tracemalloc.start()
+    with pytest.raises(ModelFormatError):
+        load_model(tmp_path / "m.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
@@ -395,8 +481,22 @@ def test_fuzzed_json(tmp_path):
         Scaling("standard", np.array([1.0, 0.0, 2.5])),
         training,
     ).save(path)
+    fuzz(path, 20261115)
+
+
+def test_fuzzed_sparse_json(tmp_path):
+    path = tmp_path / "m.json"
+    coef = np.zeros(60)
+    coef[[3, 17, 41]] = 0.25, -0.0, 1e-300
+    LinearModel(coef, scaling=Scaling("minmax", np.abs(coef)), training={"C": 1.0}).save(path)
+    assert json.loads(path.read_text())["version"] == 2
+    fuzz(path, 5)
+
+
+def fuzz(path, seed_of_edits):
+    """Load thousands of edited copies of a file."""
     seed = path.read_bytes()
-    rng = random.Random(20261115)
+    rng = random.Random(seed_of_edits)
     deadline = time.monotonic() + 20
     outcomes = []
     for _ in range(4000):

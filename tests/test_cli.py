@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -14,7 +15,7 @@ from linrank.cli.main import COMMANDS, main
 from linrank.data.rows import DenseRows
 from linrank.datasets import make_ranking
 from linrank.metrics import evaluate
-from linrank.model import load_model
+from linrank.model import LinearModel, load_model
 
 # ---- help and usage -----------------------------------------------------------------------------
 
@@ -335,8 +336,6 @@ def test_convention_changes_the_numbers(files, capsys):
 
 
 def test_per_query_file(files, tmp_path, capsys):
-    import csv
-
     path = tmp_path / "values.csv"
     options = ["-m", "ndcg@10", "-m", "pairwise_accuracy", "--per-query", str(path)]
     assert main(["evaluate", files["valid"], files["scores"], *options, "--json"]) == 0
@@ -348,6 +347,16 @@ def test_per_query_file(files, tmp_path, capsys):
 
 
 # ---- inspect ------------------------------------------------------------------------------------
+
+
+def test_a_metric_with_a_comma_is_one_column(files, tmp_path):
+    path, name = tmp_path / "values.csv", "domination_error(ties=error, over=queries)"
+    arguments = ["evaluate", files["valid"], "--model", files["model"], "--per-query", str(path)]
+    assert main([*arguments, "-m", name, "-m", "map"]) == 0
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["qid", name, "map"]
+    assert {len(row) for row in rows} == {3}
 
 
 def test_inspect_data(files, capsys):
@@ -381,6 +390,46 @@ def test_inspect_model(files, capsys):
     assert report["training"]["n_queries"] == 40
     assert main(["inspect", files["model"]]) == 0
     assert "objective" in capsys.readouterr().out
+
+
+def test_inspect_lists_the_weights_that_are_not_zero(tmp_path, capsys):
+    coef = np.zeros(5000)
+    coef[[7, 4000, 11]] = 0.5, -2.0, 1e-9
+    path = str(tmp_path / "sparse.json")
+    LinearModel(coef, training={"index_base": 1}).save(path)
+    assert main(["inspect", path]) == 0
+    out = capsys.readouterr().out
+    assert "5,000, 3 with a weight (0.06 %)" in out
+    assert out.endswith(
+        "        weight  feature, all 3 that are not zero\n"
+        "            -2  4001\n          +0.5  8\n        +1e-09  12\n"
+    )
+    assert main(["inspect", path, "--top", "2"]) == 0
+    assert "the 2 largest of 3 that are not zero" in capsys.readouterr().out
+    coef[:200] = 1.0
+    LinearModel(coef).save(path)
+    assert main(["inspect", path, "--top", "all", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (len(report["weights"]), report["nonzero_weights"]) == (201, 201)
+    assert report["density"] == 201 / 5000
+    assert main(["inspect", path, "--top", "none"]) == 2
+    assert "must be an integer, got 'none'" in capsys.readouterr().err
+    LinearModel([0.0, 0.0]).save(path)
+    assert main(["inspect", path]) == 0
+    assert capsys.readouterr().out.endswith("no feature has a weight: all rows score 0\n")
+
+
+def test_train_says_how_many_features_have_a_weight(files, tmp_path, capsys):
+    """Where bounds put some at zero; a fit without zeros has nothing to say."""
+    model = str(tmp_path / "m.json")
+    assert main(["train", files["train"], model]) == 0
+    assert "weights" not in capsys.readouterr().err
+    bounds = "1:0:0,2:0:0"
+    assert main(["train", files["train"], model, "--bounds", bounds]) == 0
+    assert "4 of 6 features (66.7 %)" in capsys.readouterr().err
+    assert main(["train", files["train"], model, "--bounds", bounds, "--json", "-q"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["training"]["nonzero_weights"] == load_model(model).n_nonzero == 4
 
 
 # ---- errors -------------------------------------------------------------------------------------

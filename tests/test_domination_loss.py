@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank import reference
+from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
@@ -40,18 +42,21 @@ def layerings(draw, max_rows=25, ties=True):
     return case.z, with_table(layering, rng) if draw(st.booleans()) else layering
 
 
-def margin_of(layering):
-    if layering.table is None:
-        return lambda i, j: 0.0
+def per_query(layering, values):
+    return np.repeat(values, np.diff(layering.queries.offsets))
+
+
+def grade_of_position(layering):
     queries = layering.queries
-    lengths = np.diff(queries.offsets)
     first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])[:-1]
-    cell = np.repeat(first_cell, lengths) + queries.levels
-    grade = layering.grades[cell]
-    return lambda i, j: layering.table[grade[i], grade[j]]
+    return layering.grades[per_query(layering, first_cell) + queries.levels]
 
 
 def definition(z, layering):
+    margin = {}
+    if layering.table is not None:
+        grade = grade_of_position(layering)
+        margin["margin"] = lambda i, j: layering.table[grade[i], grade[j]]
     return reference.domination_loss(
         z,
         layering.queries.offsets,
@@ -59,8 +64,19 @@ def definition(z, layering):
         s=layering.shift,
         u=layering.row_weight,
         c=layering.query_weight,
-        margin=margin_of(layering),
+        **margin,
     )
+
+
+def value(z, layering):
+    return DominationLoss(layering).at(np.asarray(z, dtype=np.float64)).value
+
+
+def layers(y, qid=None, **options):
+    return Layering(Queries.of(np.asarray(y, dtype=np.float64), qid), **options)
+
+
+# ---- the definition ---------------------------------------------------------------------------
 
 
 @given(case=layerings())
@@ -76,26 +92,6 @@ def test_value_and_derivatives_are_the_definition(case):
     assert_allclose(product, truth["hessian"] @ v, rtol=1e-10, atol=1e-12)
 
 
-@given(case=layerings(), t=st.floats(0.0, 1.0), seed=st.integers(0, 1000))
-def test_the_entropy_dual_bounds_the_loss_and_touches_it_at_one(case, t, seed):
-    z, layering = case
-    loss = DominationLoss(layering)
-    point = loss.at(z)
-    bound = loss.entropy_dual(point, t)
-    tolerance = 1e-12 * (1.0 + point.value + abs(point.slope))
-    assert bound >= t * (point.value - point.slope) - tolerance  # concave, and 0 at t = 0
-    assert abs(loss.entropy_dual(point, 1.0) - (point.value - point.slope)) <= tolerance
-    assert (
-        abs(loss.entropy_dual(point, 1.0 - 1e-15) - loss.entropy_dual(point, 1.0))
-        <= 1e3 * tolerance
-    )
-    rng = np.random.default_rng(seed)
-    for scale in (0.1, 1.0, 10.0):
-        other = z + scale * rng.normal(size=len(z))
-        plane = bound + t * (point.gradient @ other)
-        assert loss.at(other).value >= plane - 1e2 * tolerance
-
-
 @given(case=layerings(), dtype=st.sampled_from([np.float32, np.float64]), n=st.integers(1, 20))
 def test_explicit_hessians_are_the_definition(case, dtype, n):
     z, layering = case
@@ -105,11 +101,291 @@ def test_explicit_hessians_are_the_definition(case, dtype, n):
     point = loss.at(z)
     by_position = x if order is None else x[order]
     truth = by_position.T.astype(np.float64) @ definition(z, layering)["hessian"] @ by_position
-    scale = 1e-5 if dtype == np.float32 else 1e-12
+    tolerance = (1e-5 if dtype == np.float32 else 1e-12) * max(1.0, np.abs(truth).max())
     for rows in (as_rows(x), as_rows(sparse.csr_array(x))):
-        tolerance = scale * max(1.0, np.abs(truth).max())
         matrix = loss.hessian_matrix(rows, point)
         assert_allclose(matrix, truth, rtol=0.0, atol=tolerance)
         assert (matrix == matrix.T).all()
         diagonal = loss.hessian_diagonal(rows, point)
         assert_allclose(diagonal, np.diag(truth), rtol=0.0, atol=1e-11 * max(1.0, point.value))
+
+
+@given(case=layerings(max_rows=12), seed=st.integers(0, 1000))
+def test_derivatives_are_those_of_the_value(case, seed):
+    z, layering = case
+    loss, v = DominationLoss(layering), np.random.default_rng(seed).normal(size=len(z))
+    point, step = loss.at(z), 1e-5
+    ahead, behind = loss.at(z + step * v), loss.at(z - step * v)
+    slope = (ahead.value - behind.value) / (2 * step)
+    assert_allclose(point.gradient @ v, slope, rtol=1e-6, atol=1e-7)
+    change = (ahead.gradient - behind.gradient) / (2 * step)
+    assert_allclose(loss.curvature(point, v), change, rtol=1e-6, atol=1e-7)
+
+
+def test_the_diagonal_of_many_layers_is_no_less_than_nothing_and_finite():
+    rng = np.random.default_rng(0)
+    layering, x = layers(rng.permutation(200)), rng.normal(size=(200, 3)) + 1e3
+    loss = DominationLoss(layering)
+    point = loss.at(rng.normal(size=200))
+    exact = np.diag(loss.hessian_matrix(as_rows(x), point))
+    estimate = loss.hessian_diagonal(as_rows(x), point)
+    assert_allclose(estimate, exact, rtol=0.5)
+
+
+def test_an_offset_of_the_rows_costs_the_explicit_hessian_no_digits():
+    rng = np.random.default_rng(1)
+    layering = layers(rng.integers(0, 4, 300), np.arange(300) // 20)
+    loss, x = DominationLoss(layering), rng.integers(-8, 8, (300, 5)).astype(np.float32)
+    point = loss.at(rng.normal(size=300))
+    offset = np.float32(4096.0) * (1 + np.arange(300) // 20)[:, np.newaxis]
+    for hessian in (loss.hessian_matrix, loss.hessian_diagonal):
+        near = hessian(as_rows(x), point)
+        assert_allclose(hessian(as_rows(x + offset), point), near, rtol=1e-4, atol=1e-4)
+
+
+# ---- laws -------------------------------------------------------------------------------------
+
+
+@given(case=layerings())
+def test_at_zero_the_loss_counts_dominated_rows(case):
+    _, layering = case
+    queries = layering.queries
+    plain = Layering(queries)
+    counts = [
+        (queries.levels[queries.offsets[q] : queries.offsets[q + 1]] < queries.levels[i]).sum()
+        for q in range(queries.n_queries)
+        for i in range(queries.offsets[q], queries.offsets[q + 1])
+    ]
+    assert_allclose(value(np.zeros(queries.n_rows), plain), np.log1p(counts).sum(), rtol=1e-13)
+
+
+@given(case=layerings(), seed=st.integers(0, 1000))
+def test_a_constant_per_query_changes_nothing(case, seed):
+    z, layering = case
+    loss, point = DominationLoss(layering), DominationLoss(layering).at(z)
+    constant = per_query(
+        layering, np.random.default_rng(seed).normal(size=layering.queries.n_queries)
+    )
+    shift = np.zeros(len(z)) if layering.shift is None else layering.shift
+    for other in (
+        loss.at(z + 100.0 * constant),
+        DominationLoss(replace(layering, shift=shift + constant)).at(z),
+    ):
+        assert_allclose(other.value, point.value, rtol=1e-11, atol=1e-12)
+        assert_allclose(other.gradient, point.gradient, rtol=1e-9, atol=1e-11)
+    for vector in (point.gradient, loss.curvature(point, z)):
+        assert_allclose(np.add.reduceat(vector, layering.queries.offsets[:-1]), 0.0, atol=1e-11)
+    assert_allclose(loss.curvature(point, constant), 0.0, atol=1e-11)
+
+
+@given(case=scored_queries(), seed=st.integers(0, 1000))
+def test_only_the_order_of_the_labels_counts_and_not_that_of_the_rows(case, seed):
+    expected = value(case.z, Layering(case.queries))
+    stretched = Queries.of(np.exp(case.labels / 4.0), case.qid)
+    assert value(case.z, Layering(stretched)) == expected
+    order = np.random.default_rng(seed).permutation(len(case.labels))
+    mixed = Queries.of(case.labels[order], case.qid[order])
+    assert_allclose(value(mixed.gather(case.scores[order]), Layering(mixed)), expected, rtol=1e-12)
+
+
+@given(z=st.lists(st.floats(-50, 50), min_size=2, max_size=2))
+def test_one_against_one_is_the_logistic_loss_of_the_pair(z):
+    assert_allclose(value(z, layers([0, 1])), np.logaddexp(0.0, z[0] - z[1]), rtol=1e-14)
+
+
+@given(case=layerings())
+def test_a_weight_is_a_number_of_repetitions(case):
+    z, layering = case
+    queries = layering.queries
+    times = np.random.default_rng(len(z)).integers(0, 3, len(z))
+    weighted = replace(layering, row_weight=times.astype(np.float64))
+    again = np.repeat(np.arange(len(z)), times)
+    if len(again) == 0:
+        return
+    code = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))[again]
+    repeated = Queries.of(queries.levels[again].astype(np.float64), code)
+    c, shift = layering.query_weight, layering.shift
+    other = Layering(
+        repeated,
+        None if shift is None else shift[again],
+        None,
+        None if c is None else c[repeated.ids],
+        layering.table,
+    )
+    if layering.table is not None:
+        grades = np.zeros(int(repeated.n_levels.sum()), dtype=np.int32)
+        first = np.cumsum(repeated.n_levels) - repeated.n_levels
+        cell = np.repeat(first, np.diff(repeated.offsets)) + repeated.levels
+        grades[cell] = grade_of_position(layering)[again]
+        other = replace(other, grades=grades)
+    assert_allclose(value(z[again], other), value(z, weighted), rtol=1e-11, atol=1e-13)
+
+
+@given(case=layerings())
+def test_errors_are_at_most_the_loss_over_log_2(case):
+    z, layering = case
+    queries, errors = layering.queries, 0
+    for q in range(queries.n_queries):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        for score, level in zip(z[rows], queries.levels[rows], strict=True):
+            errors += bool((z[rows][queries.levels[rows] < level] >= score).any())
+    assert errors <= value(z, Layering(queries)) / np.log(2.0) * (1 + 1e-12)
+
+
+@given(case=layerings())
+def test_a_separable_table_is_a_shift(case):
+    z, layering = case
+    if layering.table is None:
+        return
+    height = layering.table[0]
+    separable = replace(layering, table=height[:, np.newaxis] - height)
+    shift = np.zeros(len(z)) if layering.shift is None else layering.shift
+    same = replace(layering, table=None, shift=shift + height[grade_of_position(layering)])
+    a, b = (DominationLoss(some).at(z) for some in (separable, same))
+    assert_allclose(a.value, b.value, rtol=1e-12, atol=1e-13)
+    assert_allclose(a.gradient, b.gradient, rtol=1e-10, atol=1e-13)
+    v = z[::-1].copy()
+    assert_allclose(a.multiply(v, 1), b.multiply(v, 1), rtol=1e-9, atol=1e-11)
+
+
+@given(case=scored_queries())
+def test_two_layers_are_a_softmax_against_all_the_others(case):
+    queries = Queries.of(case.labels > 0, case.qid)
+    expected = 0.0
+    for q in np.flatnonzero(queries.n_levels == 2):
+        rows = slice(queries.offsets[q], queries.offsets[q + 1])
+        z, level = case.z[rows], queries.levels[rows]
+        expected += np.log1p(np.exp(z[level == 0]).sum() * np.exp(-z[level == 1])).sum()
+    assert_allclose(value(case.z, Layering(queries)), expected, rtol=1e-12, atol=1e-14)
+
+
+# ---- the dual ---------------------------------------------------------------------------------
+
+
+@given(case=layerings(), t=st.floats(0.0, 1.0), seed=st.integers(0, 1000))
+def test_the_entropy_dual_bounds_the_loss_and_touches_it_at_one(case, t, seed):
+    z, layering = case
+    loss = DominationLoss(layering)
+    point = loss.at(z)
+    bound = loss.entropy_dual(point, t)
+    tolerance = 1e-12 * (1.0 + point.value + abs(point.slope))
+    assert bound >= t * (point.value - point.slope) - tolerance  # concave, and 0 at t = 0
+    at_one = loss.entropy_dual(point, 1.0)
+    assert abs(at_one - (point.value - point.slope)) <= tolerance
+    assert abs(loss.entropy_dual(point, 1.0 - 1e-14) - at_one) <= 1e2 * tolerance
+    rng = np.random.default_rng(seed)
+    for scale in (0.1, 1.0, 10.0):
+        other = z + scale * rng.normal(size=len(z))
+        assert loss.at(other).value >= bound + t * (point.gradient @ other) - 1e2 * tolerance
+
+
+@given(case=layerings(), t=st.floats(0.01, 0.99))
+def test_the_entropy_dual_is_the_sum_over_rows(case, t):
+    """Entropy and expected ``log u + Δ`` of the softmax of each row that gives t times as much."""
+    z, layering = case
+    n = len(z)
+    u = np.ones(n) if layering.row_weight is None else layering.row_weight
+    c = (
+        np.ones(layering.queries.n_queries)
+        if layering.query_weight is None
+        else (layering.query_weight)
+    )
+    s = np.zeros(n) if layering.shift is None else layering.shift
+    grade = None if layering.table is None else grade_of_position(layering)
+    total, query = 0.0, per_query(layering, np.arange(layering.queries.n_queries))
+    for i in range(n):
+        below = np.flatnonzero(
+            (query == query[i]) & (layering.queries.levels < layering.queries.levels[i]) & (u > 0)
+        )
+        if len(below) == 0:
+            continue
+        delta = 0.0 if grade is None else layering.table[grade[i], grade[below]]
+        terms = np.log(u[below]) + (z - s)[below] + delta
+        log_z = np.logaddexp.reduce(terms)
+        pi, rho = np.exp(terms - log_z), 1.0 / (1.0 + np.exp((z - s)[i] - log_z))
+        p = np.append(1.0 - t * rho, t * rho * pi)
+        gain = np.append(0.0, np.log(u[below]) + delta - s[below] + s[i])
+        total += c[query[i]] * u[i] * float((p * (gain - np.log(p))).sum())
+    bound = DominationLoss(layering).at(z).dual(t, 1)
+    assert_allclose(bound, total, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("t", [-0.1, 1.1, np.nan])
+def test_the_dual_has_a_range(t):
+    with pytest.raises(ValueError, match=r"t must lie in \[0, 1\]"):
+        DominationLoss(layers([0, 1])).at(np.zeros(2)).dual(t, 1)
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+
+def test_far_scores_and_margins_neither_overflow_nor_lose_digits():
+    rng = np.random.default_rng(3)
+    y, qid = rng.integers(0, 4, 60), np.arange(60) // 12
+    grades = np.concatenate([np.arange(k) for k in Queries.of(y, qid).n_levels]).astype(np.int32)
+    for spread in (1e2, 1e4):
+        z = spread * rng.normal(size=60)
+        for options in (
+            {},
+            {"shift": 1e3 * rng.normal(size=60), "row_weight": rng.integers(0, 3, 60) / 2},
+            {"table": 1e3 * rng.normal(size=(4, 4)), "grades": grades},
+        ):
+            layering = layers(y, qid, **options)
+            point, truth = DominationLoss(layering).at(z), definition(z, layering)
+            assert_allclose(point.value, truth["value"], rtol=1e-13)
+            assert_allclose(point.gradient, truth["gradient"], rtol=1e-9, atol=1e-12)
+            product = point.multiply(z / spread, 1)
+            assert_allclose(product, truth["hessian"] @ z / spread, rtol=1e-8, atol=1e-10)
+            assert np.isfinite(point.dual(0.5, 1))
+
+
+def test_a_tiny_loss_keeps_its_digits():
+    z, below = np.array([0.0, 1.0, 45.0, 90.0]), 1.0 + np.e
+    expected = below * np.exp(-45.0) + (below + np.exp(45.0)) * np.exp(-90.0)  # log(1 + x) = x
+    assert_allclose(value(z, layers([0, 0, 1, 2])), expected, rtol=1e-13)
+    assert_allclose(
+        value(z, layers([0, 0, 1, 2], row_weight=np.full(4, 0.5))), expected / 4, rtol=1e-13
+    )
+
+
+def test_layers_without_weight_are_not_there():
+    layering = layers(
+        [0, 1, 2, 0, 1], [0, 0, 0, 1, 1], row_weight=np.array([0.0, 0.0, 1.0, 1.0, 0.0])
+    )
+    point = DominationLoss(layering).at(np.array([1e4, 3.0, -2.0, 0.0, 1.0]))
+    assert point.value == 0.0
+    assert not point.gradient.any()
+    assert not point.multiply(np.arange(5.0), 1).any()
+    assert point.dual(0.5, 1) == 0.0
+
+
+@pytest.mark.parametrize("n_layers", [2, 40])
+def test_the_number_of_threads_changes_no_bit(n_layers):
+    """Two queries so long that threads share them, and many short ones."""
+    rng = np.random.default_rng(n_layers)
+    n = 320_000
+    qid = np.concatenate([np.zeros(150_000), np.ones(140_000), 2 + np.arange(30_000) // 7])
+    layering = layers(rng.integers(0, n_layers, n), qid.astype(int))
+    z, v, x = rng.normal(size=n), rng.normal(size=n), as_rows(rng.normal(size=(n, 2)))
+    alone, together = (DominationLoss(layering, threads) for threads in (1, 3))
+    a, b = alone.at(z), together.at(z)
+    assert (a.value, a.slope, a.total_curvature) == (b.value, b.slope, b.total_curvature)
+    assert_array_equal(a.gradient, b.gradient)
+    assert a.dual(0.3, 1) == a.dual(0.3, 3)
+    assert_array_equal(alone.curvature(a, v), together.curvature(b, v))
+    assert_array_equal(alone.hessian_matrix(x, a), together.hessian_matrix(x, b))
+    assert_array_equal(alone.hessian_diagonal(x, a), together.hessian_diagonal(x, b))
+    image = np.ascontiguousarray(x.values[:, 0])
+    product = x.values.T @ alone.curvature(a, image)
+    assert_allclose(alone.hessian_matrix(x, a)[:, 0], product, rtol=1e-9)
+    assert_allclose(a.gradient.sum(), 0.0, atol=1e-6)
+
+
+def test_a_million_rows_in_one_query():
+    rng = np.random.default_rng(0)
+    n = 1_000_000
+    y = rng.random(n) < 0.01
+    z = 3.0 * y + rng.normal(size=n)
+    point = DominationLoss(layers(y)).at(z)
+    expected = np.logaddexp(0.0, np.log(np.exp(z[~y]).sum()) - z[y]).sum()
+    assert_allclose(point.value, expected, rtol=1e-12)

@@ -16,6 +16,7 @@ from linrank.metrics import (
     convention,
     evaluate,
     parse,
+    parse_scoring,
     valid_forms,
 )
 
@@ -32,6 +33,10 @@ NAMES = [
     "err(y_max=6)@5",
     "pairwise_accuracy(ties=half, over=queries)",
     "auc(rel=2)",
+    "all_pairs_error(ties=skip)",
+    "domination_error",
+    "domination_error(ties=error, over=queries)",
+    "dominated_error(ties=right, over=rows)",
 ]
 
 
@@ -99,6 +104,11 @@ def test_other_spellings(spelling, name):
         ("p(rel=1, rel=2)@5", "rel is given twice"),
         ("ndcg(empty=2)", "empty must be 0, 1 or 'skip'"),
         ("pairwise_accuracy-", "has no option 'empty'"),
+        ("domination_error(ties=half)", "ties must be one of right, error, got 'half'"),
+        ("domination_error(over=pairs)", "over must be one of rows, queries, got 'pairs'"),
+        ("all_pairs_error(ties=right)", "ties must be one of error, half, skip, got 'right'"),
+        ("dominated_error@5", "takes no @k"),
+        ("dominated_eror", "Did you mean 'dominated_error'"),
     ],
 )
 def test_bad_names_say_what_is_valid(name, message):
@@ -114,7 +124,7 @@ def test_measures_are_values():
         PairwiseAccuracy(ties="no")
     with pytest.raises(TypeError, match="a metric is a name such as 'ndcg@10'"):
         parse(10)
-    assert len(valid_forms()) == 9
+    assert len(valid_forms()) == 12
 
 
 def test_conventions_can_be_changed():
@@ -126,6 +136,20 @@ def test_conventions_can_be_changed():
         convention("letor", tie="stable")
     with pytest.raises(ValueError, match="ties must be one of stable, average"):
         convention("letor", ties="random")
+
+
+@pytest.mark.parametrize("name", ["domination_error", "dominated_error(ties=right, over=queries)"])
+def test_models_are_not_chosen_by_an_error_that_likes_ties(name):
+    with pytest.raises(
+        ValueError, match=r"scores all rows alike .* write domina\w+_error\(ties=er"
+    ):
+        parse_scoring(name)
+    assert not parse_scoring(name.split("(")[0] + "(ties=error)").higher_is_better
+
+
+def test_what_is_better():
+    better = {str(m): m.higher_is_better for m in map(parse, ("ndcg", "auc", "all_pairs_error"))}
+    assert better == {"ndcg": True, "auc": True, "all_pairs_error": False}
 
 
 # ---- the result -------------------------------------------------------------------------------

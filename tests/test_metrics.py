@@ -294,3 +294,96 @@ def test_the_foot_of_a_table_says_that_short_queries_count_nothing():
     assert result["ndcg@10"] == 0
     assert result.to_text().endswith(foot)
     assert foot not in evaluate([1, 0], [2, 1], metrics="ndcg@10").to_text()
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+def shares(part, total, over):
+    """Pooled, or the mean of the queries that have something to judge."""
+    if over != "queries":
+        return sum(part) / sum(total) if sum(total) else math.nan
+    values = [p / t for p, t in zip(part, total, strict=True) if t]
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=scored_queries(max_queries=4, max_rows=25, lowest=-8, highest=8))
+def test_domination_errors_equal_definition(case):
+    """Ties, queries of one level and of one row, few and many levels, rows in any order."""
+    y, s, qid, docid = case
+    for rules in RULES:  # who comes first among ties has no say
+        names = [
+            f"{kind}(ties={ties}, over={over})"
+            for kind in ("domination_error", "dominated_error")
+            for ties in ("right", "error")
+            for over in ("rows", "queries")
+        ]
+        chosen = convention("linrank", ties=rules)
+        result = evaluate(y, s, qid=qid, docid=docid, metrics=names, convention=chosen)
+        for kind, got, definition in (
+            ("domination_error", result.dominating, reference.domination_counts),
+            ("dominated_error", result.dominated, reference.dominated_counts),
+        ):
+            truth = [definition(y[qid == q], s[qid == q]) for q in result.query_ids]
+            assert_array_equal(np.stack([got.total, got.wrong, got.tied], axis=1), truth)
+            total, wrong, tied = map(list, zip(*truth, strict=True))
+            assert got.totals() == (sum(total), sum(wrong), sum(tied))
+            for ties in ("right", "error"):
+                part = [w + t * (ties == "error") for w, t in zip(wrong, tied, strict=True)]
+                for over in ("rows", "queries"):
+                    name = f"{kind}(ties={ties}, over={over})"
+                    assert_allclose(result[name], shares(part, total, over), rtol=1e-14)
+                values = [p / t if t else math.nan for p, t in zip(part, total, strict=True)]
+                assert_array_equal(result.per_query[name], values)
+
+
+@given(case=scored_queries(max_rows=20))
+def test_all_pairs_error_is_one_less_the_accuracy(case):
+    y, s, qid, _ = case
+    for options in ("", "(ties=half)", "(ties=skip, over=queries)", "(over=queries)"):
+        names = [f"all_pairs_error{options}", f"pairwise_accuracy{options}"]
+        error, accuracy = evaluate(y, s, qid=qid, metrics=names).values()
+        assert_allclose(error, 1.0 - accuracy, atol=1e-15)
+
+
+@given(case=scored_queries(max_rows=20))
+def test_the_two_errors_mirror_each_other(case):
+    """Turning labels and scores around makes dominating rows dominated ones."""
+    y, s, qid, _ = case
+    for ties in ("right", "error"):
+        one = evaluate(y, s, qid=qid, metrics=f"domination_error(ties={ties})")
+        other = evaluate(-y, -s, qid=qid, metrics=f"dominated_error(ties={ties})")
+        assert_array_equal(list(one.per_query.values()), list(other.per_query.values()))
+
+
+def test_the_example_of_the_thesis():
+    """Wanted 1 > 2 > 3 > 4 > 5; Figure 1 counts a row on the wrong side of any below it."""
+    y = [5, 4, 3, 2, 1]
+    assert evaluate(y, y, metrics="domination_error")["domination_error"] == 0.0
+    result = evaluate(y, [4, 5, 3, 1, 2], metrics=["domination_error", "dominated_error"])
+    assert dict(result) == {"domination_error": 2 / 4, "dominated_error": 2 / 4}
+    # One bad row at the top spoils all that should dominate it, and is itself one dominated row.
+    result = evaluate(y, [4, 3, 2, 1, 9], metrics=["domination_error", "dominated_error"])
+    assert dict(result) == {"domination_error": 1.0, "dominated_error": 1 / 4}
+
+
+def test_equal_scores_are_right_unless_asked():
+    names = ["domination_error", "domination_error(ties=error)", "dominated_error(ties=error)"]
+    assert list(evaluate([1, 0, 0], [0, 0, 0], metrics=names).values()) == [0.0, 1.0, 1.0]
+    assert list(evaluate([1, 0, 0], [0.0, -0.0, -1], metrics=names).values()) == [0.0, 1.0, 0.5]
+
+
+def test_errors_pool_rows_or_average_queries():
+    """Query a: one dominating row, wrong; query b: three, all right; query c: nothing to judge."""
+    y, s, qid = [1, 0, 1, 1, 1, 0, 2], [0, 1, 3, 3, 2, 1, 0], list("aabbbbc")
+    names = ["domination_error", "domination_error(over=queries)"]
+    result = evaluate(y, s, qid=qid, metrics=names)
+    assert list(result.values()) == [1 / 4, 1 / 2]
+    assert math.isnan(result.per_query["domination_error"][2])
+    assert math.isnan(evaluate([1, 1], [1, 2], metrics="dominated_error")["dominated_error"])
+    assert result.pairs is None
+    assert evaluate(y, s, qid=qid, metrics="auc").dominating is None
+    y, s, qid = random_case(60_000, 900, decimals=2)
+    one, three = (evaluate(y, s, qid=qid, metrics=names, n_jobs=n) for n in (1, 3))
+    assert dict(one) == dict(three)

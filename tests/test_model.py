@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank import LinearModel, load_model, make_ranking
-from linrank.model_file.contents import MAX_INLINE_FEATURES
+from linrank.model_file.contents import MAX_INLINE_FEATURES, MAX_SPARSE_FEATURES
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
 from strategies import datasets
@@ -86,6 +86,84 @@ def test_the_summary_of_a_training_run_is_kept(tmp_path):
     assert_array_equal(model.coef, scaling.factors * result.w)
 
 
+@st.composite
+def sparse_models(draw):
+    """Mostly zeros, few of them negative ones, denormals and both ends of the array too."""
+    n = draw(st.integers(1, 400))
+    coef = np.zeros(n)
+    tiny = st.sampled_from([-0.0, 5e-324, -5e-324, 2.2e-308, 1.7976931348623157e308])
+    for j in draw(st.lists(st.integers(0, n - 1), max_size=8)):
+        coef[j] = draw(tiny | numbers)
+    scaled = draw(st.booleans())
+    factors = np.where(coef == 0, 0.0, 1.0) if scaled else None
+    names = [f"f{j}" for j in range(n)] if draw(st.booleans()) else None
+    return LinearModel(coef, names, Scaling("minmax" if scaled else "none", factors))
+
+
+@given(model=sparse_models())
+def test_a_sparse_model_comes_back_bit_for_bit_from_the_shorter_form(model, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "sparse.json"
+    model.save(path)
+    content = path.read_bytes()
+    again = load_model(path)
+    same(model, again)
+    again.save(path)
+    assert path.read_bytes() == content
+    document = json.loads(content)
+    full = json.dumps(model.coef.tolist())
+    assert len(json.dumps(document["coef"])) <= len(full)
+    stored = [j for j, value in enumerate(model.coef.tolist()) if str(value) != "0.0"]
+    indices, values = json.dumps(stored), json.dumps([model.coef[j] for j in stored])
+    short = f'{{"n_stored": {len(stored)}, "indices": {indices}, "values": {values}}}'
+    assert (type(document["coef"]) is dict) == (len(short) < len(full))
+    is_short = [type(document[key]) is dict for key in ("coef", "factors")]
+    assert document["version"] == (2 if any(is_short) else 1)
+
+
+def test_few_weights_of_many_features_are_a_small_file(tmp_path):
+    coef = np.zeros(59_891)
+    coef[np.random.default_rng(0).choice(coef.size, 120, replace=False)] = 1 / 3
+    model = LinearModel(coef)
+    model.save(tmp_path / "m.json")
+    assert (tmp_path / "m.json").stat().st_size < 5000
+    document = json.loads((tmp_path / "m.json").read_text())
+    assert (document["version"], document["coef"]["n_stored"]) == (2, 120)
+    same(model, load_model(tmp_path / "m.json"))
+
+
+def test_a_sparse_model_of_millions_of_features_needs_no_second_file(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    coef = np.zeros(3 * MAX_INLINE_FEATURES)
+    coef[[0, 17, -1]] = 1.5, -0.0, 5e-324
+    model = LinearModel(coef, scaling=Scaling("standard", np.abs(coef)))
+    model.save(tmp_path / "m.json")
+    assert os.listdir(tmp_path) == ["m.json"]
+    assert (tmp_path / "m.json").stat().st_size < 1000
+    same(model, load_model(tmp_path / "m.json"))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(pipe.read_bytes)
+        model.save(pipe)
+        assert received.result(timeout=30) == (tmp_path / "m.json").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["names", "factors", "half", "beyond"])
+def test_what_is_not_short_still_goes_to_safetensors(tmp_path, kind):
+    n = MAX_SPARSE_FEATURES + 1 if kind == "beyond" else MAX_INLINE_FEATURES + 1
+    coef = np.zeros(n)
+    coef[: n // 2 if kind == "half" else 1] = 1.0
+    names = list(map(str, range(n))) if kind == "names" else None
+    factors = np.ones(n) if kind == "factors" else None
+    scaling = Scaling("standard" if kind == "factors" else "none", factors)
+    model = LinearModel(coef, names, scaling)
+    model.save(tmp_path / "m.json")
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
+    assert json.loads((tmp_path / "m.json").read_text())["version"] == 1
+    same(model, load_model(tmp_path / "m.json"))
+
+
 @pytest.mark.parametrize("kind", ["none", "standard"])
 @pytest.mark.parametrize("named", [False, True])
 def test_a_large_model_goes_to_safetensors(tmp_path, kind, named):
@@ -103,7 +181,7 @@ def test_a_large_model_goes_to_safetensors(tmp_path, kind, named):
 
 
 def test_a_missing_safetensors_names_the_extra(tmp_path, monkeypatch):
-    model = LinearModel(np.zeros(MAX_INLINE_FEATURES + 1))
+    model = LinearModel(np.ones(MAX_INLINE_FEATURES + 1))
     model.save(tmp_path / "m.json")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
@@ -215,6 +293,15 @@ def test_a_model_is_shown_in_one_line():
     assert repr(model) == (
         "<LinearModel 2 features, scale='none', C=0.5, solver='newton', n_pairs=7>"
     )
+    assert repr(LinearModel([0.0, 2.0, -0.0])) == (
+        "<LinearModel 3 features, 1 with a weight, scale='none'>"
+    )
+
+
+def test_the_density_counts_the_weights_that_are_not_zero():
+    model = LinearModel([0.0, 2.0, -0.0, 5e-324])
+    assert (model.n_nonzero, model.density) == (2, 0.5)
+    assert (LinearModel([0.0]).n_nonzero, LinearModel([1.0]).density) == (0, 1.0)
 
 
 def test_the_coefficients_cannot_be_changed_and_are_a_copy():

@@ -1,5 +1,6 @@
 #include "dense.hpp"
 #include "descent.hpp"
+#include "exponential.hpp"
 #include "gram.hpp"
 #include "sweep.hpp"
 
@@ -19,7 +20,7 @@ const Kernels table = {
     dot_f32, dot_f64,
     add_f32, add_f64, add_cached_f32, add_cached_f64,
     prefix_table, prefix_table_two, ranked_sums, ranked_sums_two, radix_above, radix_below,
-    add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors,
+    add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, exp_vector,
     {descend<DenseRows<float>>, descend<DenseRows<double>>,
      descend<CsrRows<float, std::int32_t>>, descend<CsrRows<double, std::int32_t>>,
      descend<CsrRows<float, std::int64_t>>, descend<CsrRows<double, std::int64_t>>},

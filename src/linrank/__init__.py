@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.text_features import PivotedTfidf
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
+    "PivotedTfidf",
     "Preferences",
     "QueryKFold",
     "RankSVM",
@@ -76,6 +78,7 @@ _HOME = {
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
+    "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",

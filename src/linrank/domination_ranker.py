@@ -39,7 +39,8 @@ class DominationRanker(SparseRanker):
         ``pen(w)``: ``‖w‖₁``, ``‖w‖²`` (not half of it) or 0.
     alpha : float, default=1.0
         Weight of the penalty, > 0; not looked at with ``penalty="none"``. F is a sum over rows:
-        every query twice equals half of `alpha`. From ``‖∇L(0)‖_∞`` on, l1 leaves no coefficient.
+        training on every query twice equals half of `alpha`. From the largest ``|∂L(0)/∂w_j|`` on,
+        l1 leaves no coefficient.
     margin : None, float, str, tuple, callable or array, default=None
         The margins s, or one for each pair of layers. With ``y_i`` the label of row i and s = 0 in
         the lowest layer of each query:
@@ -73,10 +74,10 @@ class DominationRanker(SparseRanker):
     order : {"sequential", "shuffled"}, default="sequential"
         Of the features in a sweep of coordinate descent.
     tol : float or None, default=None
-        Stop when `duality_gap_` is at most ``tol·F``; see :func:`linrank.domination.training.train`
-        for the default.
+        Stop when `duality_gap_` is at most ``tol·F``, without a penalty when a sweep lowers F by
+        less than that; None for 1e-4.
     max_iter : int or None, default=None
-        Iterations at most, >= 1.
+        Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`. The penalty is on the weights of the scaled features.
     warm_start : bool, default=False
@@ -111,16 +112,17 @@ class DominationRanker(SparseRanker):
     objective_ : float
         ``F`` at the solution.
     duality_gap_ : float
-        Certified upper bound of ``F - F*``.
+        Certified upper bound of ``F - F*``; infinite without a penalty, where there may be no
+        minimum.
     kkt_residual_ : float
-        How far from 0 the smallest subgradient of F is: 0 at the optimum.
+        Length of the shortest subgradient of F: 0 at the optimum.
     n_iter_ : int
-        Iterations of the solver.
+        Sweeps over the features, or Newton steps.
     converged_ : bool
         Whether `tol` was reached.
     history_ : dict of lists
-        Objective, gap, non-zero coefficients, seconds and so on by iteration; with validation data
-        also ``val_<scoring>``.
+        Objective, gap, non-zero coefficients, seconds and so on by iteration, which is a Newton
+        step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
     n_pairs_ : int

@@ -114,7 +114,7 @@ class RankSVM(ExactRanker):
         Objective, gap, seconds and so on by iteration, from the starting point on; with validation
         data also ``val_<scoring>``.
     best_iteration_ : int
-        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+        Where ``history_["val_<scoring>"]`` is best; only with validation data.
     n_pairs_, n_queries_ : int
         Pairs that were compared, and queries, of the training data.
     needs_qid_ : bool

@@ -115,7 +115,9 @@ class LinearModel:
 
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
-        told = [f"{self.n_features} features", f"scale={self.scaling.kind!r}"]
+        told = [f"{self.n_features} features"]
+        told += [f"{self.n_nonzero} with a weight"] if self.n_nonzero < self.n_features else []
+        told += [f"scale={self.scaling.kind!r}"]
         for key in _TOLD:
             told += [f"{key}={self.training[key]!r}"] if key in self.training else []
         return f"<LinearModel {', '.join(told)}>"
@@ -124,6 +126,16 @@ class LinearModel:
     def n_features(self) -> int:
         """Number of features of a row."""
         return int(self.coef.size)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features whose coefficient is not 0."""
+        return int(np.count_nonzero(self.coef))
+
+    @property
+    def density(self) -> float:
+        """Share of the features whose coefficient is not 0."""
+        return self.n_nonzero / self.n_features
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -172,8 +184,9 @@ class LinearModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
 
-        The file is written whole or not at all. Beyond a million features the arrays go to a
-        safetensors file of the same name beside it (``pip install linrank[safetensors]``).
+        The file is written whole or not at all. Of mostly zeros only the others are written.
+        Beyond a million numbers or names the arrays go to a safetensors file of the same name
+        beside it (``pip install linrank[safetensors]``).
         """
         from linrank import model_file
 

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 from linrank.data.queries import Queries
 from linrank.folds import query_folds
 from linrank.metrics import convention as named_convention
-from linrank.metrics import evaluate, parse
+from linrank.metrics import evaluate, parse, parse_scoring
 from linrank.ranker import RankerMixin
 
 if TYPE_CHECKING:
@@ -122,7 +122,8 @@ class RankingScorer:
             )
         scores = _scores(estimator, X, qid)
         values = evaluate(y, scores, qid=qid, metrics=(self.metric,), convention=self.convention)
-        return float(values[self.metric])
+        value = float(values[self.metric])
+        return value if parse(self.metric).higher_is_better else 0.0 - value
 
     def __repr__(self) -> str:
         convention = "" if self.convention == "linrank" else f", convention={self.convention!r}"
@@ -141,7 +142,8 @@ def ranking_scorer(metric: str = "ndcg@10", *, convention: str = "linrank") -> R
     Parameters
     ----------
     metric : str, default="ndcg@10"
-        A measure that :func:`linrank.evaluate` knows.
+        A measure that :func:`linrank.evaluate` knows. Of an error, less is better: it gets a minus
+        sign, as everywhere in scikit-learn.
     convention : str, default="linrank"
         Its convention.
 
@@ -152,7 +154,7 @@ def ranking_scorer(metric: str = "ndcg@10", *, convention: str = "linrank") -> R
     ranking_scorer('map')
     """
     # A misspelt name is to fail here, not once per fold of a grid search.
-    parse(metric), named_convention(convention)
+    parse_scoring(metric), named_convention(convention)
     return RankingScorer(metric, convention)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.metrics import convention, evaluate, parse
+from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.model import LinearModel
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Monitor:
     sets : list of Dataset
         Validation data.
     scoring : str
-        A measure, as in ``"ndcg@10"``; higher is better.
+        A measure, as in ``"ndcg@10"``; of an error, less is better.
     scaling : Scaling
         Of the training run: iterates live in the scaled space.
     patience : int or None
@@ -146,6 +145,7 @@ class Monitor:
             for data in sets
         ]
         self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
+        self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
 
     @classmethod
@@ -153,7 +153,9 @@ class Monitor:
         """The monitor that the parameters of an estimator ask for."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
-        parse(ranker.scoring)  # a misspelt name is told even where there is nothing to score yet
+        parse_scoring(
+            ranker.scoring
+        )  # a misspelt name is told even where there is nothing to score yet
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
         return cls(
@@ -191,8 +193,8 @@ class Monitor:
             w=self.best_w,
             value=history["objective"][i],
             gap=history["gap"][i],
-            # A penalty that is no smooth function has no gradient.
-            gradient_norm=history["gradient_norm"][i] if "gradient_norm" in history else math.nan,
+            # Where there is no gradient, the residual says the same of the smallest subgradient.
+            gradient_norm=history.get("gradient_norm", history["kkt_residual"])[i],
             kkt_residual=history["kkt_residual"][i],
             converged=False,
             stopped="callback",
@@ -211,8 +213,9 @@ class Monitor:
             self.history[key].append(float(values[self._scoring]))
         if self._sets:
             steering = self.history[self.keys[-1]]
+            gain = self._sign * (steering[-1] - steering[self.best_iteration])
             # The first iterate always, later ones only when strictly better.
-            if self.best_w is None or steering[-1] > steering[self.best_iteration]:
+            if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
 
     def _out_of_patience(self) -> bool:
@@ -223,7 +226,7 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration."""
-    known = {key: state[key] for key in ("objective", "gap") if not np.isnan(state[key])}
+    known = {key: state[key] for key in ("objective", "gap") if np.isfinite(state[key])}
     values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
     # Solvers count iterations, descents steps.
     place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"

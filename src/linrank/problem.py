@@ -24,7 +24,7 @@ from linrank.published import method as published
 from linrank.risk import Risk
 from linrank.sampling import sample_preferences, sample_queries
 from linrank.solvers.smoothing import Sharpening
-from linrank.threads import resolve
+from linrank.threads import resolve, useful_threads
 
 __all__ = ["Problem"]
 
@@ -63,7 +63,7 @@ class Problem:
         if preferences is not None:
             preferences = Preferences.of(preferences, n_rows=data.n_rows)
         pairs = _graded_pairs(data, preferences is None, **weighing)
-        n_threads = _useful_threads(data.rows.nbytes, resolve(n_jobs))
+        n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
 
@@ -139,7 +139,7 @@ class Problem:
             self,
             pairs=pairs,
             C=self.C * whole.total_weight() / weight if weight > 0 else self.C,
-            n_threads=_useful_threads(n_bytes, self.n_threads),
+            n_threads=useful_threads(n_bytes, self.n_threads),
         )
         return sample._with_preferences_of(self, n_rows / self.n_rows)
 
@@ -148,7 +148,7 @@ class Problem:
         if whole.preferences is None:
             return self
         some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
-        n_threads = _useful_threads(share * self.rows.nbytes, self.n_threads)
+        n_threads = useful_threads(share * self.rows.nbytes, self.n_threads)
         return replace(self, preferences=some, n_threads=n_threads)
 
 
@@ -160,8 +160,3 @@ def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | Non
         if is_needed:
             raise
         return None
-
-
-def _useful_threads(n_bytes: float, n_threads: int) -> int:
-    """One thread where a product takes less than half a millisecond: starting others costs more."""
-    return n_threads if n_bytes >= 4_000_000 else 1

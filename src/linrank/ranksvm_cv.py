@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from linrank.linear_ranker import ExactRanker
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.monitor import tell
 from linrank.path import as_Cs, solve_path, warn_unless_certified
 from linrank.tuning import tune
@@ -38,7 +38,8 @@ class RankSVMCV(ExactRanker):
         the query ids as groups; a list holds pairs (train, test) of row numbers. A tuple
         ``(X_val, y_val, qid_val)`` is a validation set: one path on all the training data.
     scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows; higher is better.
+        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
+        better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
@@ -155,7 +156,7 @@ class RankSVMCV(ExactRanker):
             The fitted estimator.
         """
         grid = as_Cs(self.Cs)
-        parse(self.scoring)
+        parse_scoring(self.scoring)
         data = self._training_data(X, y, qid, group, sample_weight)
         options = {
             **self._options(),

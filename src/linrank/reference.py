@@ -221,3 +221,29 @@ def auc(y: Array, s: Array, rel: float = 1.0) -> float:
     """Return the share of pairs (relevant, other) in the right order, ties ½; NaN if none."""
     c, d, t = pair_counts((y >= rel).astype(float), s)
     return (c + 0.5 * t) / (c + d + t) if c + d + t else math.nan
+
+
+def domination_counts(y: Array, s: Array) -> tuple[int, int, int]:
+    """How many rows i have a ``D(i) = {j: y_j < y_i}``; ``max_{D(i)} s_j > s_i``; ``= s_i``."""
+    highest = [
+        max((s[j] for j in range(len(y)) if y[j] < y[i]), default=None) for i in range(len(y))
+    ]
+    judged = [(top, s[i]) for i, top in enumerate(highest) if top is not None]
+    return (
+        len(judged),
+        sum(top > own for top, own in judged),
+        sum(top == own for top, own in judged),
+    )
+
+
+def dominated_counts(y: Array, s: Array) -> tuple[int, int, int]:
+    """How many rows j have an i with ``y_i > y_j``; ``min_i s_i < s_j`` over these; ``= s_j``."""
+    lowest = [
+        min((s[i] for i in range(len(y)) if y[i] > y[j]), default=None) for j in range(len(y))
+    ]
+    judged = [(low, s[j]) for j, low in enumerate(lowest) if low is not None]
+    return (
+        len(judged),
+        sum(low < own for low, own in judged),
+        sum(low == own for low, own in judged),
+    )

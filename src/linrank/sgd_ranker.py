@@ -128,7 +128,7 @@ class SGDRanker(StreamRanker):
         ``n_steps``, ``objective``, ``gap``, ``loss`` and ``seconds`` at the milestones, if anything
         asked for them; with validation data also ``val_<scoring>``.
     best_iteration_ : int
-        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+        Where ``history_["val_<scoring>"]`` is best; only with validation data.
     n_pairs_, n_queries_ : int
         Pairs that could be drawn, and queries, of the training data; of a stream, a query counts
         again when it comes back after the buffer has forgotten it.

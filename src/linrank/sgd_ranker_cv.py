@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from linrank.linear_ranker import DescentRanker
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
@@ -42,7 +42,8 @@ class SGDRankerCV(DescentRanker):
         for 5. A tuple ``(X_val, y_val, qid_val)`` is a validation set: the grid is trained once, on
         all the training data.
     scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows; higher is better.
+        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
+        better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds; among equals the first algorithm and the largest λ.
         ``one_se``: the largest λ, of the same algorithm, within one standard error of it.
@@ -142,7 +143,7 @@ class SGDRankerCV(DescentRanker):
         algorithms, alphas = as_algorithms(self.algorithms), as_alphas(self.alphas)
         for algorithm in algorithms:
             check_descent(algorithm, self.n_steps, self.record, None)
-        parse(self.scoring)
+        parse_scoring(self.scoring)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             "n_steps": self.n_steps,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.grids import as_grid
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.options import ALGORITHMS
 from linrank.scaling import Scaling
 from linrank.stochastic.run import Rule, Run
@@ -66,7 +66,7 @@ class SGDTuning:
     alphas : float64 array
         Descending.
     scores : float64 array (n_folds, n_algorithms, n_alphas)
-        The measure on the validation part of each fold.
+        The measure on the validation part of each fold; an error has a minus sign.
     selection : {"best", "one_se"}
         The rule of choice.
     """
@@ -142,11 +142,11 @@ def tune_sgd(
     query_weight : array (n_queries,), optional
         The factors c_q, in the order of ``data.queries``.
     scoring, convention, selection
-        The measure, higher is better, and how to choose by it.
+        The measure, of which less is better if it is an error, and how to choose by it.
     n_jobs : int or None
         Threads in all: folds run side by side, each with its share. Results do not depend on it.
     """
-    parse(scoring)
+    parse_scoring(scoring)
     check_selection(selection, len(folds))
     rules = [Rule(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()]
     cancelled = threading.Event()

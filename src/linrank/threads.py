@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["resolve"]
+__all__ = ["resolve", "useful_threads"]
 
 
 def resolve(n_jobs: int | None) -> int:
@@ -32,3 +32,11 @@ def resolve(n_jobs: int | None) -> int:
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be >= 1, or -1 or None for all cores, got {n_jobs}")
     return int(n_jobs)
+
+
+def useful_threads(n_bytes: float, n_threads: int) -> int:
+    """One thread where a product with so many bytes takes less than half a millisecond.
+
+    Starting others costs more than that.
+    """
+    return n_threads if n_bytes >= 4_000_000 else 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
 from linrank.scaling import Scaling
@@ -43,7 +43,7 @@ class Tuning:
     Cs : float64 array (n_C,)
         Ascending.
     scores : float64 array (n_folds, n_C)
-        The measure on the validation part of each fold.
+        The measure on the validation part of each fold; an error has a minus sign.
     selection : {"best", "one_se"}
         The rule of choice.
     paths : tuple of PathResult
@@ -113,7 +113,7 @@ def tune(
     Cs : array
         The grid, as `linrank.path.as_Cs` returns it.
     scoring, convention : str
-        The measure, higher is better.
+        The measure; of an error, less is better.
     selection : {"best", "one_se"}
         How `Tuning.chosen` decides.
     query_weight : array (n_queries,), optional
@@ -125,7 +125,7 @@ def tune(
     **options
         Of `solve_path`, for every fold.
     """
-    parse(scoring)
+    parse_scoring(scoring)
     check_selection(selection, len(folds))
     work = _Work(data, folds, Cs, scoring, convention, query_weight, progress, options)
     outcomes = side_by_side(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.folds import query_folds, row_folds
+from linrank.metrics import parse
 from linrank.model_scores import model_scores
 from linrank.monitor import validation_sets
 from linrank.options import SELECTIONS
@@ -187,7 +188,10 @@ def judge(
     convention: str = "linrank",
     n_jobs: int | None = None,
 ) -> Array:
-    """The measure of every row of ``coefs`` on the validation part of fold k."""
+    """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
+
+    An error has a minus sign, as the scores of scikit-learn's scorers have.
+    """
     valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
     scores = model_scores(coefs, valid, scaling, scoring, convention=convention, n_jobs=n_jobs)
     if np.isnan(scores).any():
@@ -195,7 +199,7 @@ def judge(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
             f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
         )
-    return scores
+    return scores if parse(scoring).higher_is_better else 0.0 - scores
 
 
 def check_selection(selection: str, n_folds: int) -> None:

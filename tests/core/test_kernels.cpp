@@ -1,6 +1,7 @@
 // Every instruction set that this processor has gives the sums of the plain loops.
 #include "simd.hpp"
 
+#include <limits>
 #include <string>
 
 #include "problem.hpp"
@@ -86,12 +87,34 @@ void check_axpy(void (*axpy)(std::int64_t, T, const T *, T *), const std::vector
         CHECK(close(double(to[c]), 0.5 * x[c] + y[c], tolerance));
 }
 
+void exponentials_at_the_ends(const Kernels &k) {
+    std::vector<double> x{0.0, -0.0, 1.0, 700.0, -699.9, -701.0, -1e300,
+                          -std::numeric_limits<double>::infinity(),
+                          std::numeric_limits<double>::quiet_NaN()};
+    const std::vector<double> exponents = x;
+    k.exp_vector(std::int64_t(x.size()), x.data());
+    CHECK(x[0] == 1.0 && x[1] == 1.0);
+    for (std::size_t i = 2; i < 5; ++i)
+        CHECK(std::abs(x[i] / std::exp(exponents[i]) - 1.0) <= 4e-16);
+    CHECK(x[5] == 0.0 && x[6] == 0.0 && x[7] == 0.0);
+    CHECK(x[8] != x[8]);
+}
+
 void vector_kernels(const Kernels &k, Rng &rng) {
+    exponentials_at_the_ends(k);
     for (std::int64_t n = 0; n < 70; ++n) {
         const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);
         double expected = 0;
         for (std::size_t c = 0; c < x.size(); ++c) expected += x[c] * y[c];
         CHECK(close(k.dot_vectors(n, x.data(), y.data()), expected, 1e-12));
+        std::vector<double> powers(x.size());
+        for (std::size_t c = 0; c < x.size(); ++c) powers[c] = -200.0 * x[c] * x[c];
+        const std::vector<double> exponents = powers;
+        k.exp_vector(n, powers.data());
+        for (std::size_t c = 0; c < x.size(); ++c) {
+            const double truth = exponents[c] < -700.0 ? 0.0 : std::exp(exponents[c]);
+            CHECK(std::abs(powers[c] - truth) <= 4e-16 * truth);
+        }
     }
     for (const std::int64_t n : {0, 16, 48}) {  // rows of a cross product: whole vectors
         const std::vector<double> x = draw_normal(rng, n), y = draw_normal(rng, n);

@@ -57,7 +57,7 @@ Problem random_problem(unsigned seed, int n_queries, int n_levels, int n_scores)
 void pair_counts_equal_all_pairs() {
     for (const int n_levels : {1, 2, 5, 60}) {
         const Problem p = random_problem(static_cast<unsigned>(n_levels), 200, n_levels, 20);
-        const MetricValues got = evaluate_queries(p.input(), {}, Ties::stable, true, 2);
+        const MetricValues got = evaluate_queries(p.input(), {}, Ties::stable, {true, true}, 2);
         for (std::size_t q = 0; q < p.n_levels.size(); ++q) {
             PairCounts truth;
             for (std::int64_t a = p.offsets[q]; a < p.offsets[q + 1]; ++a)
@@ -73,6 +73,40 @@ void pair_counts_equal_all_pairs() {
                       got.pairs[3 * q + 2] == truth.tied,
                   "pairs of query " + std::to_string(q));
         }
+    }
+}
+
+/// total, wrong, tied of the rows that dominate some row (sign 1) or are dominated (sign -1).
+RowCounts rows_by_definition(const Problem &p, std::size_t q, double sign) {
+    RowCounts counts;
+    for (std::int64_t a = p.offsets[q]; a < p.offsets[q + 1]; ++a) {
+        const auto i = static_cast<std::size_t>(p.order[static_cast<std::size_t>(a)]);
+        bool has_partner = false, is_wrong = false, is_tied = false;
+        for (std::int64_t b = p.offsets[q]; b < p.offsets[q + 1]; ++b) {
+            const auto j = static_cast<std::size_t>(p.order[static_cast<std::size_t>(b)]);
+            if (sign * (p.labels[i] - p.labels[j]) <= 0.0) continue;
+            has_partner = true;
+            is_wrong = is_wrong || sign * (p.scores[j] - p.scores[i]) > 0.0;
+            is_tied = is_tied || p.scores[j] == p.scores[i];
+        }
+        counts.total += has_partner;
+        counts.wrong += is_wrong;
+        counts.tied += is_tied && !is_wrong;
+    }
+    return counts;
+}
+
+void row_counts_equal_the_definition() {
+    for (const int n_levels : {1, 2, 5, 60}) {
+        const Problem p = random_problem(50 + static_cast<unsigned>(n_levels), 200, n_levels, 20);
+        const MetricValues got = evaluate_queries(p.input(), {}, Ties::average, {false, true}, 2);
+        for (std::size_t q = 0; q < p.n_levels.size(); ++q)
+            for (const std::size_t side : {0U, 1U}) {
+                const RowCounts truth = rows_by_definition(p, q, side == 0 ? 1.0 : -1.0);
+                const std::int64_t *at = &got.rows[6 * q + 3 * side];
+                check(at[0] == truth.total && at[1] == truth.wrong && at[2] == truth.tied,
+                      "rows of query " + std::to_string(q));
+            }
     }
 }
 
@@ -95,13 +129,13 @@ void threads_change_no_bit() {
     const Problem p = random_problem(7, 3000, 5, 1000);
     const std::vector<Measure> measures = all_measures();
     for (const Ties ties : {Ties::stable, Ties::average, Ties::pessimistic, Ties::docid}) {
-        const MetricValues one = evaluate_queries(p.input(), measures, ties, true, 1);
-        const MetricValues four = evaluate_queries(p.input(), measures, ties, true, 4);
+        const MetricValues one = evaluate_queries(p.input(), measures, ties, {true, true}, 1);
+        const MetricValues four = evaluate_queries(p.input(), measures, ties, {true, true}, 4);
         for (std::size_t i = 0; i < one.values.size(); ++i)
             check(one.values[i] == four.values[i] ||
                       (std::isnan(one.values[i]) && std::isnan(four.values[i])),
                   "a value depends on the threads");
-        check(one.means == four.means && one.pairs == four.pairs, "a mean depends on the threads");
+        check(one.means == four.means && one.pairs == four.pairs && one.rows == four.rows, "a mean depends on the threads");
         for (const double mean : one.means)
             check(mean >= 0.0 && mean <= 1.0 + 1e-12, "a mean is outside [0, 1]");
     }
@@ -111,8 +145,8 @@ void threads_change_no_bit() {
 void tie_rules_are_ordered() {
     const std::vector<Measure> measures = all_measures();
     const Problem tied = random_problem(9, 400, 5, 6);
-    const auto low = evaluate_queries(tied.input(), measures, Ties::pessimistic, false, 1);
-    const auto mean = evaluate_queries(tied.input(), measures, Ties::average, false, 1);
+    const auto low = evaluate_queries(tied.input(), measures, Ties::pessimistic, {}, 1);
+    const auto mean = evaluate_queries(tied.input(), measures, Ties::average, {}, 1);
     for (std::size_t i = 0; i < low.values.size(); ++i)
         check(std::isnan(low.values[i]) || low.values[i] <= mean.values[i] + 1e-12,
               "pessimistic is above average");
@@ -129,7 +163,7 @@ void err_has_its_check_value() {
     const Problem p{{0, 4}, {}, {3, 0, 2, 1}, {4, 3, 2, 1}, {3, 0, 2, 1}, {4}};
     Measure m{Kind::err};
     m.y_max = 4.0;
-    const auto got = evaluate_queries(p.input(), std::vector{m}, Ties::stable, false, 1);
+    const auto got = evaluate_queries(p.input(), std::vector{m}, Ties::stable, {}, 1);
     check(std::abs(got.means[0] - 0.479797363) < 5e-10, "ERR of 3 0 2 1");
 }
 
@@ -159,6 +193,7 @@ void cuts_cover_all_queries() {
 
 int main() {
     pair_counts_equal_all_pairs();
+    row_counts_equal_the_definition();
     threads_change_no_bit();
     tie_rules_are_ordered();
     gains_are_scaled();

@@ -44,6 +44,10 @@ def check_choosing(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
     if args.valid not in (None, STANDARD):
         check_readable(args.valid)
     check_metrics([args.scoring] if args.scoring else None, args.convention)
+    if args.scoring:
+        from linrank.metrics import parse_scoring
+
+        parse_scoring(args.scoring)
 
 
 def read_folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:

@@ -100,7 +100,7 @@ def _docids(data: Dataset) -> list[str] | None:
 def _csv(result: Evaluation) -> Iterator[str]:
     """A header, then one line per query; an empty field where the metric leaves the query out."""
     names = list(result.per_query)
-    yield ",".join(["qid", *names]) + "\n"
+    yield ",".join(["qid", *map(_quoted, names)]) + "\n"
     columns = [result.per_query[name].tolist() for name in names]
     ids = [1] if result.query_ids is None else result.query_ids.tolist()
     for qid, *values in zip(ids, *columns, strict=True):

@@ -23,7 +23,8 @@ SHOWN_LABELS = 12  # more distinct labels than this are summarised
 
 DESCRIPTION = """\
 Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
-wrong in it; or describe a model: how it was trained and its largest weights.
+wrong in it; or describe a model: how it was trained, how many features have a weight, and the
+largest of these weights.
 """
 
 
@@ -32,10 +33,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
     parser.add_argument("file", metavar="FILE", help="data file, model file, or - for stdin data")
     parser.add_argument(
-        "--top", type=positive_int, default=15, metavar="N", help="weights to show (default: 15)"
+        "--top",
+        type=_positive_or_all,
+        default=15,
+        metavar="N",
+        help="weights to show, the largest first (default: 15), or all that are not zero",
     )
     add_reading(parser)
     add_reporting(parser)
+
+
+def _positive_or_all(text: str) -> int | None:
+    """An integer ≥ 1, or None for ``all``."""
+    return None if text == "all" else positive_int(text)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -155,13 +165,15 @@ def _labels_text(histogram: dict[str, int]) -> str:
     return f"{len(values):,} distinct, from {values[0]:g} to {values[-1]:g}"
 
 
-def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
+def _model_report(model: LinearModel, top: int | None) -> dict[str, Any]:
     import numpy as np
 
     from linrank import __version__
 
     names, base = model.feature_names, model.training.get("index_base") or 0
-    largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
+    nonzero = np.flatnonzero(model.coef)
+    by_size = np.argsort(-np.abs(model.coef[nonzero]), kind="stable")
+    largest = nonzero[by_size[:top]].tolist()
     return {
         "command": "inspect",
         "linrank": __version__,
@@ -170,7 +182,8 @@ def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
         "scale": model.scaling.kind,
         "training": dict(model.training),
         "features": model.n_features,
-        "nonzero_weights": int(np.count_nonzero(model.coef)),
+        "nonzero_weights": model.n_nonzero,
+        "density": model.density,
         "weights": [
             {"feature": names[j] if names else str(j + base), "weight": float(model.coef[j])}
             for j in largest
@@ -181,11 +194,18 @@ def _model_report(model: LinearModel, top: int) -> dict[str, Any]:
 def _model_lines(report: dict[str, Any]) -> list[str]:
     rows = {
         "model": f"linear, trained with linrank {report['trained_with']}",
-        "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight",
+        "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
+        f"({100 * report['density']:.3g} %)",
         "scale": report["scale"],
         **{key: value for key, value in report["training"].items() if value is not None},
     }
     width = 2 + max(map(len, rows))
     lines = [f"{key:<{width}}{value}" for key, value in rows.items()]
-    lines.append(f"{'weight':>14}  feature, the {len(report['weights'])} largest")
+    n_shown, n_nonzero = len(report["weights"]), report["nonzero_weights"]
+    if n_nonzero == 0:
+        return [*lines, "no feature has a weight: all rows score 0"]
+    which = (
+        f"the {n_shown:,} largest of {n_nonzero:,}" if n_shown < n_nonzero else f"all {n_shown:,}"
+    )
+    lines.append(f"{'weight':>14}  feature, {which} that are not zero")
     return lines + [f"{item['weight']:>+14.6g}  {item['feature']}" for item in report["weights"]]

@@ -66,8 +66,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
-        "the share TOL (default: never); domination: when certified to be within TOL·F",
-        max_iter="steps at most (default: 100; bundle: 2000)",
+        "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4)",
+        max_iter="steps at most (default: 100; bundle: 2000; sweeps of domination: 1000)",
         takes_C=True,
         solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
     )

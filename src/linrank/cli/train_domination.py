@@ -96,12 +96,13 @@ def _say_result(
 ) -> None:
     """Work, optimum, sparsity and convergence on standard error."""
     console.clear()
+    unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if args.penalty == "none" else f"{args.penalty}, α = {args.alpha:g}"
     console.say(
         "trained",
-        f"domination loss, {penalty}: {count(result.n_iter, 'iteration')} in {seconds(took)}",
+        f"domination loss, {penalty}: {count(result.n_iter, unit)} in {seconds(took)}",
     )
-    # Without a penalty there is no dual point to prove anything with but 0.
+    # Without a penalty there may be no minimum, and nothing is certified.
     known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
     is_known = relative_gap(result) < LOOSE
     console.say("optimum", f"objective {result.value:.10g}{known if is_known else ''}")

@@ -55,6 +55,10 @@ def say_result(result: Result, args: argparse.Namespace, took: float, console: C
         f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
         "of it) above the minimum: certified by the dual",
     )
+    n_nonzero = _n_nonzero(result)
+    if n_nonzero < result.w.size:
+        share = f"{100 * n_nonzero / result.w.size:.3g} %"
+        console.say("weights", f"{n_nonzero:,} of {count(result.w.size, 'feature')} ({share})")
     if result.converged and relative_gap(result) > LOOSE:
         scale = "--scale standard or " if args.scale == "none" else ""
         console.say(
@@ -76,6 +80,10 @@ def say_convergence(result: Result, console: Console) -> None:
 def relative_gap(result: Result) -> float:
     """The certified bound on ``F - F*`` as a share of F."""
     return result.gap / result.value if result.value > 0 else 0.0
+
+
+def _n_nonzero(result: Result) -> int:
+    return int((result.w != 0.0).sum())
 
 
 def data_summary(data: Dataset, args: argparse.Namespace) -> dict[str, Any]:
@@ -106,6 +114,7 @@ def training_summary(result: Result, args: argparse.Namespace) -> dict[str, Any]
         "relative_gap": relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
+        "nonzero_weights": _n_nonzero(result),
         "iterations": result.n_iter,
         "hessian_products": result.n_hvp,
         "converged": result.converged,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.domination.problem import DominationProblem, PenalisedPoint
+from linrank.domination.newton_steps import newton_step, writes_hessian
 from linrank.solvers.result import Callback, Result, Verdict
 
 __all__ = ["Bounds", "Descent", "Log", "descend"]
@@ -168,6 +169,7 @@ def descend(
     tol: float,
     max_iter: int,
     among: Array | None = None,
+    is_plain: bool = False,
     log: Log | None = None,
     callback: Callback | None = None,
 ) -> Result:
@@ -187,6 +189,9 @@ def descend(
     among : int64 array, optional
         Features that may move, ascending; the others keep their weights and have no part in the
         certificate. All if None.
+    is_plain : bool
+        Sweeps only. Otherwise, while the support stays the same, Newton steps on it go in between:
+        where features go together, sweeps alone creep.
     log : Log, optional
         A history to go on with; a new one, with ``callback``, if None.
     """
@@ -202,7 +207,20 @@ def descend(
         verdict = _verdict(point, tol, wants_stop, last_decrease, n_left)
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
+        if not is_plain and descent.n_sweeps > first:
+            _jump(descent, point, features)
         last_decrease = _sweeps(descent, working, min(_SWEEPS, n_left), 0.03 * tol * point.value)
+
+
+def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
+    """A Newton step, if it lowers the objective: on all features or, if many, those with a weight."""
+    problem, diagonal = descent.problem, None
+    if not writes_hessian(problem):
+        features = features[point.w[features] != 0.0]
+        diagonal = descent.measure(features).hessian
+    w = newton_step(problem, point, features, diagonal)
+    if w is not None:
+        descent.move_to(w)
 
 
 def _useful(descent: Descent, among: Array | None) -> Array:

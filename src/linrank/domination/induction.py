@@ -124,7 +124,7 @@ def induce(
     first = descent.n_sweeps
     rounds: list[Round] = []
     chosen = np.flatnonzero(descent.w)
-    is_settled = not len(chosen)
+    is_settled, is_plain = not len(chosen), descent.curvature != "local"
     while True:
         point = descent.point()
         entering, promises = _most_promising(descent, point, chosen, n_features_per_round, tol)
@@ -133,7 +133,9 @@ def induce(
             break
         chosen = np.union1d(chosen, entering)
         log.context = {"round": len(rounds) + 1, "n_chosen": len(chosen)}
-        result = descend(descent, tol=tol, max_iter=max_iter, among=chosen, log=log)
+        result = descend(
+            descent, tol=tol, max_iter=max_iter, among=chosen, is_plain=is_plain, log=log
+        )
         rounds.append(_round(entering, promises, len(chosen), result, log, validation))
         is_settled = True
         if not result.converged:

@@ -10,7 +10,7 @@ from linrank.layering import Layering
 from linrank.margins import describe_margin
 from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
 
-__all__ = ["check_parameters", "describe_parameters"]
+__all__ = ["check_parameters", "choose_solver", "describe_parameters"]
 
 
 def check_parameters(
@@ -45,6 +45,13 @@ def check_parameters(
         )
 
 
+def choose_solver(solver: str, penalty: str, feature_induction: int | None) -> str:
+    """The solver that ``"auto"`` stands for: newton for l2 over all features, else coordinate."""
+    if solver != "auto":
+        return solver
+    return "newton" if penalty == "l2" and feature_induction is None else "coordinate"
+
+
 def describe_parameters(
     data: Dataset, *, alpha: float, seed: int, **options: Any
 ) -> dict[str, str | float | bool | None]:
@@ -63,6 +70,9 @@ def describe_parameters(
         "method": METHODS[1],
         "alpha": alpha,
         **{name: options[name] for name in DOMINATION},
+        "solver": choose_solver(
+            options["solver"], options["penalty"], options["feature_induction"]
+        ),
         "layers": layers if isinstance(layers, str) else "function",
         "margin": describe_margin(options["margin"]),
         "pooled": pooled,

@@ -102,7 +102,8 @@ def _descents(
             result, point = _screened(descent, strong_features(point, alpha), tol, max_iter, log)
             yield result
         else:
-            yield descend(descent, tol=tol, max_iter=max_iter, log=log)
+            is_plain = descent.curvature != "local"
+            yield descend(descent, tol=tol, max_iter=max_iter, is_plain=is_plain, log=log)
 
 
 def _screened(
@@ -112,10 +113,12 @@ def _screened(
 
     Certificates on the way need the derivatives of these features only; the last is that of all.
     """
-    first = descent.n_sweeps
+    first, is_plain = descent.n_sweeps, descent.curvature != "local"
     while True:
         n_left = max_iter - (descent.n_sweeps - first)
-        found = descend(descent, tol=tol, max_iter=n_left, among=features, log=log)
+        found = descend(
+            descent, tol=tol, max_iter=n_left, among=features, is_plain=is_plain, log=log
+        )
         point = descent.point()
         wants_stop = log.record(descent, point, len(features))
         verdict: Verdict = (found.stopped, found.message)

@@ -13,18 +13,20 @@ from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.negatives import sample_negatives
+from linrank.domination.newton import by_newton
 from linrank.domination.parameters import check_parameters
 from linrank.domination.problem import DominationProblem
 from linrank.layering import Layering
 from linrank.solvers.result import Callback, Result
-from linrank.threads import resolve
+from linrank.threads import resolve, useful_threads
 
 __all__ = ["make_problem", "train"]
 
 Array = NDArray[Any]
 
 TOLERANCE = 1e-4  # of the certified gap, relative to F
-SWEEPS = 1000
+SWEEPS = 1000  # of coordinate descent
+STEPS = 100  # of Newton's method
 
 
 def train(
@@ -68,7 +70,10 @@ def train(
     negative_sampling : float, optional
         Share of the lowest layer of each query that is kept.
     curvature : {"local", "range", "paper"}
-        How coordinate descent bounds the second derivative along a feature.
+        How coordinate descent bounds the second derivative along a feature. ``"local"`` follows
+        it, and makes Newton steps between sweeps; ``"range"`` (a quarter of the squared range, for
+        every row) and ``"paper"`` (the square of the largest value) are plain descents, for
+        comparison.
     order : {"sequential", "shuffled"}
         Order of the features in a sweep.
     tol : float, optional
@@ -112,11 +117,25 @@ def train(
         n_jobs=n_jobs,
     )
     tol = TOLERANCE if tol is None else tol
+    if penalty == "l2" and solver != "coordinate" and feature_induction is None:
+        return by_newton(
+            problem.rows,
+            problem.layering,
+            alpha,
+            scale=scale,
+            w0=w0,
+            tol=tol,
+            max_iter=STEPS if max_iter is None else max_iter,
+            n_threads=problem.n_threads,
+            callback=callback,
+        )
     descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
+    n_sweeps = SWEEPS if max_iter is None else max_iter
     if feature_induction is not None:
-        n_sweeps = SWEEPS if max_iter is None else max_iter
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
-    return descend(descent, tol=tol, max_iter=SWEEPS if max_iter is None else max_iter, log=log)
+    return descend(
+        descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log
+    )
 
 
 def make_problem(
@@ -134,4 +153,5 @@ def make_problem(
     made = Layering.of(data, **layering)
     if negative_sampling is not None and negative_sampling < 1.0:
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))
-    return DominationProblem(data.rows, made, penalty, float(alpha), scale, resolve(n_jobs))
+    n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
+    return DominationProblem(data.rows, made, penalty, float(alpha), scale, n_threads)

@@ -12,8 +12,9 @@ from linrank import _core
 from linrank.data.queries import Queries
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
-from linrank.metrics.evaluation import Evaluation, PairCounts
-from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure, PairwiseAccuracy
+from linrank.metrics.counted import Counts
+from linrank.metrics.evaluation import Evaluation
+from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure
 from linrank.metrics.parsing import parse, valid_forms
 from linrank.threads import resolve
 
@@ -61,7 +62,8 @@ def evaluate(
         Sizes of consecutive queries, instead of ``qid``.
     metrics : names or measures
         ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``mrr[@k]``, ``err[@k]``,
-        ``pairwise_accuracy``, ``auc``, with options as in ``p(rel=2)@5``.
+        ``pairwise_accuracy``, ``auc``, ``all_pairs_error``, ``domination_error``,
+        ``dominated_error``, with options as in ``p(rel=2)@5``.
     convention : str or Convention
         ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``:
         who comes first among equal scores, what a query without relevant rows counts, and so on.
@@ -111,11 +113,11 @@ def evaluate_queries(
     measures = _measures(metrics)
     scores = _scores(scores, len(labels), chosen)
     _check_gains(measures, labels, chosen)
-    kernels = [m for m in measures if not isinstance(m, PairwiseAccuracy)]
+    kernels = [m for m in measures if m.name in _KINDS]
     gainful = np.maximum(labels, 0.0) if chosen.negative_is_zero else labels
     y_max = float(gainful.max())
-    with_pairs = len(kernels) < len(measures)
-    values, means, pairs = _core.evaluate_queries(
+    with_pairs, with_rows = Counts.needed(measures)
+    values, means, pairs, rows = _core.evaluate_queries(
         gainful,
         scores,
         queries.offsets,
@@ -126,20 +128,23 @@ def evaluate_queries(
         [_kernel(m, chosen, y_max) for m in kernels],
         _core.Ties[chosen.ties],
         with_pairs,
+        with_rows,
         _threads(n_jobs, len(labels)),
     )
     by_query = values.reshape(len(kernels), queries.n_queries)
     result = {m: (float(means[i]), by_query[i]) for i, m in enumerate(kernels)}
-    counts = PairCounts(*pairs.reshape(-1, 3).T) if with_pairs else None
+    counts = Counts.of(pairs, rows)
     for measure in measures:
-        if isinstance(measure, PairwiseAccuracy) and counts is not None:
-            result[measure] = _accuracy(measure, counts, chosen)
+        if (counted := counts.measure(measure, chosen)) is not None:
+            result[measure] = counted
     return Evaluation(
         {str(m): result[m][0] for m in measures},
         {str(m): result[m][1] for m in measures},
         queries.ids,
         chosen,
-        counts,
+        counts.pairs,
+        counts.dominating,
+        counts.dominated,
     )
 
 
@@ -195,24 +200,6 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
         reachable=chosen.reachable,
         step_precision=chosen.step_precision,
     )
-
-
-def _accuracy(
-    measure: PairwiseAccuracy, counts: PairCounts, chosen: Convention
-) -> tuple[float, Array]:
-    """Mean and values by query; queries without a pair to judge are NaN."""
-    ties = measure.ties or chosen.pair_ties
-    right = counts.concordant + (0.5 * counts.tied if ties == "half" else 0.0)
-    total = counts.concordant + counts.discordant + (0 if ties == "skip" else counts.tied)
-    values = np.full(len(total), np.nan)
-    np.divide(right, total, out=values, where=total > 0)
-    if measure.over == "queries":
-        judged = values[total > 0]
-        return (float(np.sum(judged) / len(judged)) if len(judged) else float("nan")), values
-    c, d, t = counts.totals()
-    t_right, t_total = {"error": (0.0, t), "half": (0.5 * t, t), "skip": (0.0, 0)}[ties]
-    pooled = c + d + t_total
-    return ((c + t_right) / pooled if pooled else float("nan")), values
 
 
 def _vector(values: Any, name: str) -> Array:

@@ -10,31 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
+from linrank.metrics.counted import PairCounts, RowCounts
 from linrank.metrics.parsing import parse
 
-__all__ = ["Evaluation", "PairCounts"]
+__all__ = ["Evaluation"]
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class PairCounts:
-    """Pairs of each query by the order of their scores; int64 arrays (n_queries,).
-
-    Attributes
-    ----------
-    concordant, discordant, tied : int64 array (n_queries,)
-        Pairs ``y_i > y_j`` with ``s_i > s_j``, ``s_i < s_j`` and ``s_i = s_j``.
-    """
-
-    concordant: Array
-    discordant: Array
-    tied: Array
-
-    def totals(self) -> tuple[int, int, int]:
-        """Return the counts over all queries, as exact integers."""
-        c, d, t = (sum(counts.tolist()) for counts in (self.concordant, self.discordant, self.tied))
-        return c, d, t
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +35,9 @@ class Evaluation(Mapping[str, float]):
     convention : Convention
         The choices behind the numbers.
     pairs : PairCounts or None
-        Counts by query, if a pairwise measure was asked for.
+        Counts by query, if the pairwise accuracy or the all-pairs error was asked for.
+    dominating, dominated : RowCounts or None
+        Counts by query, if the domination or the dominated error was asked for.
     """
 
     means: dict[str, float]
@@ -62,6 +45,8 @@ class Evaluation(Mapping[str, float]):
     query_ids: Array | None
     convention: Convention
     pairs: PairCounts | None = field(default=None, repr=False)
+    dominating: RowCounts | None = field(default=None, repr=False)
+    dominated: RowCounts | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> float:
         if name in self.means:

@@ -6,6 +6,7 @@ A field left at None is decided by the convention of the evaluation.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,10 @@ __all__ = [
     "AUC",
     "ERR",
     "NDCG",
+    "AllPairsError",
     "AveragePrecision",
+    "DominatedError",
+    "DominationError",
     "MeanNDCG",
     "Measure",
     "PairwiseAccuracy",
@@ -34,6 +38,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "ties": ("error", "half", "skip"),
     "over": ("pairs", "queries"),
 }
+# Of the errors that judge rows: one that is only tied with a row of the other side is right, as in
+# Stevens (2010), or an error.
+ROW_CHOICES = {"ties": ("right", "error"), "over": ("rows", "queries")}
 
 
 @dataclass(frozen=True)
@@ -42,10 +49,12 @@ class Measure:
 
     name: ClassVar[str]
     cutoff: ClassVar[Literal["none", "optional", "required"]] = "none"
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = CHOICES
+    higher_is_better: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for option, value in self.options().items():
-            check_option(option, value)
+            check_option(option, value, self.choices)
         k = getattr(self, "k", None)
         if k is None:
             if self.cutoff == "required":
@@ -162,6 +171,47 @@ class PairwiseAccuracy(Measure):
 
 
 @dataclass(frozen=True)
+class AllPairsError(Measure):
+    """``1 - PairwiseAccuracy``, with the same options: lower is better."""
+
+    name: ClassVar[str] = "all_pairs_error"
+    higher_is_better: ClassVar[bool] = False
+    ties: PairTies | None = None
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class DominationError(Measure):
+    """Share of the rows with rows below them that are not above all of these: lower is better.
+
+    ``#{i: max_{D(i)} s_j > s_i} / #{i: D(i) ≠ ∅}``, ``D(i)`` being the rows of lower label in i's
+    query. A row that is only tied with one of ``D(i)`` is right, or with ``ties="error"`` wrong.
+    ``over`` pools all rows ("rows") or averages the values of the queries ("queries").
+    """
+
+    name: ClassVar[str] = "domination_error"
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
+    higher_is_better: ClassVar[bool] = False
+    ties: Literal["right", "error"] | None = None
+    over: Literal["rows", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class DominatedError(Measure):
+    """Share of the rows with rows above them that are not below all of these: lower is better.
+
+    ``#{j: min_{i: j ∈ D(i)} s_i < s_j}`` over the number of rows with such an i; options as in
+    `DominationError`.
+    """
+
+    name: ClassVar[str] = "dominated_error"
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = ROW_CHOICES
+    higher_is_better: ClassVar[bool] = False
+    ties: Literal["right", "error"] | None = None
+    over: Literal["rows", "queries"] | None = None
+
+
+@dataclass(frozen=True)
 class AUC(Measure):
     """Share of the pairs (relevant, other) of a query in the right order, ties counting ½.
 
@@ -184,15 +234,18 @@ MEASURES: dict[str, type[Measure]] = {
         ERR,
         PairwiseAccuracy,
         AUC,
+        AllPairsError,
+        DominationError,
+        DominatedError,
     )
 }
 
 
-def check_option(option: str, value: Any) -> None:
+def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
     """Raise ValueError unless ``value`` is one that ``option`` can take."""
-    if option in CHOICES:
-        if value not in CHOICES[option]:
-            raise ValueError(f"{option} must be one of {', '.join(CHOICES[option])}, got {value!r}")
+    if option in choices:
+        if value not in choices[option]:
+            raise ValueError(f"{option} must be one of {', '.join(choices[option])}, got {value!r}")
     elif option == "empty":
         if isinstance(value, bool) or value not in (0, 1, "skip"):
             raise ValueError(f"empty must be 0, 1 or 'skip', got {value!r}")

@@ -6,9 +6,9 @@ import dataclasses
 import re
 from typing import Any
 
-from linrank.metrics.measures import CHOICES, MEASURES, Measure
+from linrank.metrics.measures import MEASURES, DominatedError, DominationError, Measure
 
-__all__ = ["parse", "valid_forms"]
+__all__ = ["parse", "parse_scoring", "valid_forms"]
 
 _FORM = re.compile(
     r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\))?\s*(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
@@ -63,6 +63,21 @@ def parse(text: str | Measure) -> Measure:
         raise ValueError(f"metric {text!r}: {error}") from None
 
 
+def parse_scoring(text: str | Measure) -> Measure:
+    """Return the measure that ``text`` names, if models can be chosen by it.
+
+    A measure that counts tied rows as right cannot: a model that ties all rows, as one without
+    weights does, would be perfect.
+    """
+    measure = parse(text)
+    if isinstance(measure, (DominationError, DominatedError)) and measure.ties != "error":
+        raise ValueError(
+            f"scoring {str(measure)!r} counts rows that are only tied as right, so that a model "
+            f"which scores all rows alike would be the best; write {measure.name}(ties=error)"
+        )
+    return measure
+
+
 def _cutoff(kind: type[Measure], k: str, text: str) -> int:
     if kind.cutoff == "none":
         raise ValueError(f"metric {text!r}: {kind.name} looks at whole queries and takes no @k")
@@ -80,7 +95,9 @@ def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
         _require(kind, option, text)
         if option in values:
             raise ValueError(f"metric {text!r}: {option} is given twice")
-        values[option] = value if option in CHOICES or value == "skip" else _number(value, text)
+        values[option] = (
+            value if option in kind.choices or value == "skip" else _number(value, text)
+        )
     return values
 
 

@@ -16,8 +16,10 @@ __all__ = ["Contents", "Invalid", "Scalar"]
 Scalar = str | int | float | bool | None
 
 FORMAT = "linrank-model"
-VERSION = 1
-MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file
+VERSION = 2  # the newest that is read; a file is of the oldest version that can say what it says
+LISTS, SPARSE = 1, 2  # versions: all arrays as lists; some by the indices and values of non-zeros
+MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file, unless sparse
+MAX_SPARSE_FEATURES = 2**24  # of arrays by indices and values: a short file must not take 8 GB
 MAX_FEATURES = 2**30
 MAX_JSON_BYTES = 2**28
 RESAVE = "restore the file from a copy, or train and save the model again"

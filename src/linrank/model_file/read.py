@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from linrank.errors import ModelFormatError
-from linrank.model_file import arrays
+from linrank.model_file import arrays, sparse
 from linrank.model_file.contents import (
     FOREIGN,
     FORMAT,
@@ -19,6 +19,7 @@ from linrank.model_file.contents import (
     MAX_INLINE_FEATURES,
     MAX_JSON_BYTES,
     RESAVE,
+    SPARSE,
     VERSION,
     Contents,
     Invalid,
@@ -187,12 +188,19 @@ _Arrays = tuple["list[str] | None", "NDArray[np.float64] | None", "NDArray[np.fl
 
 def _inline_arrays(document: dict[str, Any], n_features: int) -> _Arrays:
     names = _field(document, "feature_names", list, type(None))
-    factors = _field(document, "factors", list, type(None))
-    coef = _numbers("coef", _field(document, "coef", list), n_features)
+    # Before memory is taken for what a few characters can claim: names are as many as features.
+    if names is not None and len(names) != n_features:
+        raise Invalid(f"{len(names)} feature names for {n_features} coefficients")
+    forms = (list, dict) if document["version"] >= SPARSE else (list,)
+    factors = _field(document, "factors", *forms, type(None))
+    coef = _numbers("coef", _field(document, "coef", *forms), n_features)
     return names, None if factors is None else _numbers("factors", factors, n_features), coef
 
 
-def _numbers(key: str, values: list[Any], n_features: int) -> NDArray[np.float64]:
+def _numbers(key: str, values: Any, n_features: int) -> NDArray[np.float64]:
+    """The array of a list of all its numbers, or of the indices and values of some."""
+    if isinstance(values, dict):
+        return sparse.expand(key, values, n_features)
     if len(values) != n_features:
         raise Invalid(f"{key!r} has {len(values)} entries for {n_features} features")
     for j, value in enumerate(values):

@@ -1,0 +1,126 @@
+"""The l2 problem of the domination loss by Newton's method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+
+from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
+from linrank.domination.newton import RidgeProblem, by_newton, sample_layering
+from linrank.layering import Layering
+from linrank.losses.domination import DominationLoss
+from linrank.solvers.result import duality_gap
+from real_data import mq2008
+
+
+def problem_of(seed=0, n=120, n_features=6):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, n_features))
+    y = np.clip(np.round(x[:, 0] + rng.normal(size=n)), 0, 3)
+    return Dataset.of(x, y, qid=np.arange(n) // 12)
+
+
+def test_the_gap_at_full_length_is_half_the_squared_gradient():
+    data = problem_of()
+    objective = RidgeProblem(data.rows, Layering.of(data, margin=0.3), 0.7).objective()
+    point = objective.at(np.full(6, 0.1))
+    dual, u = point.dual, point.w - point.gradient
+    at_one = point.value - (dual.linear - 0.5 * u @ u)
+    assert_allclose(at_one, 0.5 * point.gradient @ point.gradient, rtol=1e-10)
+    assert duality_gap(point) <= at_one * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5, 30.0])
+def test_the_optimum_is_that_of_a_generic_optimiser(alpha):
+    data = problem_of()
+    layering, scale = Layering.of(data, margin=0.5), np.linspace(0.5, 2.0, 6)
+    loss, x = DominationLoss(layering), data.rows.values.astype(np.float64)
+
+    def objective(w):
+        point = loss.at(x @ (scale * w))
+        slope = scale * (x.T @ point.gradient) + 2 * alpha * w
+        return point.value + alpha * w @ w, slope
+
+    generic = minimize(objective, np.zeros(6), jac=True, tol=1e-10)
+    result = by_newton(data.rows, layering, alpha, scale=scale, tol=1e-10)
+    assert result.converged
+    assert_allclose(result.value, generic.fun, rtol=1e-9)
+    assert_allclose(result.w, generic.x, atol=1e-4)
+    value, slope = objective(result.w)
+    assert_allclose(result.value, value, rtol=1e-13)
+    assert_allclose(result.gradient_norm, np.linalg.norm(slope), rtol=1e-4, atol=1e-9)
+
+
+def test_history_and_callback_are_in_the_units_of_the_objective():
+    data, alpha, seen = problem_of(), 0.25, []
+    layering = Layering.of(data)
+    result = by_newton(data.rows, layering, alpha, callback=lambda entry: seen.append(entry))
+    at_zero = DominationLoss(layering).at(np.zeros(data.n_rows)).value
+    assert_allclose(result.history["objective"][0], at_zero)
+    assert [entry["objective"] for entry in seen] == result.history["objective"]
+    assert [entry["gap"] for entry in seen] == result.history["gap"]
+    assert result.history["n_hvp"][-1] == result.n_hvp
+    assert np.all(np.diff(result.history["objective"]) < 0)
+    first = DominationLoss(layering).at(np.zeros(data.n_rows)).gradient @ data.rows.values
+    assert_allclose(result.history["gradient_norm"][0], np.linalg.norm(first), rtol=1e-6)
+    assert 0 <= result.gap <= 1e-6 * result.value
+    bound = result.value - result.gap
+    assert all(
+        objective - gap <= bound + 1e-9
+        for objective, gap in zip(result.history["objective"], result.history["gap"], strict=True)
+    )
+
+
+def test_a_callback_stops_and_too_few_iterations_say_so():
+    data = problem_of()
+    layering = Layering.of(data)
+    stopped = by_newton(data.rows, layering, 1e-3, callback=lambda entry: entry["n_iter"] >= 1)
+    assert (stopped.stopped, stopped.n_iter) == ("callback", 1)
+    short = by_newton(data.rows, layering, 1e-3, max_iter=1, tol=1e-12)
+    assert short.stopped == "max_iter"
+    assert "certified gap" in short.message
+    again = by_newton(data.rows, layering, 1e-3, w0=by_newton(data.rows, layering, 1e-3).w)
+    assert again.n_iter == 0
+
+
+def test_a_sample_stands_for_the_whole():
+    rng = np.random.default_rng(0)
+    n = 20_000
+    y, qid = (rng.random(n) < 0.05) + 0.0 + (rng.random(n) < 0.1), np.arange(n) // 4000
+    data = Dataset.of(rng.normal(size=(n, 3)), y, qid=qid, sample_weight=rng.uniform(0.5, 1.5, n))
+    table = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [3.0, 1.0, 0.0]])
+    for margin in (table, 0.7):
+        layering = Layering.of(data, margin=margin, query_weight=np.linspace(1.0, 2.0, 5))
+        part = sample_layering(layering, 3000, seed=1)
+        assert (part.queries.n_queries, part.queries.n_rows < 4000) == (5, True)
+        z = rng.normal(size=n)
+        estimate = DominationLoss(part).at(z[part.queries.order]).value
+        assert_allclose(estimate, DominationLoss(layering).at(z).value, rtol=0.05)
+        sampled = RidgeProblem(data.rows, layering, 1.0).sample(3000).objective().at(np.zeros(3))
+        at_zero = RidgeProblem(data.rows, layering, 1.0).objective().at(np.zeros(3))
+        assert_allclose(sampled.value, at_zero.value, rtol=1e-12)
+
+
+def test_many_rows_begin_with_a_sample_and_end_at_the_same_optimum():
+    rng = np.random.default_rng(2)
+    n = 30_000
+    x = rng.normal(size=(n, 4)).astype(np.float32)
+    y = np.clip(np.round(x @ [1.0, -0.5, 0.2, 0.0] + rng.normal(size=n)), 0, 2)
+    layering = Layering.of(Dataset.of(x, y, qid=np.arange(n) // 20))
+    result = by_newton(as_rows(x), layering, 1.0, tol=1e-9)
+    cold = by_newton(as_rows(x), layering, 1.0, tol=1e-9, w0=np.zeros(4))
+    assert result.converged
+    assert result.history["objective"][0] < cold.history["objective"][0]
+    assert_allclose(result.w, cold.w, atol=1e-4)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_mq2008_is_solved_to_the_default_tolerance_in_few_products(pooled):
+    data = mq2008(1)
+    result = by_newton(data.rows, Layering.of(data, pooled=pooled), 0.01)
+    assert result.converged
+    assert result.gap <= 1e-6 * result.value
+    assert result.n_hvp <= 40

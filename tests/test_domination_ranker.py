@@ -1,0 +1,349 @@
+"""DominationRanker: parameters, weights, validation, attributes; its optimum by another solver."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    ConvergenceWarning,
+    DominationRanker,
+    NoPairsError,
+    evaluate,
+    load_model,
+    make_ranking,
+)
+from plain_domination import PlainDomination
+
+DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)
+
+
+def fit(penalty="l1", alpha=1.0, data=DATA, tol=1e-9, y=None, qid=None, weight=None, **params):
+    fitted = params.pop("query_weight", None)
+    return DominationRanker(penalty, alpha, tol=tol, **params).fit(
+        data.X,
+        data.y if y is None else y,
+        qid=data.qid if qid is None else qid,
+        sample_weight=weight,
+        query_weight=fitted,
+    )
+
+
+def check_optimum(ranker, plain, penalty, alpha):
+    """Nobody finds a smaller objective, and the certificate says so."""
+    best = plain.objective(plain.minimum(penalty, alpha), penalty, alpha)
+    found = plain.objective(ranker.coef_, penalty, alpha)
+    assert_allclose(ranker.objective_, found, rtol=1e-8)
+    assert found <= best * (1 + 1e-6)
+    assert found - best <= ranker.duality_gap_ + 1e-6 * found
+
+
+@parametrize_with_checks(
+    [
+        DominationRanker(),
+        DominationRanker("l2"),
+        DominationRanker("none", max_iter=20),
+        DominationRanker("l2", solver="coordinate"),
+        DominationRanker(scale="standard", warm_start=True),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # separable rows have no minimum
+        check(estimator)
+
+
+# ---- the optimum --------------------------------------------------------------------------------
+
+PENALTIES = [("l1", 3.0), ("l2", 0.5), ("none", 0.0)]
+
+
+@pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
+def test_the_optimum_is_that_of_a_generic_solver(penalty, alpha):
+    ranker = fit(penalty, alpha, tol=1e-10 if penalty == "none" else 1e-9, max_iter=50_000)
+    check_optimum(ranker, PlainDomination(DATA.X, DATA.y, DATA.qid), penalty, alpha)
+    assert ranker.converged_
+
+
+@pytest.mark.parametrize("margin", [1.0, ("linear", 2.0, 0.5), "table"])
+@pytest.mark.parametrize(("penalty", "alpha"), PENALTIES[:2])
+def test_the_optimum_with_margins(margin, penalty, alpha):
+    y = DATA.y
+    if margin == "table":
+        margin = np.array([[0, 0, 0], [1, 0, 0], [3, 1.5, 0]])
+        codes = np.unique(y, return_inverse=True)[1]
+        plain = PlainDomination(DATA.X, y, DATA.qid, lambda i, j: margin[codes[i], codes[j]])
+    else:
+        s = np.zeros(len(y))
+        for i in range(len(y)):
+            own = np.unique(y[DATA.qid == DATA.qid[i]])
+            rank = np.searchsorted(own, y[i])
+            s[i] = margin * rank if np.isscalar(margin) else (rank > 0) * (2 * y[i] + 0.5)
+        plain = PlainDomination(DATA.X, y, DATA.qid, lambda i, j: s[i] - s[j])
+    check_optimum(fit(penalty, alpha, margin=margin), plain, penalty, alpha)
+
+
+@pytest.mark.parametrize(
+    ("layers", "layer"), [("binary", DATA.y > 0), (lambda y: y // 2, DATA.y // 2)]
+)
+def test_the_optimum_with_other_layers(layers, layer):
+    plain = PlainDomination(DATA.X, layer, DATA.qid)
+    check_optimum(fit("l2", 0.5, layers=layers), plain, "l2", 0.5)
+
+
+def test_pooled_rows_are_one_query():
+    ranker = fit("l1", 3.0, pooled=True)
+    check_optimum(ranker, PlainDomination(DATA.X, DATA.y, np.zeros(DATA.n_rows)), "l1", 3.0)
+    assert_allclose(ranker.coef_, fit("l1", 3.0, qid=np.zeros(DATA.n_rows)).coef_, atol=1e-5)
+    assert ranker.n_queries_ == DATA.queries.n_queries
+    assert ranker.n_pairs_ > DATA.queries.n_pairs
+
+
+def test_weights_of_rows_and_queries():
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 3, DATA.n_rows).astype(float)
+    c = {q: rng.uniform(0.5, 2) for q in set(DATA.qid.tolist())}
+    plain = PlainDomination(DATA.X, DATA.y, DATA.qid, u=weight, c=c)
+    ranker = fit("l1", 2.0, weight=weight, query_weight=c)
+    check_optimum(ranker, plain, "l1", 2.0)
+    with pytest.raises(ValueError, match="no meaning with pooled=True"):
+        fit(pooled=True, query_weight=c)
+
+
+def test_the_penalty_is_on_scaled_weights():
+    deviation = DATA.X.astype(float).std(axis=0)
+    scaled = PlainDomination(DATA.X / deviation, DATA.y, DATA.qid)
+    ranker = fit("l1", 3.0, scale="standard")
+    best = scaled.objective(scaled.minimum("l1", 3.0), "l1", 3.0)
+    assert_allclose(scaled.objective(ranker.coef_ * deviation, "l1", 3.0), best, rtol=1e-6)
+
+
+def test_sparse_rows_and_interleaved_queries_make_no_difference():
+    order = np.random.default_rng(0).permutation(DATA.n_rows)
+    mixed = DATA.select(order)
+    a = fit("l1", 3.0)
+    b = DominationRanker("l1", 3.0, tol=1e-9).fit(
+        sparse.csr_array(mixed.X), mixed.y, qid=mixed.qid.astype(str)
+    )
+    assert_allclose(a.coef_, b.coef_, atol=1e-4)
+
+
+def test_solvers_agree():
+    newton, coordinate = (fit("l2", 0.5, solver=name) for name in ("newton", "coordinate"))
+    assert_allclose(newton.coef_, coordinate.coef_, atol=1e-4)
+    assert_allclose(newton.objective_, coordinate.objective_, rtol=1e-6)
+    assert_array_equal(fit("l2", 0.5).coef_, newton.coef_)
+
+
+@pytest.mark.parametrize("curvature", ["local", "range", "paper"])
+@pytest.mark.parametrize("order", ["sequential", "shuffled"])
+def test_curvature_and_order_do_not_change_the_optimum(curvature, order):
+    params = {"curvature": curvature, "order": order, "random_state": 0, "scale": "standard"}
+    ranker = fit("l1", 12.0, max_iter=5000, tol=1e-5, **params)
+    assert ranker.converged_
+    assert_allclose(ranker.objective_, fit("l1", 12.0, scale="standard").objective_, rtol=1e-5)
+
+
+# ---- attributes ---------------------------------------------------------------------------------
+
+
+def test_sparsity_is_told():
+    ranker = fit("l1", 8.0)
+    n = int(np.count_nonzero(ranker.coef_))
+    assert 0 < n < 6
+    assert (ranker.n_nonzero_, ranker.density_) == (n, n / 6)
+    assert ranker.sparse_coef_.shape == (1, 6)
+    assert ranker.sparse_coef_.nnz == n
+    assert_array_equal(ranker.sparse_coef_.toarray()[0], ranker.coef_)
+    assert fit("l2").n_nonzero_ == 6
+
+
+def test_a_large_alpha_leaves_no_weight():
+    plain = PlainDomination(DATA.X, DATA.y, DATA.qid)
+    largest = np.abs(plain.loss(np.zeros(6))[1]).max()
+    assert fit("l1", 1.001 * largest).n_nonzero_ == 0
+    assert fit("l1", 0.99 * largest).n_nonzero_ == 1
+
+
+def test_the_history_falls():
+    history = fit("l1", 3.0).history_
+    assert (np.diff(history["objective"]) <= 1e-9 * history["objective"][0]).all()
+    assert {"gap", "kkt_residual", "n_nonzero", "seconds"} <= set(history)
+    lengths = {key: len(values) for key, values in history.items()}
+    assert len(set(lengths.values())) == 1, lengths
+
+
+def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
+    ranker = fit("l1", 3.0, margin=("log", 1, 2.7), layers=lambda y: y + 1)
+    ranker.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert_array_equal(model.coef, ranker.coef_)
+    expected = {
+        "method": "domination",
+        "penalty": "l1",
+        "alpha": 3.0,
+        "margin": "log:1,2.7",
+        "layers": "function",
+        "pooled": False,
+        "seed": None,
+        "n_pairs": DATA.queries.n_pairs,
+        "objective": ranker.objective_,
+    }
+    assert {key: model.training[key] for key in expected} == expected
+    assert "method='domination'" in repr(model)
+
+
+def test_the_seed_is_kept_where_it_matters():
+    ranker = fit(negative_sampling=0.5, random_state=7)
+    assert ranker.model_.training["seed"] == 7
+    assert_array_equal(fit(negative_sampling=0.5, random_state=7).coef_, ranker.coef_)
+    assert (fit(negative_sampling=0.5, random_state=8).coef_ != ranker.coef_).any()
+
+
+def test_scores_ranks_and_explanations_are_those_of_a_linear_model():
+    ranker = fit("l1", 3.0)
+    assert_allclose(ranker.predict(DATA.X), DATA.X @ ranker.coef_, rtol=1e-5, atol=1e-9)
+    assert ranker.rank(DATA.X, qid=DATA.qid).min() == 1
+    assert_allclose(ranker.explain(DATA.X).sum(axis=1), ranker.predict(DATA.X), atol=1e-6)
+    with pytest.raises(ValueError, match="qid"):
+        ranker.rank(DATA.X)
+
+
+# ---- running ------------------------------------------------------------------------------------
+
+
+def test_a_warm_start_begins_where_the_last_fit_ended():
+    ranker = DominationRanker("l1", 3.0, tol=1e-9, warm_start=True)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    first = ranker.n_iter_
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert ranker.history_["objective"][0] <= ranker.objective_ * (1 + 1e-6)
+    assert ranker.n_iter_ < first
+    with pytest.raises(ValueError, match="X has 5 features and the previous fit had 6"):
+        ranker.fit(DATA.X[:, :5], DATA.y, qid=DATA.qid)
+
+
+def test_validation_and_early_stopping():
+    test = make_ranking(n_queries=10, n_features=6, n_levels=3, random_state=9)
+    held_out = {"X_val": test.X, "y_val": test.y, "qid_val": test.qid}
+    ranker = DominationRanker("l1", 0.1).fit(DATA.X, DATA.y, qid=DATA.qid, **held_out)
+    values = ranker.history_["val_ndcg@10"]
+    assert len(values) == len(ranker.history_["objective"])
+    expected = evaluate(test.y, ranker.predict(test.X), qid=test.qid)["ndcg@10"]
+    assert_allclose(values[-1], expected, rtol=1e-6)
+    stopping = DominationRanker("l1", 0.1, tol=1e-9, early_stopping=True, n_iter_no_change=1)
+    stopping.fit(DATA.X, DATA.y, qid=DATA.qid, eval_set=[(test.X, test.y)], eval_qid=[test.qid])
+    best = stopping.history_["val_ndcg@10"]
+    assert stopping.best_iteration_ == int(np.argmax(best))
+    found = evaluate(test.y, stopping.predict(test.X), qid=test.qid)["ndcg@10"]
+    assert_allclose(found, max(best), rtol=1e-6)
+    with pytest.raises(ValueError, match="early_stopping=True needs validation data"):
+        DominationRanker(early_stopping=True).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_a_callback_sees_the_weights_and_stops():
+    seen = []
+
+    def stop(state):
+        seen.append(state)
+        return state["n_iter"] == 1
+
+    ranker = fit("l1", 0.1, callback=stop)
+    assert [state["n_iter"] for state in seen] == [0, 1]
+    assert seen[-1]["n_nonzero"] == np.count_nonzero(seen[-1]["w"])
+    assert_allclose(seen[-1]["objective"], ranker.objective_)
+    assert not ranker.converged_
+
+
+def test_too_few_iterations_are_warned_of():
+    with pytest.warns(ConvergenceWarning, match="DominationRanker did not converge"):
+        ranker = fit("l1", 0.01, max_iter=1, tol=1e-12)
+    assert not ranker.converged_
+
+
+def test_verbose_reports_every_iteration(capsys):
+    ranker = fit("l1", 3.0, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(ranker.history_["objective"])
+    assert re.match(r"linrank: iteration 0, objective .*, gap", lines[0])
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"penalty": "l0"}, "penalty must be 'l1', 'l2' or 'none', got 'l0'"),
+        ({"penalty": None}, "penalty must be .* got None"),
+        ({"alpha": -1.0}, r"alpha must be a finite number >= 0, got -1\.0"),
+        ({"alpha": np.inf}, "alpha must be a finite number >= 0, got inf"),
+        ({"alpha": "1"}, "alpha must be a finite number >= 0, got '1'"),
+        ({"alpha": 0}, "alpha must be > 0 with penalty='l1', got 0; for no penalty use"),
+        ({"alpha": 0.0, "penalty": "l2"}, "alpha must be > 0 with penalty='l2'"),
+        ({"alpha": -1.0, "penalty": "none"}, "alpha must be a finite number >= 0"),
+        ({"solver": "bundle"}, "solver must be 'auto', 'coordinate' or 'newton', got 'bundle'"),
+        ({"solver": "newton"}, "solver='newton' needs penalty='l2', got penalty='l1'"),
+        (
+            {"solver": "newton", "penalty": "l2", "feature_induction": 5},
+            "cannot go with feature_induction=5; use solver='coordinate'",
+        ),
+        ({"feature_induction": 0}, "feature_induction must be an integer >= 1, or None"),
+        ({"feature_induction": 2.5}, "feature_induction must be an integer >= 1.*got 2.5"),
+        ({"feature_induction": True}, "feature_induction must be an integer >= 1.*got True"),
+        ({"negative_sampling": 0.0}, "negative_sampling must be a share .* got 0.0"),
+        ({"negative_sampling": 1.5}, "negative_sampling must be a share .* got 1.5"),
+        ({"curvature": "exact"}, "curvature must be 'local', 'range' or 'paper', got 'exact'"),
+        ({"order": "random"}, "order must be 'sequential' or 'shuffled', got 'random'"),
+        ({"tol": 0.0}, "tol must be a finite number > 0, got 0.0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+        ({"layers": "levels"}, "layers must be 'labels', 'binary' or a function"),
+        ({"margin": np.zeros((2, 2))}, r"shape \(2, 2\), but the data have 3 layers"),
+        ({"margin": np.nan}, "margin must be finite, got nan"),
+        ({"scale": "max"}, "scale must be one of"),
+        ({"scoring": "ndgc"}, "ndgc"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
+    ],
+)
+def test_wrong_parameters_are_told(params, message):
+    with pytest.raises(ValueError, match=message):
+        DominationRanker(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_no_alpha_is_fine_without_a_penalty():
+    a, b = (fit("none", alpha, tol=None, max_iter=5000) for alpha in (0.0, 3.0))
+    assert_array_equal(a.coef_, b.coef_)
+
+
+def test_one_layer_is_no_problem_but_only_such_queries_are():
+    y, qid = np.array([0, 1, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 2, 2])
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    whole = DominationRanker("l2", 0.1, tol=1e-9).fit(X, y, qid=qid)
+    alone = DominationRanker("l2", 0.1, tol=1e-9).fit(X[:2], y[:2])
+    assert_allclose(whole.coef_, alone.coef_, atol=1e-6)
+    with pytest.raises(NoPairsError, match="none of the 2 queries has two different labels"):
+        DominationRanker().fit(X[2:], y[2:], qid=qid[2:])
+
+
+def test_constant_features_have_no_weight():
+    X = np.column_stack([DATA.X, np.full(DATA.n_rows, 3.0), DATA.qid])
+    for penalty in ("l1", "l2", "none"):
+        ranker = DominationRanker(penalty, 1.0).fit(X, DATA.y, qid=DATA.qid)
+        assert_array_equal(ranker.coef_[6:], 0.0)
+
+
+def test_parameters_survive_a_clone():
+    ranker = DominationRanker("l2", 0.5, margin=np.eye(3), layers=np.sign, negative_sampling=0.5)
+    copy = clone(ranker)
+    assert copy.layers is np.sign
+    assert_array_equal(copy.margin, np.eye(3))
+    with pytest.raises(NotFittedError):
+        ranker.sparse_coef_  # noqa: B018
