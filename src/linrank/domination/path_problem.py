@@ -78,7 +78,12 @@ class PathProblem:
         **layering: Any,
     ) -> PathProblem:
         """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
-        solving = {"solver": solver, "curvature": curvature, "order": order, "max_iter": max_iter}
+        solving: dict[str, Any] = {
+            "solver": solver,
+            "curvature": curvature,
+            "order": order,
+            "max_iter": max_iter,
+        }
         check_parameters(penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving)
         scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
         problem = make_problem(

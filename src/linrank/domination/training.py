@@ -133,9 +133,7 @@ def train(
     n_sweeps = SWEEPS if max_iter is None else max_iter
     if feature_induction is not None:
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
-    return descend(
-        descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log
-    )
+    return descend(descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log)
 
 
 def make_problem(
