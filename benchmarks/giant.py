@@ -75,11 +75,11 @@ def _add_products(table: Table, name: Any, data: Dataset) -> tuple[float, float]
         loss = SquaredHinge(Pairs(data.queries), n_threads)
         risk = Sum(Ridge(), Risk(data.rows, loss, 1.0))
         sweep.append(seconds(lambda risk=risk: risk.at(TRUTH).value, 3))
-        point_peak = _peak(lambda risk=risk: risk.at(TRUTH).value)
+        point_peak = peak(lambda risk=risk: risk.at(TRUTH).value)
         point = risk.at(TRUTH)
         point.hvp(v)
         product.append(seconds(lambda point=point: point.hvp(v), 5))
-        memory = (_peak(lambda point=point: point.hvp(v)), point_peak)
+        memory = (peak(lambda point=point: point.hvp(v)), point_peak)
     read = float(np.median(seconds(lambda: data.X.sum(), 5)))
     cells = []
     for one, two in (product, sweep):
@@ -93,14 +93,14 @@ def _add_fit(table: Table, name: Any, data: Dataset, memory: tuple[float, float]
     C = FIT / data.queries.n_pairs
     one, two = (seconds(lambda n=n: train(data, C=C, n_jobs=n), 1) for n in (1, 2))
     fit = train(data, C=C)
-    peak = _peak(lambda: train(data, C=C)) / (8 * data.n_rows)
+    highest = peak(lambda: train(data, C=C)) / (8 * data.n_rows)
     table.add(
         name, one[0], two[0], ratio(one[0] / two[0]), fit.history["n_hvp"][-1],
-        *(ratio(share) for share in (*memory, peak)),
+        *(ratio(share) for share in (*memory, highest)),
     )  # fmt: skip
 
 
-def _peak(action: Callable[[], Any]) -> float:
+def peak(action: Callable[[], Any]) -> float:
     """Bytes that the resident set grows by at most; NaN where the system does not tell."""
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew

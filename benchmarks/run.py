@@ -49,6 +49,7 @@ SUBJECTS = {
     "convergence": ["--quick"],
     "letor": ["--quick"],
     "table1": ["--quick"],
+    "topics": ["--quick"],
 }
 
 

@@ -91,6 +91,8 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},
+    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "seeds"},
+    "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plots": MODEL | {"metrics", "path"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL

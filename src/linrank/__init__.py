@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
     from linrank.path import PathResult, ranksvm_path
+    from linrank.per_query_ranker import PerQueryRanker
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.sgd_ranker import SGDRanker
@@ -46,6 +47,7 @@ __all__ = [
     "ModelFormatError",
     "NoPairsError",
     "PathResult",
+    "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
     "QueryKFold",
@@ -79,6 +81,7 @@ _HOME = {
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
     "PivotedTfidf": "linrank.text_features",
+    "PerQueryRanker": "linrank.per_query_ranker",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",

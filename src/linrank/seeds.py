@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["seed_of"]
+__all__ = ["seed_of", "seed_of_part"]
 
 _END = 2**63  # seeds are below it, so that they fit a signed integer of a file
 
@@ -43,3 +43,18 @@ def seed_of(random_state: Any) -> int:
         "random_state must be an integer, None, a numpy Generator or RandomState, got "
         f"{random_state!r}"
     )
+
+
+def seed_of_part(seed: int, part: int, use: int = 0) -> int:
+    """The seed of one of many parts of a run, for one of its uses.
+
+    Seeds of different parts and uses are independent, and one depends neither on how many parts
+    there are nor on who comes first.
+
+    Examples
+    --------
+    >>> seed_of_part(7, 0) == seed_of_part(7, 0), seed_of_part(7, 0) == seed_of_part(7, 1)
+    (True, False)
+    """
+    state = np.random.SeedSequence([seed, part, use]).generate_state(1, np.uint64)
+    return int(state[0]) % _END

@@ -172,7 +172,8 @@ class Dataset:
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
         data = cls(rows, labels, qid, weight, names)
-        data.queries  # noqa: B018  (grouped now, so that a missing or unhashable id is found here)
+        # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
+        data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
         return data
 
 

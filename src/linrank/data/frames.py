@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_float", "column_names", "is_frame", "read_column", "sparse_part", "to_matrix"]
+__all__ = [
+    "all_column_names",
+    "as_float",
+    "column_names",
+    "is_frame",
+    "read_column",
+    "sparse_part",
+    "to_matrix",
+]
 
 Array = NDArray[Any]
 _BLOCK_ROWS = 4096
@@ -26,8 +34,13 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     """Return the column names of a table, if there are any and all of them are strings."""
     if not is_frame(X):
         return None
-    names = tuple(X.column_names if _library(X) == "pyarrow" else X.columns)
+    names = tuple(all_column_names(X))
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def all_column_names(X: Any) -> list[Any]:
+    """Return the names of the columns of a table, of whatever type they are."""
+    return list(X.column_names if _library(X) == "pyarrow" else X.columns)
 
 
 def sparse_part(X: Any) -> Any | None:
@@ -47,18 +60,21 @@ def read_column(column: Any) -> Any:
     return column if read is None or is_frame(column) else read(column)
 
 
-def to_matrix(X: Any) -> Array:
-    """Return the numbers of a table: in place if it is one row-major block, else a copy."""
+def to_matrix(X: Any, what: str = "X") -> Array:
+    """Return the numbers of a table: in place if it is one row-major block, else a copy.
+
+    ``what`` names it in errors.
+    """
     columns, read = _columns(X)
     n_rows = int(X.shape[0] if hasattr(X, "shape") else X.num_rows)
-    names = [str(name) for name in (X.column_names if _library(X) == "pyarrow" else X.columns)]
+    names = [str(name) for name in all_column_names(X)]
     if not columns:
         return np.empty((n_rows, 0))
     kinds = [read(column).dtype for column in _columns(_no_rows(X))[0]]
     for kind, name in zip(kinds, names, strict=True):
-        _check_kind(kind, f"column {name!r} of X")
+        _check_kind(kind, f"column {name!r} of {what}")
     if _is_row_major(columns, read, kinds):
-        return as_float(X.to_numpy(), "X")
+        return as_float(X.to_numpy(), what)
     dtype = _float_for(*kinds)
     matrix = np.empty((n_rows, len(columns)), dtype=dtype)
     for begin in range(0, len(columns), _BLOCK_COLUMNS):
@@ -66,7 +82,7 @@ def to_matrix(X: Any) -> Array:
         _fill(
             matrix[:, group],
             [
-                as_float(read(column), f"column {name!r} of X")
+                as_float(read(column), f"column {name!r} of {what}")
                 for column, name in zip(columns[group], names[group], strict=True)
             ],
         )

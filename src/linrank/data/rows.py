@@ -120,7 +120,7 @@ class CsrRows:
                     self.values[kept], self.columns[kept], offsets - offsets[0], self.n_columns
                 )
         rows = np.arange(n_rows)[index]
-        sizes = np.diff(self.offsets)[rows]
+        sizes = self.offsets[rows + 1] - self.offsets[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         # Entry k of the result is entry k - offsets[row] + self.offsets[rows[row]].
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
