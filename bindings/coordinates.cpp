@@ -117,7 +117,15 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> minimise_quadratic(Vector<double> he
 
 void bind_coordinates(nb::module_ &m) {
     nb::class_<BoundColumns>(m, "Columns", "A matrix by columns, a copy.")
-        .def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); });
+        .def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); })
+        .def("products", [](const BoundColumns &c, Vector<std::int64_t> wanted, Vector<double> r,
+                            int n_threads) {
+            check_features(span_of(wanted), n_columns(*c.columns));
+            require_length(r.shape(0), n_rows(*c.columns), "r");
+            return to_numpy(unlocked([&] {
+                return column_products(*c.columns, span_of(wanted), span_of(r), n_threads);
+            }));
+        }, nb::arg("wanted").noconvert(), nb::arg("r").noconvert(), nb::arg("n_threads"));
     m.def("columns", [](const BoundRows &rows, OptionalOrder order, int n_threads) {
         const Order taken = checked_order(order, n_rows(rows.rows));
         return BoundColumns{unlocked([&] {

@@ -54,7 +54,39 @@ Columns transpose(const CsrRows<Value, Index> &rows, Order order, std::int64_t n
     return out;
 }
 
+template <class Value>
+double product(const DenseColumns<Value> &columns, std::size_t c, std::span<const double> r) {
+    const Value *x = columns.values.data() + c * r.size();
+    double sum = 0.0;
+    for (std::size_t t = 0; t < r.size(); ++t) sum += double(x[t]) * r[t];
+    return sum;
+}
+
+template <class Value>
+double product(const CscColumns<Value> &columns, std::size_t c, std::span<const double> r) {
+    double sum = 0.0;
+    const auto end = std::size_t(columns.offsets[c + 1]);
+    for (auto k = std::size_t(columns.offsets[c]); k < end; ++k)
+        sum += double(columns.values[k]) * r[std::size_t(columns.positions[k])];
+    return sum;
+}
+
 }  // namespace
+
+std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
+                                    std::span<const double> r, int n_threads) {
+    constexpr std::int64_t block = 64;
+    const auto n = std::int64_t(wanted.size());
+    std::vector<double> out(wanted.size());
+    std::visit([&](const auto &x) {
+        parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
+            const std::int64_t end = std::min(n, (b + 1) * block);
+            for (std::int64_t i = b * block; i < end; ++i)
+                out[std::size_t(i)] = product(x, std::size_t(wanted[std::size_t(i)]), r);
+        });
+    }, columns);
+    return out;
+}
 
 Columns columns_of(const Rows &rows, Order order, int n_threads) {
     const std::int64_t n = order.empty() ? n_rows(rows) : std::int64_t(order.size());

@@ -1,6 +1,7 @@
 // A matrix by columns: what a method that moves one weight at a time reads.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,10 @@ using Columns = std::variant<DenseColumns<float>, DenseColumns<double>, CscColum
 /// The columns of a matrix whose rows are taken in the order of their positions: the one copy that they
 /// take. Throws std::invalid_argument for more than 2³¹ - 1 positions.
 Columns columns_of(const Rows &rows, Order order, int n_threads);
+
+/// x_c·r for each of the columns named: a product Xᵀr of which only some entries are wanted.
+std::vector<double> column_products(const Columns &columns, std::span<const std::int64_t> wanted,
+                                    std::span<const double> r, int n_threads);
 
 inline std::int64_t n_rows(const Columns &columns) {
     return std::visit([](const auto &c) { return c.n_rows; }, columns);

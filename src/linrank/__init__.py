@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.domination.path import domination_path
+    from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
+    from linrank.domination_ranker_cv import DominationRankerCV
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
@@ -37,7 +40,9 @@ __all__ = [
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
+    "DominationPathResult",
     "DominationRanker",
+    "DominationRankerCV",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -51,6 +56,7 @@ __all__ = [
     "RankerMixin",
     "SGDRanker",
     "SGDRankerCV",
+    "domination_path",
     "evaluate",
     "load",
     "load_model",
@@ -67,13 +73,15 @@ _HOME = {
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
+    "DominationPathResult": "linrank.domination.path_result",
     "DominationRanker": "linrank.domination_ranker",
+    "DominationRankerCV": "linrank.domination_ranker_cv",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
     "PathResult": "linrank.path",
-    "PivotedTfidf": "linrank.text_features",
     "PerQueryRanker": "linrank.per_query_ranker",
+    "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
     "RankSVM": "linrank.estimators",
@@ -81,6 +89,7 @@ _HOME = {
     "RankerMixin": "linrank.ranker",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
+    "domination_path": "linrank.domination.path",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",

@@ -14,11 +14,11 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
-from linrank.margins import is_table, margin_shift, margin_table
+from linrank.margins import is_by_row, is_table, margin_shift, margin_table
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, no_pairs_message
 
-__all__ = ["Layering"]
+__all__ = ["Layering", "margin_of_part"]
 
 Array = NDArray[Any]
 
@@ -144,6 +144,23 @@ class Layering:
             table = margin_table(margin, distinct)
             return cls(queries, None, row_weight, c, table, _grades(queries, grade.reshape(-1)))
         return cls(queries, margin_shift(margin, data.labels, queries), row_weight, c)
+
+
+def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
+    """The margin for a part, the ``rows``, of ``data``.
+
+    Margins by row are those of the rows; of a table the layers are kept that the part has. All
+    other forms know nothing of other rows.
+    """
+    if is_by_row(margin):
+        return np.asarray(margin)[rows]
+    if not is_table(margin):
+        return margin
+    counts = np.ones(data.n_rows, dtype=bool) if data.weight is None else data.weight > 0
+    layer, rows = _layer_values(layers, data.labels), rows[counts[rows]]
+    distinct = np.unique(layer[counts])
+    is_kept = np.isin(distinct, layer[rows])
+    return margin_table(margin, distinct)[np.ix_(is_kept, is_kept)]
 
 
 def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:

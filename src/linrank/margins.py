@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from linrank.data.queries import Queries
 
-__all__ = ["FUNCTIONS", "describe_margin", "is_table", "margin_shift", "margin_table"]
+__all__ = [
+    "FUNCTIONS",
+    "describe_margin",
+    "is_by_row",
+    "is_table",
+    "margin_shift",
+    "margin_table",
+]
 
 Array = NDArray[Any]
 
@@ -23,9 +30,19 @@ _FORMS = (
 
 def is_table(margin: Any) -> bool:
     """Whether a margin is one for each pair of layers, not one for each row."""
+    return _n_axes(margin) == 2
+
+
+def is_by_row(margin: Any) -> bool:
+    """Whether a margin is one for each row."""
+    return _n_axes(margin) == 1
+
+
+def _n_axes(margin: Any) -> int:
+    """Of the array that a margin is; 0 for all other forms."""
     if margin is None or isinstance(margin, str) or callable(margin) or _is_named(margin):
-        return False
-    return _as_array(margin).ndim == 2
+        return 0
+    return _as_array(margin).ndim
 
 
 def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:

@@ -13,6 +13,7 @@ __all__ = [
     "CURVATURES",
     "DESCENT",
     "DOMINATION",
+    "DOMINATION_PATH",
     "DOMINATION_SOLVERS",
     "LAYERS",
     "LOSSES",
@@ -102,3 +103,4 @@ DOMINATION = (
     "tol",
     "max_iter",
 )
+DOMINATION_PATH = tuple(name for name in DOMINATION if name != "feature_induction")

@@ -80,8 +80,8 @@ class Descent:
         self.curvature = curvature
         self.n_sweeps = 0
         self._rng = np.random.default_rng(seed) if order == "shuffled" else None
-        columns = problem.columns()
-        self._state = _core.coordinates(columns, problem.layering.core, problem.scale)
+        self._columns = problem.columns()
+        self._state = _core.coordinates(self._columns, problem.layering.core, problem.scale)
         self.w = np.zeros(problem.n_features)
         if w0 is not None and np.any(w0):
             self.move_to(w0)
@@ -111,9 +111,9 @@ class Descent:
         """``XDw`` by position, carried along by the sweeps."""
         return self._state.scores()
 
-    def point(self) -> PenalisedPoint:
-        """The objective, gradient and certificate here."""
-        return self.problem.at(self.w.copy(), self.scores())
+    def point(self, among: Array | None = None) -> PenalisedPoint:
+        """The objective, gradient and certificate here, of the features ``among`` if given."""
+        return self.problem.at(self.w.copy(), self.scores(), among, self._columns)
 
 
 class Log:
@@ -125,6 +125,7 @@ class Log:
         self.callback = callback
         self.started = time.perf_counter() if started is None else started
         self.history: dict[str, list[float]] = {key: [] for key in self.KEYS}
+        self.context: dict[str, float] = {}  # what every entry is to say of where the solver is
 
     def record(self, descent: Descent, point: PenalisedPoint, n_working: int) -> bool:
         """Add a point; True if the callback asks to stop."""
@@ -136,9 +137,10 @@ class Log:
             "n_sweeps": descent.n_sweeps,
             "n_working": n_working,
             "seconds": time.perf_counter() - self.started,
+            **self.context,
         }
         for key, value in entry.items():
-            self.history[key].append(value)
+            self.history.setdefault(key, []).append(value)
         if self.callback is None:
             return False
         n_iter = len(self.history["objective"]) - 1
@@ -198,7 +200,7 @@ def descend(
     features = _useful(descent, among)
     last_decrease = np.inf
     while True:
-        point = descent.point()
+        point = descent.point(among)
         working = _working(point, features)
         wants_stop = log.record(descent, point, len(working))
         n_left = max_iter - (descent.n_sweeps - first)
@@ -212,11 +214,14 @@ def descend(
 
 def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
     """A Newton step, if it lowers the objective: on all features or, if many, those with a weight."""
-    problem, diagonal = descent.problem, None
-    if not writes_hessian(problem):
+    problem = descent.problem
+    is_written = writes_hessian(problem)
+    if not is_written:
         features = features[point.w[features] != 0.0]
-        diagonal = descent.measure(features).hessian
-    w = newton_step(problem, point, features, diagonal)
+    bounds = descent.measure(features)
+    is_useful = bounds.bound > 0.0  # the others have no slope but rounding
+    diagonal = None if is_written else bounds.hessian[is_useful]
+    w = newton_step(problem, point, features[is_useful], diagonal)
     if w is not None:
         descent.move_to(w)
 
@@ -228,7 +233,7 @@ def _useful(descent: Descent, among: Array | None) -> Array:
 def _working(point: PenalisedPoint, features: Array) -> Array:
     if point.penalty != "l1":
         return features
-    is_in = (point.w[features] != 0.0) | (np.abs(point.risk.gradient[features]) > point.alpha)
+    is_in = (point.w[features] != 0.0) | (np.abs(point.derivatives) > point.alpha)
     working: Array = features[is_in]
     return working
 

@@ -46,10 +46,20 @@ class DominationProblem:
         order = self.layering.queries.order
         return self.rows.by_column if order is None else _core.columns(self.rows.core, order, 1)
 
-    def at(self, w: Array, scores: Array | None = None) -> PenalisedPoint:
-        """The objective at ``w``; ``scores`` are ``XDw`` by position, if they are known."""
+    def at(
+        self,
+        w: Array,
+        scores: Array | None = None,
+        among: Array | None = None,
+        columns: _core.Columns | None = None,
+    ) -> PenalisedPoint:
+        """The objective at ``w``; ``scores`` are ``XDw`` by position, if they are known.
+
+        With ``among``, the certificate is that of the problem in which only these features move;
+        it then costs no more than their ``columns``, if these are given.
+        """
         point = self.risk.at(w) if scores is None else RiskPoint(self.risk, w, scores)
-        return PenalisedPoint(self.penalty, self.alpha, point)
+        return PenalisedPoint(self.penalty, self.alpha, point, among, columns)
 
     def largest_alpha(self) -> float:
         """``‖∇L(0)‖_∞``: with the l1 penalty, all weights are zero from there on."""
@@ -58,11 +68,17 @@ class DominationProblem:
 
 @dataclass(frozen=True, eq=False)
 class PenalisedPoint:
-    """`DominationProblem` at one ``w``."""
+    """`DominationProblem` at one ``w``.
+
+    Where only some features may move, ``among`` them, subgradient, residual and gap are those of
+    the problem in which the weights of all others are given.
+    """
 
     penalty: str
     alpha: float
     risk: RiskPoint
+    among: Array | None = None
+    columns: _core.Columns | None = None
 
     @property
     def w(self) -> Array:
@@ -77,9 +93,29 @@ class PenalisedPoint:
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
     @cached_property
+    def derivatives(self) -> Array:
+        """``∂L/∂w_r`` of the features that may move, in their order."""
+        risk, among = self.risk.risk, self.among
+        if among is None:
+            return self.risk.gradient
+        if self.columns is None:
+            return self.risk.gradient[among]
+        found = self.columns.products(among, self.risk.loss.gradient, risk.loss.n_threads)
+        return found if risk.scale is None else risk.scale[among] * found
+
+    @cached_property
     def subgradient(self) -> Array:
-        """The shortest vector of ``∂F(w)``: zero at the optimum, and only there."""
-        g, w = self.risk.gradient, self.w
+        """The shortest vector of ``∂F(w)``: zero at the optimum, and only there.
+
+        Features that may not move have a 0.
+        """
+        if self.among is None:
+            return self._slopes(self.derivatives, self.w)
+        slopes = np.zeros(len(self.w))
+        slopes[self.among] = self._slopes(self.derivatives, self.w[self.among])
+        return slopes
+
+    def _slopes(self, g: Array, w: Array) -> Array:
         if self.penalty == "none":
             return g
         if self.penalty == "l2":
@@ -98,14 +134,20 @@ class PenalisedPoint:
         """Certified: ``F(w) - min F <= gap``; infinite without a penalty: there may be no minimum.
 
         l2: ``‖∇F‖²/4alpha``. l1: the entropy dual at ``t∇L``, t small enough that
-        ``t‖∇L(w)‖_∞ <= alpha``.
+        ``t‖∇L(w)‖_∞ <= alpha``; weights that may not move, w̄, add ``t∇L·w̄ + alpha‖w̄‖₁`` to it.
         """
         if self.penalty == "none":
             return math.inf
         if self.penalty == "l2":
             return _core.dot(self.subgradient, self.subgradient) / (4.0 * self.alpha)
-        largest = float(np.abs(self.risk.gradient).max())
+        largest = float(np.abs(self.derivatives).max(initial=0.0))
         t = 1.0 if largest <= self.alpha else self.alpha / largest
         loss = self.risk.risk.loss
         assert isinstance(loss, DominationLoss)
-        return max(0.0, self.value - loss.entropy_dual(self.risk.loss, t))
+        bound = loss.entropy_dual(self.risk.loss, t)
+        still = self.w.copy()
+        still[slice(None) if self.among is None else self.among] = 0.0
+        if still.any():
+            slope = _core.dot(self.risk.gradient, still)
+            bound += t * slope + self.alpha * float(np.abs(still).sum())
+        return max(0.0, self.value - bound)

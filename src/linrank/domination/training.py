@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.induction import induce
 from linrank.domination.negatives import sample_negatives
 from linrank.domination.newton import by_newton
 from linrank.domination.parameters import check_parameters
@@ -129,13 +130,10 @@ def train(
             callback=callback,
         )
     descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
-    return descend(
-        descent,
-        tol=tol,
-        max_iter=SWEEPS if max_iter is None else max_iter,
-        is_plain=curvature != "local",
-        log=log,
-    )
+    n_sweeps = SWEEPS if max_iter is None else max_iter
+    if feature_induction is not None:
+        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
+    return descend(descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log)
 
 
 def make_problem(

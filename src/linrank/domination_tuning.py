@@ -1,0 +1,192 @@
+"""The choice of alpha for the domination loss: a path per fold, measured on the rows left out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.domination.path_problem import PathProblem
+from linrank.layering import margin_of_part
+from linrank.metrics import parse
+from linrank.threads import resolve
+from linrank.validation import (
+    Fold,
+    affordable_folds,
+    check_selection,
+    edge,
+    first_best,
+    judge,
+    side_by_side,
+    simplest,
+    weight_of_part,
+)
+
+__all__ = ["DominationTuning", "tune_domination"]
+
+Array = NDArray[Any]
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, eq=False)
+class DominationTuning:
+    """The measure of every alpha on every fold, and the alpha that they speak for.
+
+    Attributes
+    ----------
+    alphas : float64 array (n_alphas,)
+        Descending; those that the paths of all folds have come to.
+    scores : float64 array (n_folds, n_alphas)
+        The measure on the validation part of each fold.
+    n_nonzero : int64 array (n_folds, n_alphas)
+        Coefficients other than 0 of each model.
+    selection : {"best", "one_se"}
+        The rule of choice.
+    """
+
+    alphas: Array
+    scores: Array
+    n_nonzero: Array
+    selection: str = "best"
+
+    @property
+    def mean_scores(self) -> Array:
+        """Mean over folds, for each alpha."""
+        mean: Array = self.scores.mean(axis=0)
+        return mean
+
+    @property
+    def chosen(self) -> int:
+        """Index of the alpha to use: the largest among the best ones, or within one error."""
+        return first_best(self.mean_scores) if self.selection == "best" else simplest(self.scores)
+
+    @property
+    def alpha(self) -> float:
+        """The alpha to use."""
+        return float(self.alphas[self.chosen])
+
+    @property
+    def edge(self) -> str | None:
+        """What to say when the largest mean is at an end of the grid; None elsewhere."""
+        return edge("alpha", self.alphas, self.mean_scores)
+
+
+def tune_domination(
+    data: Dataset,
+    folds: Sequence[Fold],
+    alphas: Array,
+    *,
+    scoring: str = "ndcg@10",
+    convention: str = "linrank",
+    selection: str = "best",
+    max_features: int | None = None,
+    query_weight: Array | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> DominationTuning:
+    """Measure the models of every fold's path.
+
+    Parameters
+    ----------
+    data : Dataset
+        What the row numbers of the folds refer to.
+    folds : sequence of Fold
+        Training and validation parts.
+    alphas : array
+        The grid, descending.
+    scoring, convention : str
+        The measure, higher is better.
+    selection : {"best", "one_se"}
+        How `DominationTuning.chosen` decides.
+    max_features : int, optional
+        Where a path ends; the alphas that not all folds have come to are left out.
+    query_weight : array (n_queries,), optional
+        The factors c_q, in the order of ``data.queries``.
+    n_jobs : int or None
+        Threads in all: folds run side by side, each with its share. Results do not depend on it.
+    progress : callable, optional
+        Called with ``fold``, ``alpha``, ``objective``, ``gap``, ``n_nonzero``, ``n_done`` and
+        ``n_total`` after each model.
+    **options
+        Of `PathProblem.of`, for every fold; margins of rows and of layers are those of `data`.
+    """
+    parse(scoring)
+    check_selection(selection, len(folds))
+    watch = _Watch(len(folds) * len(alphas), progress)
+
+    def run(k: int, n_threads: int) -> tuple[Array, Array]:
+        fold = folds[k]
+        part = data if fold.train is None else data.select(fold.train)
+        problem = PathProblem.of(
+            part,
+            query_weight=weight_of_part(query_weight, data, part, fold.train),
+            n_jobs=n_threads,
+            **{**options, "margin": _margin(options, data, fold.train)},
+        )
+        remaining = iter(alphas.tolist())
+        path = problem.solve(
+            alphas,
+            max_features=max_features,
+            callback=lambda _: watch.cancelled.is_set(),
+            progress=lambda result: watch.report(k, next(remaining), result),
+        )
+        scores = judge(
+            path.coefs,
+            data,
+            fold,
+            k,
+            problem.scaling,
+            scoring,
+            convention=convention,
+            n_jobs=n_threads,
+        )
+        return scores, path.n_nonzero
+
+    outcomes = side_by_side(
+        run, len(folds), affordable_folds(data), resolve(n_jobs), watch.cancelled
+    )
+    n_common = min(len(scores) for scores, _ in outcomes)
+    return DominationTuning(
+        alphas[:n_common],
+        np.array([scores[:n_common] for scores, _ in outcomes]),
+        np.array([n_nonzero[:n_common] for _, n_nonzero in outcomes]),
+        selection,
+    )
+
+
+def _margin(options: dict[str, Any], data: Dataset, train: Array | None) -> Any:
+    margin = options.get("margin")
+    if train is None:
+        return margin
+    return margin_of_part(margin, options.get("layers", "labels"), data, train)
+
+
+class _Watch:
+    """Tells of the models as they are done, from any thread; and folds to stop."""
+
+    def __init__(self, n_total: int, progress: Progress | None) -> None:
+        self._n_total, self._progress, self._n_done = n_total, progress, 0
+        self._lock, self.cancelled = threading.Lock(), threading.Event()
+
+    def report(self, k: int, alpha: float, result: Any) -> None:
+        if self._progress is None:
+            return
+        with self._lock:
+            self._n_done += 1
+            self._progress(
+                {
+                    "fold": k,
+                    "alpha": alpha,
+                    "objective": result.value,
+                    "gap": result.gap,
+                    "n_nonzero": int(np.count_nonzero(result.w)),
+                    "n_done": self._n_done,
+                    "n_total": self._n_total,
+                }
+            )
