@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import curves
 import problems
-from dominations import MEASURES, measured
+from dominations import measured
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent
 from linrank.domination.induction import induce
@@ -90,9 +90,7 @@ def pamir(data: Dataset) -> Fits:
     learners = [Learner("pa", aggressiveness=value) for value in AGGRESSIVENESS]
     descent = Stochastic(data.n_features, learners, None, 1)
     descent.run(data.rows, pair_sampler(data.queries), N_STEPS)
-    return [
-        (f"{value:g}", w) for value, w in zip(AGGRESSIVENESS, descent.weights(), strict=True)
-    ]
+    return [(f"{value:g}", w) for value, w in zip(AGGRESSIVENESS, descent.weights(), strict=True)]
 
 
 def ranksvm(data: Dataset) -> Fits:
@@ -139,7 +137,9 @@ def outcomes(fit: Callable[[Dataset], Fits], models: Sequence[Parts]) -> Outcome
         fits = fit(data)
         names = [name for name, _ in fits]
         found.append([(measured(vali, w), measured(test, w), np.count_nonzero(w)) for _, w in fits])
-    means = [[np.mean([one[i][k] for one in found], axis=0) for i in range(len(names))] for k in range(3)]
+    means = [
+        [np.mean([one[i][k] for one in found], axis=0) for i in range(len(names))] for k in range(3)
+    ]
     return Outcomes(names, *(np.array(mean) for mean in means))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.domination.newton_steps import newton_step, writes_hessian
+from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
 __all__ = ["Bounds", "Descent", "Log", "descend"]
@@ -213,7 +213,7 @@ def descend(
 
 
 def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
-    """A Newton step, if it lowers the objective: on all features or, if many, those with a weight."""
+    """A Newton step if it lowers F: on all features or, if these are many, on those with a weight."""
     problem = descent.problem
     is_written = writes_hessian(problem)
     if not is_written:
