@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from linrank.domination.induction import InductionResult
 from linrank.domination.parameters import describe_parameters
 from linrank.domination.training import train
 from linrank.errors import ConvergenceWarning
@@ -125,6 +126,11 @@ class DominationRanker(SparseRanker):
         step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+    rounds_ : tuple of linrank.domination.induction.Round
+        With `feature_induction`: which features entered in each round, what they promised, the
+        objective, the non-zero coefficients and, with validation data, `scoring` after it.
+    feature_order_ : ndarray of shape (n_entered,)
+        With `feature_induction`: the features by entry.
     n_pairs_ : int
         Pairs of a row and one that it is to dominate, of the training data.
     n_queries_, needs_qid_, n_features_in_, feature_names_in_, model_ : as in RankSVM
@@ -255,6 +261,12 @@ class DominationRanker(SparseRanker):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"DominationRanker did not converge: {result.message}{remedy}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        if isinstance(result, InductionResult):
+            if monitor.keys:
+                result = result.validated(monitor.history[monitor.keys[-1]])
+            self.rounds_, self.feature_order_ = result.rounds, result.order
+        elif hasattr(self, "rounds_"):  # of an earlier fit
+            del self.rounds_, self.feature_order_
         if self.early_stopping:
             result = monitor.best(result)
         if monitor.keys:

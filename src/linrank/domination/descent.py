@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.domination.newton_steps import newton_step, writes_hessian
+from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
 __all__ = ["Bounds", "Descent", "Log", "descend"]
