@@ -46,8 +46,9 @@ double sum_of_logs(std::int64_t n, const double *x) {
 QueryParts::QueryParts(const Layering &l, std::int64_t q, int n_threads, LayerScratch &scratch)
     : q_(q), begin_(l.offsets[std::size_t(q)]), end_(l.offsets[std::size_t(q) + 1]),
       n_layers_(l.n_levels[std::size_t(q)]), n_parts_(parts_of(end_ - begin_, n_layers_)),
-      last_lane_(n_layers_ <= 16 ? 3 : 0), n_threads_(n_threads), c_(l.c(q)), u_(l.row_weight.empty() ? nullptr : l.row_weight.data()),
-      s_(l.shift.empty() ? nullptr : l.shift.data()), levels_(l.levels.data()),
+      n_threads_(n_threads),
+      rows_{l.levels.data(), l.row_weight.empty() ? nullptr : l.row_weight.data(),
+            l.shift.empty() ? nullptr : l.shift.data(), l.c(q), n_layers_, n_layers_ <= 16 ? 3 : 0},
       cell_(std::size_t(l.first_cell[std::size_t(q)])), scratch_(scratch) {}
 
 template <class Body>
@@ -62,7 +63,7 @@ template <class Body, class Join>
 void QueryParts::gather(std::vector<double> &out, int n_sums, double start, const Body &body,
                         const Join &join) const {
     const std::size_t size = std::size_t(n_sums * n_layers_);
-    const std::size_t lanes = std::size_t(last_lane_ + 1);
+    const std::size_t lanes = std::size_t(rows_.last_lane + 1);
     out.assign(size * lanes * std::size_t(n_parts_), start);
     for_each_part([&](std::int64_t k, std::int64_t first, std::int64_t last) {
         body(first, last, out.data() + std::size_t(k) * size * lanes);
@@ -97,11 +98,10 @@ DominationSums DominationSweep::evaluate(const double *z) {
 
 void DominationSweep::find_peaks() {
     const auto body = [&](std::int64_t first, std::int64_t last, double *peak) {
+        const RowView r = rows_;
+        const double *z = z_;
         for (std::int64_t t = first; t < last; ++t)
-            if (!u_ || u_[t] > 0.0) {
-                double &highest = peak[lane(t, 1) + levels_[t]];
-                highest = std::max(highest, m(t));
-            }
+            if (!r.is_void(t)) peak[r.cell(t, 1)] = std::max(peak[r.cell(t, 1)], r.m(z, t));
     };
     gather(scratch_.peak, 1, nothing, body, [](double a, double b) { return std::max(a, b); });
 }
@@ -110,13 +110,13 @@ void DominationSweep::find_masses() {
     double *share = point_.share_.data();
     const std::vector<double> &peak = scratch_.peak, &mass_of = scratch_.mass;
     sum(scratch_.mass, 1, [&](std::int64_t first, std::int64_t last, double *mass) {
-        for (std::int64_t t = first; t < last; ++t) {
-            const bool is_void = u_ && !(u_[t] > 0.0);  // it may lie above the peak of the others
-            share[t] = is_void ? nothing : m(t) - peak[level(t)];
-        }
+        const RowView r = rows_;
+        const double *z = z_, *top = peak.data();
+        for (std::int64_t t = first; t < last; ++t)  // a row without weight may lie above the peak
+            share[t] = r.is_void(t) ? nothing : r.m(z, t) - top[r.level(t)];
         kernels().exp_vector(last - first, share + first);
         for (std::int64_t t = first; t < last; ++t)
-            mass[lane(t, 1) + levels_[t]] += u_ ? u_[t] * share[t] : share[t];
+            mass[r.cell(t, 1)] += r.u ? r.u[t] * share[t] : share[t];
     });
     double *log_mass = point_.shares_.log_mass(q_);
     for (std::size_t k = 0; k < mass_of.size(); ++k)
@@ -151,28 +151,33 @@ DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last,
     const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
     const double *own = point_.share_.data();
     double *rho = point_.rho_.data(), *small = point_.gradient.data();  // e^{-|odds|}, until later
-    DominationSums total;
+    const RowView r = rows_;
+    const double *scores = z_;
+    double value = 0, odds_sum = 0;
     for (std::int64_t t = first; t < last; ++t) {
-        const std::size_t k = level(t);
-        const double z = below[k], odds = log_below[k] - m(t), w = weight(t);
-        if (own[t] > least && z < most) [[likely]] {
-            rho[t] = z / (z + own[t]);
-            small[t] = std::min(z, own[t]) / std::max(z, own[t]);
+        const std::size_t k = r.level(t);
+        const double z = below[k], mine = own[t], odds = log_below[k] - r.m(scores, t);
+        double x, left;
+        if (mine > least && z < most) [[likely]] {
+            left = z / (z + mine);
+            x = std::min(z, mine) / std::max(z, mine);
         } else {
-            small[t] = std::exp(-std::abs(odds));
-            rho[t] = (odds > 0.0 ? 1.0 : small[t]) / (1.0 + small[t]);
+            x = std::exp(-std::abs(odds));
+            left = (odds > 0.0 ? 1.0 : x) / (1.0 + x);
         }
-        const double mass = w * rho[t];
-        double *sums = risk + lane(t, 2) + levels_[t];
+        rho[t] = left;
+        small[t] = x;
+        const double w = r.weight(t), mass = w * left;
+        double *sums = risk + r.cell(t, 2);
         sums[0] += mass;
-        sums[n_layers_] += mass * rho[t];
-        total.value += w * std::max(odds, 0.0);
-        total.odds += mass * odds;
+        sums[r.n_layers] += mass * left;
+        value += w * std::max(odds, 0.0);
+        odds_sum += mass * odds;
     }
-    if (!u_) total.value += c_ * sum_of_logs(last - first, small + first);
+    if (!r.u) value += r.c * sum_of_logs(last - first, small + first);
     else
-        for (std::int64_t t = first; t < last; ++t) total.value += weight(t) * std::log1p(small[t]);
-    return total;
+        for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(small[t]);
+    return {.value = value, .odds = odds_sum};
 }
 
 DominationSums DominationSweep::find_gradient() {
@@ -185,13 +190,17 @@ DominationSums DominationSweep::find_gradient() {
     const double origin = z_[begin_];  // the gradient sums to 0: an offset of z costs no digits
     double slope_of_part[most_parts];
     sum(squares, 1, [&](std::int64_t first, std::int64_t last, double *square) {
+        const RowView r = rows_;
+        const double *z = z_, *factor = scale.data();
         double slope = 0;
         for (std::int64_t t = first; t < last; ++t) {
-            const std::size_t k = level(t);
-            share[t] *= u_ ? u_[t] * scale[k] : scale[k];
-            gradient[t] = share[t] * pull[k] - weight(t) * rho[t];
-            slope += gradient[t] * (z_[t] - origin);
-            square[lane(t, 1) + levels_[t]] += share[t] * share[t];
+            const std::size_t k = r.level(t);
+            const double part = share[t] * (r.u ? r.u[t] * factor[k] : factor[k]);
+            const double c = part * pull[k] - r.weight(t) * rho[t];
+            share[t] = part;
+            gradient[t] = c;
+            slope += c * (z[t] - origin);
+            square[r.cell(t, 1)] += part * part;
         }
         slope_of_part[part_of(first)] = slope;
     });
@@ -214,11 +223,12 @@ void DominationProduct::multiply(const double *v, double *out) const {
     const double origin = v[begin_];  // ∇²L·1 = 0
     std::vector<double> &sums = scratch_.sums, &below = scratch_.below, &drawn = scratch_.other;
     sum(sums, 2, [&](std::int64_t first, std::int64_t last, double *mean) {
+        const RowView r = rows_;
         for (std::int64_t t = first; t < last; ++t) {
             const double x = v[t] - origin;
-            double *cells = mean + lane(t, 2) + levels_[t];
+            double *cells = mean + r.cell(t, 2);
             cells[0] += share[t] * x;
-            cells[n_layers_] += weight(t) * rho[t] * (1.0 - rho[t]) * x;
+            cells[r.n_layers] += r.weight(t) * rho[t] * (1.0 - rho[t]) * x;
         }
     });
     below.resize(n);
@@ -229,11 +239,13 @@ void DominationProduct::multiply(const double *v, double *out) const {
     point_.shares().sum_above(q_, expected, drawn.data());
     const double *pull = point_.pull().data() + cell_;
     for_each_part([&](std::int64_t, std::int64_t first, std::int64_t last) {
+        const RowView r = rows_;
+        const double *mean = below.data(), *away = drawn.data();
         for (std::int64_t t = first; t < last; ++t) {
-            const std::size_t k = level(t);
+            const std::size_t k = r.level(t);
             const double x = v[t] - origin;
-            out[t] = share[t] * (pull[k] * x - drawn[k]) +
-                     weight(t) * rho[t] * (1.0 - rho[t]) * (x - below[k]);
+            out[t] = share[t] * (pull[k] * x - away[k]) +
+                     r.weight(t) * rho[t] * (1.0 - rho[t]) * (x - mean[k]);
         }
     });
 }

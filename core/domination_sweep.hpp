@@ -29,6 +29,25 @@ struct LayerScratch {
     std::vector<double> sums, other;
 };
 
+/// What loops over the rows of a query look at: as a local copy, which no store to an array can touch.
+struct RowView {
+    const std::int32_t *levels;
+    const double *u;  // by position, null for ones
+    const double *s;  // by position, null for zeros
+    double c;
+    std::int64_t n_layers, last_lane;
+
+    std::size_t level(std::int64_t t) const { return std::size_t(levels[t]); }
+    double m(const double *z, std::int64_t t) const { return s ? z[t] - s[t] : z[t]; }
+    /// ω.
+    double weight(std::int64_t t) const { return u ? c * u[t] : c; }
+    bool is_void(std::int64_t t) const { return u && !(u[t] > 0.0); }
+    /// The cell of position t; see QueryParts::gather.
+    std::int64_t cell(std::int64_t t, int n_sums) const {
+        return (t & last_lane) * n_sums * n_layers + levels[t];
+    }
+};
+
 /// The rows of a query in parts, each of which adds to sums by layer of its own: one part for all but
 /// long queries, whose parts the threads share.
 class QueryParts {
@@ -40,8 +59,8 @@ protected:
     template <class Body>
     void for_each_part(const Body &body) const;
     /// Calls body(first, last, cells), where cells hold n_sums numbers by layer one after the other, all
-    /// `start`, several times over: those for position t begin at lane(t, n_sums), for sums into the same
-    /// cell row by row would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of the parts.
+    /// `start`, several times over: position t adds to RowView::cell, for sums into the same cell row by row
+    /// would wait for each other; leaves those of all parts in out, joined by join(total, part) in the order of the parts.
     template <class Body, class Join>
     void gather(std::vector<double> &out, int n_sums, double start, const Body &body,
                 const Join &join) const;
@@ -53,18 +72,9 @@ protected:
         return std::size_t(((first - begin_ + 1) * n_parts_ - 1) / (end_ - begin_));
     }
     bool is_void() const { return n_layers_ < 2; }
-    std::size_t level(std::int64_t t) const { return std::size_t(levels_[t]); }
-    std::int64_t lane(std::int64_t t, int n_sums) const { return (t & last_lane_) * n_sums * n_layers_; }
-    /// ω.
-    double weight(std::int64_t t) const { return c_ * (u_ ? u_[t] : 1.0); }
-
     const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
-    const std::int64_t last_lane_;  // number of lanes - 1
     const int n_threads_;
-    const double c_;
-    const double *const u_;  // by position, null for ones
-    const double *const s_;  // by position, null for zeros
-    const std::int32_t *const levels_;
+    const RowView rows_;
     const std::size_t cell_;  // of layer 0
     LayerScratch &scratch_;
 };
@@ -76,7 +86,6 @@ public:
     DominationSums evaluate(const double *z);
 
 private:
-    double m(std::int64_t t) const { return s_ ? z_[t] - s_[t] : z_[t]; }
     void find_peaks();
     void find_masses();
     DominationSums find_risks();

@@ -24,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 
 from linrank import (
     ConvergenceWarning,
+    DominationRanker,
     NoPairsError,
     PerQueryRanker,
     RankSVM,
@@ -33,6 +34,7 @@ from linrank import (
     load_model,
 )
 from linrank.data.queries import Queries
+from linrank.data.rows import as_rows
 from linrank.model_selection import QueryKFold
 from linrank.seeds import seed_of_part
 from linrank.stochastic.samplers import pair_sampler
@@ -40,6 +42,7 @@ from linrank.topics.judging import highest
 from linrank.topics.labels import TopicLabels
 from linrank.topics.loop import for_each
 from linrank.topics.progress import Progress
+from linrank.topics.training import Trainer
 from plain_descent import PlainDescent
 
 N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5
@@ -96,6 +99,16 @@ def test_each_descent_is_that_of_the_seed_of_its_topic(X, Y):
     for t in range(N_TOPICS):
         alone = clone(descent).set_params(random_state=seed_of_part(7, t, FIT)).fit(X, Y[:, t])
         assert_array_equal(ranker.models_[t].coef, alone.coef_)
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "l2"}, {"feature_induction": 2}])
+def test_each_domination_model_is_that_of_a_fit_alone(X, Y, options):
+    one = DominationRanker(alpha=2.0, margin=0.5, **options)
+    ranker = PerQueryRanker(one, n_jobs=2).fit(X, Y)
+    for t in range(N_TOPICS):
+        alone = clone(one).fit(X, Y[:, t])
+        assert_array_equal(ranker.models_[t].coef, alone.coef_)
+        assert ranker.n_nonzero_[t] == alone.n_nonzero_
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax"])
@@ -158,7 +171,9 @@ def test_a_sparse_label_that_is_listed_twice_counts_as_the_sum(X):
 
 
 @pytest.mark.parametrize("sampling", [None, 0.3])
-@pytest.mark.parametrize("estimator", [RankSVM(0.1), SGDRanker("pa", n_steps=500)])
+@pytest.mark.parametrize(
+    "estimator", [RankSVM(0.1), SGDRanker("pa", n_steps=500), DominationRanker(order="shuffled")]
+)
 def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
     fits = [
         PerQueryRanker(
@@ -169,7 +184,7 @@ def test_threads_do_not_change_a_bit(X, Y, estimator, sampling):
     for fit in fits[1:]:
         assert_array_equal(fit.coef_.toarray(), fits[0].coef_.toarray())
     first, again = fits[0].coef_.toarray()[[0, N_TOPICS]]
-    is_random = sampling is not None or isinstance(estimator, SGDRanker)
+    is_random = sampling is not None or hasattr(estimator, "random_state")
     assert (first != again).any() == is_random  # each topic has a seed of its own
 
 
@@ -239,6 +254,33 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
     finally:
         tracemalloc.stop()
     assert peak < 0.3 * X.nbytes
+
+
+@pytest.mark.parametrize(
+    ("estimator", "share", "is_shared"),
+    [
+        (DominationRanker(), None, True),
+        (DominationRanker("l2", solver="coordinate"), None, True),
+        (DominationRanker("l2"), None, False),  # by Newton's method
+        (DominationRanker(), 0.5, False),  # every topic has rows of its own
+        (DominationRanker(negative_sampling=0.5), None, False),  # likewise
+    ],
+)
+def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):
+    labels = TopicLabels.read(Y, N_ROWS)
+    trainer = Trainer.of(clone(estimator), as_rows(X), None, labels, share, 0, 1)
+    assert ("by_column" in vars(trainer.rows)) == is_shared
+    trainer(0)
+    assert ("by_column" in vars(trainer.rows)) == is_shared
+
+
+def test_sampled_negatives_keep_the_meaning_of_alpha(X, Y):
+    """The estimator's own sampling and that of topics differ by the draw alone."""
+    big, labels = np.tile(X, (20, 1)), np.tile(Y > 0, (20, 1))
+    whole = PerQueryRanker(DominationRanker(alpha=5.0)).fit(big, labels).coef_.toarray()
+    sampled = PerQueryRanker(DominationRanker(alpha=5.0), negative_sampling=0.3, random_state=0)
+    distance = np.abs(sampled.fit(big, labels).coef_.toarray() - whole).max()
+    assert 0 < distance < 0.2 * np.abs(whole).max()
 
 
 @settings(max_examples=30, deadline=None)
@@ -324,7 +366,7 @@ def test_rank_gives_the_first_rows_of_each_topic(X, Y):
 
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_measures_are_those_of_the_topics_one_by_one(X, Y, storage):
-    metrics = ("map", "p@10", "ndcg@5", "pairwise_accuracy", "auc")
+    metrics = ("map", "p@10", "ndcg@5", "pairwise_accuracy", "auc", "domination_error")
     ranker = PerQueryRanker(RankSVM(0.1), n_jobs=2).fit(X, Y)
     empty = Y.copy()
     empty[:, 3] = 0
@@ -487,6 +529,7 @@ def test_only_linear_rankers_are_taken(X, Y, estimator):
         (RankSVM(early_stopping=True), None, "early_stopping=True needs validation data"),
         (RankSVM(scale="query"), None, "use scale='minmax'"),
         (SGDRanker(sampling="rejection"), 0.5, "use sampling='pairs'"),
+        (DominationRanker(negative_sampling=0.5), 0.5, "negatives would be sampled twice"),
         (RankSVM(-1), None, r"topic 0: C must be a finite number > 0, got -1"),
     ],
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
+    from linrank.data.rows import Rows
     from linrank.solvers.result import Result
 
 __all__ = ["DominationRanker"]
@@ -253,6 +254,12 @@ class DominationRanker(SparseRanker):
             callback=monitor if monitor.is_needed else None,
         )
         return self._finish(result, data, scaling, monitor, seed)
+
+    def _prepare_rows(self, rows: Rows) -> None:
+        """Make what fits on the same rows can share, before they begin side by side."""
+        by_newton = self.penalty == "l2" and self.solver != "coordinate"
+        if (not by_newton or self.feature_induction is not None) and self.negative_sampling is None:
+            rows.by_column  # noqa: B018  (kept by the rows)
 
     def _finish(
         self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor, seed: int

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PerQueryRanker"]
 
-_METRICS = ("map", "p@10", "pairwise_accuracy")
+_METRICS = ("map", "p@10", "domination_error", "all_pairs_error")
 
 
 class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
