@@ -66,7 +66,7 @@ class DominationRanker(SparseRanker):
         for l2 without `feature_induction`, else coordinate.
     feature_induction : int or None, default=None
         Start without features and add this many at a time, those that promise the largest decrease
-        of F, until none promises any. None trains all features.
+        of F, until none promises more than ``tol·F``. None trains all features.
     negative_sampling : float or None, default=None
         Keep this share of the lowest layer of each query, drawn at random, and weigh it up to the
         whole.
@@ -77,7 +77,8 @@ class DominationRanker(SparseRanker):
         Of the features in a sweep of coordinate descent.
     tol : float or None, default=None
         Stop when `duality_gap_` is at most ``tol·F``, without a penalty when a sweep lowers F by
-        less than that; None for 1e-4.
+        less than that; None for 1e-4. With `feature_induction` it is the gap of each round, and the
+        least promise of a feature that enters.
     max_iter : int or None, default=None
         Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
