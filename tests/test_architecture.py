@@ -72,7 +72,11 @@ ALLOWED: dict[str, set[str]] = {
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
-    "domination": TRAINING | {"layering", "margins"},
+    "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
+    "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
+    "domination_ranker_cv": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
+    | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
@@ -93,11 +97,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "validation"},
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
-    "plots": MODEL | {"metrics", "path"},
+    "plot_axes": set(),
+    "path_plots": {"plot_axes"},
+    "plots": MODEL | {"metrics", "path", "path_plots", "plot_axes"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic", "domination"},
+    | {"sgd_tuning", "stochastic", "domination", "domination_tuning"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -186,7 +186,7 @@ def test_path_of_an_estimator(data):
 
 @pytest.mark.parametrize("other", [RankSVM(), RankSVMCV(), 3])
 def test_path_of_something_else(other):
-    with pytest.raises(TypeError, match=f"a fitted RankSVMCV; got {type(other).__name__}"):
+    with pytest.raises(TypeError, match=f"DominationRankerCV; got {type(other).__name__}"):
         plots.path(other)
 
 

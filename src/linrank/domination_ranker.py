@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from linrank.domination.induction import InductionResult, Round
+from linrank.domination.induction import InductionResult
 from linrank.domination.parameters import describe_parameters
 from linrank.domination.training import train
 from linrank.errors import ConvergenceWarning
@@ -78,7 +77,8 @@ class DominationRanker(SparseRanker):
         Of the features in a sweep of coordinate descent.
     tol : float or None, default=None
         Stop when `duality_gap_` is at most ``tol·F``, without a penalty when a sweep lowers F by
-        less than that; None for 1e-4.
+        less than that; None for 1e-4. With `feature_induction` it is the gap of each round, and the
+        least promise of a feature that enters.
     max_iter : int or None, default=None
         Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
@@ -128,9 +128,11 @@ class DominationRanker(SparseRanker):
         step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
-    induction_ : tuple of linrank.domination.induction.Round
-        Which features entered in each round, what they promised, objective and validation measure
-        after it; only with `feature_induction`.
+    rounds_ : tuple of linrank.domination.induction.Round
+        With `feature_induction`: which features entered in each round, what they promised, the
+        objective, the non-zero coefficients and, with validation data, `scoring` after it.
+    feature_order_ : ndarray of shape (n_entered,)
+        With `feature_induction`: the features by entry.
     n_pairs_ : int
         Pairs of a row and one that it is to dominate, of the training data.
     n_queries_, needs_qid_, n_features_in_, feature_names_in_, model_ : as in RankSVM
@@ -267,21 +269,17 @@ class DominationRanker(SparseRanker):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"DominationRanker did not converge: {result.message}{remedy}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        if isinstance(result, InductionResult):
+            if monitor.keys:
+                result = result.validated(monitor.history[monitor.keys[-1]])
+            self.rounds_, self.feature_order_ = result.rounds, result.order
+        elif hasattr(self, "rounds_"):  # of an earlier fit
+            del self.rounds_, self.feature_order_
         if self.early_stopping:
             result = monitor.best(result)
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
-        if isinstance(result, InductionResult):
-            self.induction_ = _validated(result, monitor)
         settings = describe_parameters(data, alpha=self.alpha, seed=seed, **self._options())
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
         return self
-
-
-def _validated(result: InductionResult, monitor: Monitor) -> tuple[Round, ...]:
-    """The rounds with the validation measure that the model had at the end of each."""
-    if not monitor.keys:
-        return result.rounds
-    values = monitor.history[monitor.keys[-1]]
-    return tuple(replace(done, validation=values[done.last]) for done in result.rounds)

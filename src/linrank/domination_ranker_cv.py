@@ -101,7 +101,7 @@ class DominationRankerCV(SparseRanker):
     Examples
     --------
     >>> from linrank import DominationRankerCV, make_ranking
-    >>> data = make_ranking(n_queries=60, n_features=4, noise=0.5, random_state=0)
+    >>> data = make_ranking(n_queries=60, n_features=6, noise=1.0, random_state=0)
     >>> ranker = DominationRankerCV(n_alphas=20, cv=3).fit(data.X, data.y, qid=data.qid)
     >>> ranker.scores_.shape, ranker.alpha_ in ranker.alphas_
     ((3, 20), True)

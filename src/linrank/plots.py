@@ -6,9 +6,12 @@ Matplotlib is imported when a picture is asked for: ``pip install linrank[plot]`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from linrank.path_plots import induction, path
+from linrank.plot_axes import BLUE, GREY, ORANGE, axes_or_new, finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,10 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["convergence", "descent", "path", "query_histogram", "weights"]
-
-# From the palette of Okabe and Ito: told apart by every kind of colour vision, and in print.
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
+__all__ = ["convergence", "descent", "induction", "path", "query_histogram", "weights"]
 
 
 def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = None) -> Axes:
@@ -46,7 +46,7 @@ def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = Non
     seconds = np.asarray(history["seconds"], dtype=np.float64)
     if not len(objective):
         raise ValueError("the history is empty: fit a model first")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     bound = np.nanmax(objective - gap)
     unit = abs(objective[-1]) or 1.0
     above = (objective - bound) / unit
@@ -66,7 +66,7 @@ def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = Non
     )
     ax.set_xlim(left=0)
     ax.legend(frameon=False)
-    return _finish(ax)
+    return finish(ax)
 
 
 def descent(
@@ -99,7 +99,7 @@ def descent(
     objective = np.asarray(history.get("objective", ()), dtype=np.float64)
     if not np.isfinite(objective).any():
         raise ValueError("the history has no objective: fit with record='exact' or 'sampled'")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ax.plot(steps, objective, "o-", markersize=3, label=label or "objective")
     if optimum is not None:
         ax.axhline(optimum, color=GREY, linestyle="--", label="optimum")
@@ -111,7 +111,7 @@ def descent(
         title=f"Stochastic descent: {int(steps[-1]):,} steps, objective {objective[-1]:.6g}",
     )
     ax.legend(frameon=False)
-    return _finish(ax)
+    return finish(ax)
 
 
 def weights(
@@ -153,7 +153,7 @@ def weights(
     chosen = np.argsort(-np.abs(values), kind="stable")[:top]
     labels = [names[j] if names is not None else f"x[{j}]" for j in chosen]
     if ax is None:
-        ax = _axes(None, height=1.2 + 0.26 * len(chosen))
+        ax = axes_or_new(None, height=1.2 + 0.26 * len(chosen))
     place = np.arange(len(chosen))[::-1]
     ax.barh(place, values[chosen], color=np.where(values[chosen] >= 0, BLUE, ORANGE), height=0.7)
     ax.set_yticks(place, labels)
@@ -163,7 +163,7 @@ def weights(
         xlabel="weight" if spread is None else "weight × spread of the feature",
         title=f"Weights ({shown}): blue ranks up, orange down",
     )
-    return _finish(ax, grid="x")
+    return finish(ax, grid="x")
 
 
 def query_histogram(
@@ -190,7 +190,7 @@ def query_histogram(
     known = values[~np.isnan(values)]
     if not len(known):
         raise ValueError(f"{metric} is undefined for all {len(values)} queries")
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ax.hist(
         known,
         bins=np.linspace(0, 1, bins + 1).tolist(),
@@ -209,101 +209,4 @@ def query_histogram(
         title=f"{metric} of {len(known):,} queries{left_out}",
     )
     ax.legend(frameon=False)
-    return _finish(ax)
-
-
-def path(
-    result: Any,
-    *,
-    scores: ArrayLike | None = None,
-    chosen: float | None = None,
-    metric: str = "score",
-    axes: Sequence[Axes] | None = None,
-) -> Sequence[Axes]:
-    """Draw a regularisation path against C: measure, objective, norm and non-zeros.
-
-    Parameters
-    ----------
-    result : PathResult or RankSVMCV
-        A path, or a fitted estimator, which brings its scores, its C and the name of the measure.
-    scores : array (n_C,) or (n_folds, n_C), optional
-        A measure of each model; the panel of the measure is left out when absent.
-    chosen : float, optional
-        The C to mark.
-    metric : str, default="score"
-        The name of the measure.
-    axes : sequence of matplotlib Axes, optional
-        Where to draw, one for each panel: four, or three without scores. A new figure when absent.
-
-    Returns
-    -------
-    sequence of matplotlib Axes
-    """
-    if hasattr(result, "path_"):
-        result, scores, chosen, metric = result.path_, result.scores_, result.C_, result.scoring
-    if not hasattr(result, "objectives"):
-        raise TypeError(
-            "path draws what ranksvm_path returns, or a fitted RankSVMCV; got "
-            f"{type(result).__name__}"
-        )
-    panels = [
-        (result.objectives, "objective", "log"),
-        (result.norms, "norm of the weights", "log"),
-        (result.n_nonzero, "coefficients other than 0", "linear"),
-    ]
-    n_panels = len(panels) + (scores is not None)
-    if axes is None:
-        axes = _panels(n_panels)
-    if len(axes) != n_panels:
-        raise ValueError(f"axes has {len(axes)} elements for {n_panels} panels")
-    if scores is not None:
-        _draw_scores(axes[0], result.Cs, np.atleast_2d(np.asarray(scores)), metric)
-    for ax, (values, label, scale) in zip(axes[-3:], panels, strict=True):
-        ax.plot(result.Cs, values, "o-", color=BLUE, markersize=4)
-        # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
-        ax.set(ylabel=label, yscale=scale if np.min(values) > 0 else "linear")
-    for ax in axes:
-        if chosen is not None:
-            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"C = {chosen:g}")
-        ax.set(xscale="log", xlabel="C")
-        _finish(ax)
-    if chosen is not None:
-        axes[0].legend(frameon=False)
-    return axes
-
-
-def _draw_scores(ax: Axes, Cs: Any, scores: Any, metric: str) -> None:
-    """The mean, with a band of one standard error over the folds."""
-    mean = scores.mean(axis=0)
-    ax.plot(Cs, mean, "o-", color=BLUE, markersize=4)
-    if len(scores) > 1:
-        error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
-        ax.fill_between(Cs, mean - error, mean + error, color=BLUE, alpha=0.15, linewidth=0)
-    folds = f" ({len(scores)} folds)" if len(scores) > 1 else ""
-    ax.set(ylabel=metric + folds)
-
-
-def _panels(n_panels: int) -> Sequence[Axes]:
-    """Axes above each other that share C."""
-    figure = _axes(None, height=2.0 + 1.7 * n_panels).figure
-    figure.clear()
-    panels: Sequence[Axes] = list(figure.subplots(n_panels, 1, sharex=True))
-    return panels
-
-
-def _axes(ax: Axes | None, height: float = 4.0) -> Axes:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plots need Matplotlib: pip install linrank[plot]") from None
-    return pyplot.subplots(figsize=(6.5, height), layout="constrained")[1]
-
-
-def _finish(ax: Any, grid: str = "both") -> Axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis=grid, alpha=0.25)
-    ax.set_axisbelow(True)
-    result: Axes = ax
-    return result
+    return finish(ax)

@@ -89,7 +89,10 @@ def add_descent_grid(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a grid of models."""
     group = parser.add_argument_group(f"stochastic descent (--solver {STOCHASTIC})")
     group.add_argument(
-        "--alphas", type=grid, metavar="GRID", help="λ, as --Cs (default: 1e-7:1:10)"
+        "--alphas",
+        type=grid,
+        metavar="GRID",
+        help="λ, as --Cs (default: 1e-7:1:10); or the α of --penalty",
     )
     group.add_argument(
         "--algorithms",

@@ -6,12 +6,21 @@ import argparse
 import math
 from typing import Any
 
-from linrank.cli.arguments import fill_in, positive_int
+from linrank.cli.arguments import fill_in, positive_float, positive_int
 from linrank.options import DOMINATION_SOLVERS, LAYERS, METHODS, ORDERS, PENALTIES, SOLVERS
 
-__all__ = ["METHOD", "add_domination", "add_method", "check_method", "margin", "share"]
+__all__ = [
+    "METHOD",
+    "add_domination",
+    "add_domination_grid",
+    "add_method",
+    "check_method",
+    "margin",
+    "share",
+]
 
 METHOD = METHODS[1]
+_N_ALPHAS = 50
 
 # Options by the name of their value that only this method has, and what they mean when not given;
 # filled in late, so that one can tell.
@@ -24,12 +33,15 @@ _DEFAULTS: dict[str, Any] = {
     "negative_sampling": None,
     "order": ORDERS[0],
 }
+# The same of a grid of models.
+_GRID_DEFAULTS: dict[str, Any] = {"n_alphas": _N_ALPHAS, "eps": None, "max_features": None}
 # Those that it shares with stochastic descent, where they mean something else.
-_SHARED = {"alpha": 1.0, "seed": 0}
+_SHARED = {"alpha": 1.0, "alphas": "auto", "seed": 0}
 # Those that it cannot have.
 _REFUSED = (
     *("loss", "pairs", "pair_weighting", "counting", "query_normalization", "positive", "bounds"),
     *("preferences", "no_labels", "across_queries"),
+    *("Cs", "algorithms"),
     *("algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
 )
@@ -53,6 +65,47 @@ def add_domination(parser: argparse.ArgumentParser) -> None:
         choices=PENALTIES,
         help="α‖w‖₁, α‖w‖² or nothing, with α from --alpha (default: l1, α = 1)",
     )
+    _add_loss(group)
+    group.add_argument(
+        "--feature-induction",
+        type=positive_int,
+        metavar="N",
+        help="start without features and add the N that promise most, until none does",
+    )
+    _add_solving(group)
+
+
+def add_domination_grid(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a grid of models."""
+    group = parser.add_argument_group(f"domination loss (--method {METHOD})")
+    group.add_argument(
+        "--penalty",
+        choices=tuple(name for name in PENALTIES if name != "none"),
+        help="α‖w‖₁ or α‖w‖² (default: l1), for every α of --alphas; without --alphas:",
+    )
+    group.add_argument(
+        "--n-alphas",
+        type=positive_int,
+        metavar="N",
+        help=f"values of α, from the one that leaves no weight (default: {_N_ALPHAS})",
+    )
+    group.add_argument(
+        "--eps",
+        type=positive_float,
+        metavar="E",
+        help="down to E times that (default: 1e-3; l2: 1e-6)",
+    )
+    group.add_argument(
+        "--max-features",
+        type=positive_int,
+        metavar="N",
+        help="end the path with the first model of more than N weights",
+    )
+    _add_loss(group)
+    _add_solving(group)
+
+
+def _add_loss(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--layers",
         choices=LAYERS,
@@ -66,12 +119,9 @@ def add_domination(parser: argparse.ArgumentParser) -> None:
         "K1·label + K2 or K1·log(label) + K2 over the lowest layer (default: none)",
     )
     group.add_argument("--pooled", action="store_true", help="take all rows for one query")
-    group.add_argument(
-        "--feature-induction",
-        type=positive_int,
-        metavar="N",
-        help="start without features and add the N that promise most, until none does",
-    )
+
+
+def _add_solving(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--negative-sampling",
         type=share,
@@ -88,7 +138,7 @@ def check_method(args: argparse.Namespace, parser: argparse.ArgumentParser) -> N
     if args.method == METHOD:
         _check_domination(args, parser)
         return
-    for name in _given(args, tuple(_DEFAULTS)):
+    for name in _given(args, (*_DEFAULTS, *_GRID_DEFAULTS)):
         parser.error(f"{_flag(name)} needs --method {METHOD}")
     if args.solver in DOMINATION_SOLVERS and args.solver not in SOLVERS:
         parser.error(f"--solver {args.solver} needs --method {METHOD}")
@@ -106,11 +156,21 @@ def _check_domination(args: argparse.Namespace, parser: argparse.ArgumentParser)
         parser.error(f"--method {METHOD} takes --solver {expected}, not {args.solver}")
     if args.penalty == "none" and getattr(args, "alpha", None) is not None:
         parser.error("--alpha weighs the penalty, and --penalty none has none")
-    fill_in(args, _DEFAULTS | _SHARED)
+    _check_grid(args, parser)
+    fill_in(args, _DEFAULTS | _GRID_DEFAULTS | _SHARED)
     if args.solver == "newton" and args.penalty != "l2":
         parser.error(f"--solver newton needs --penalty l2, not {args.penalty}")
-    if args.solver == "newton" and args.feature_induction is not None:
+    if args.solver == "newton" and _given(args, ("feature_induction",)):
         parser.error("--solver newton and --feature-induction exclude each other")
+
+
+def _check_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    if getattr(args, "alphas", None) is not None:
+        for name in _given(args, ("n_alphas", "eps")):
+            parser.error(f"{_flag(name)} makes a grid, and --alphas gives one")
+    eps = getattr(args, "eps", None)
+    if eps is not None and eps >= 1.0:
+        parser.error(f"--eps must be < 1, got {eps:g}")
 
 
 def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:

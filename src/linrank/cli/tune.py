@@ -18,13 +18,19 @@ from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.choosing import check_choosing, read_folds
 from linrank.cli.console import Console, seconds
 from linrank.cli.descent_options import add_descent_grid, check_descent_grid
+from linrank.cli.domination_options import (
+    METHOD,
+    add_domination_grid,
+    add_method,
+    check_method,
+)
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import path_summary, plot, print_json, say_result, table
-from linrank.options import SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
+from linrank.options import DOMINATION_SOLVERS, SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -40,7 +46,8 @@ DESCRIPTION = """\
 Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
 --valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
 output has the measure of every C. The model for -o is trained on all of DATA. With --solver sgd, a
-grid of λ and algorithms by stochastic descent, all models of a fold in one pass.
+grid of λ and algorithms by stochastic descent, all models of a fold in one pass. With
+--method domination, a path of α by the domination loss, from no weight to many.
 """
 
 
@@ -51,7 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
     )
-    choosing = parser.add_argument_group("choosing C, or λ")
+    add_method(parser)
+    choosing = parser.add_argument_group("choosing C, λ or α")
     choosing.add_argument(
         "--Cs",
         type=grid,
@@ -74,25 +82,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--selection",
         choices=SELECTIONS,
         default=SELECTIONS[0],
-        help="the largest mean (default), or the smallest C, largest λ, within one standard error "
-        "of it",
+        help="the largest mean (default), or the smallest C, largest λ or α, within one standard "
+        "error of it",
     )
+    solvers = (*SOLVERS, STOCHASTIC)
     add_training(
         parser,
         tol="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
         "and bundle: 1e-3)",
-        max_iter="steps at most for each C (default: 100; bundle: 2000)",
+        max_iter="steps at most for each C (default: 100; bundle: 2000), or for each α (100; "
+        "sweeps: 1000)",
         takes_C=False,
-        solvers=(*SOLVERS, STOCHASTIC),
+        solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
     )
+    parser.set_defaults(solver=None)  # which one depends on --method
     add_descent_grid(parser)
+    add_domination_grid(parser)
     parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
     add_reading(parser)
     add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Search as ``--solver`` says."""
+    """Search as ``--method`` and ``--solver`` say."""
+    check_method(args, parser)
+    if args.method == METHOD:
+        from linrank.cli.tune_domination import run_domination
+
+        check_choosing(args, parser)
+        return run_domination(args)
     check_descent_grid(args, parser)
     if args.solver == STOCHASTIC:
         from linrank.cli.tune_sgd import run_sgd
@@ -124,7 +142,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     if args.output is not None:
         write_model(model, args.output, console)
     if args.plot is not None:
-        plot(tuning, path, args)
+        plot(path, tuning.scores, float(tuning.Cs[tuning.chosen]), args)
         console.say("plotted", args.plot)
     if args.json:
         print_json(args, data, tuning, path_summary(tuning, path, args), (start, read, tuned))

@@ -11,10 +11,16 @@ from linrank.cli.streams import replacing, write_standard
 from linrank.cli.train_report import data_summary, options_summary
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from linrank.data.dataset import Dataset
+    from linrank.domination.path_result import DominationPathResult
+    from linrank.domination_tuning import DominationTuning
     from linrank.path import PathResult
     from linrank.sgd_tuning import SGDTuning
     from linrank.tuning import Tuning
+
+    Array = NDArray[Any]
 
 __all__ = ["figure", "path_summary", "plot", "print_json", "say_result", "table"]
 
@@ -85,15 +91,20 @@ def figure() -> Any:
     return Figure(figsize=(6.5, 9), layout="constrained")
 
 
-def plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
+def plot(
+    path: PathResult | DominationPathResult,
+    scores: Array,
+    chosen: float,
+    args: argparse.Namespace,
+) -> None:
     """Draw the path to the file of ``--plot``."""
     from linrank import plots
 
     canvas = figure()
     plots.path(
         path,
-        scores=tuning.scores,
-        chosen=float(tuning.Cs[tuning.chosen]),
+        scores=scores,
+        chosen=chosen,
         metric=args.scoring,
         axes=list(canvas.subplots(4, 1, sharex=True)),
     )
@@ -104,7 +115,7 @@ def plot(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> None:
 def print_json(
     args: argparse.Namespace,
     data: Dataset,
-    tuning: Tuning | SGDTuning,
+    tuning: Tuning | SGDTuning | DominationTuning,
     details: dict[str, Any],
     times: tuple[float, float, float],
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,11 @@ class InductionResult(Result):
         """Features by entry; those with a weight at the start are not among them."""
         entered = [done.features for done in self.rounds]
         return np.concatenate(entered) if entered else np.empty(0, dtype=np.int64)
+
+    def validated(self, measures: Sequence[float]) -> InductionResult:
+        """The same with the measures of validation data, one for each entry of the history."""
+        rounds = [replace(done, validation=float(measures[done.last])) for done in self.rounds]
+        return replace(self, rounds=tuple(rounds))
 
 
 def induce(

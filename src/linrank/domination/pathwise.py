@@ -21,6 +21,7 @@ __all__ = ["follow", "geometric_alphas", "strong_features"]
 Array = NDArray[Any]
 
 _NEGLIGIBLE = 0.01  # share of F that the largest alpha of a grid for l2 leaves on the table
+_NEAR = 0.8  # of the threshold of the strong rule: misses cost more than features too many
 EPS = {"l1": 1e-3, "l2": 1e-6}  # smallest alpha of a grid, relative to the largest
 
 
@@ -47,11 +48,12 @@ def geometric_alphas(problem: DominationProblem, n_alphas: int, eps: float | Non
 def strong_features(point: PenalisedPoint, alpha: float) -> Array:
     """Features that may have a weight at the optimum of ``alpha``, by the sequential strong rule.
 
-    At the optimum of a larger alpha', ``point``, derivatives change by no more than alpha itself
-    does, nearly always: a feature with ``|∇L_r| < 2 alpha - alpha'`` there stays at 0. No promise:
-    the certificate has to look at all of them.
+    From the optimum of a larger alpha', ``point``, to that of alpha, derivatives change by no more
+    than alpha itself does, nearly always: a feature with ``|∇L_r| < 2 alpha - alpha'`` stays at 0.
+    As the point is an optimum to within a tolerance only, those are kept that come near. No
+    promise: the certificate has to look at all features.
     """
-    is_strong = np.abs(point.derivatives) >= 2.0 * alpha - point.alpha
+    is_strong = np.abs(point.derivatives) >= _NEAR * (2.0 * alpha - point.alpha)
     return np.flatnonzero(is_strong | (point.w != 0.0))
 
 

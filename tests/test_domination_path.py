@@ -1,0 +1,301 @@
+"""Paths of alpha: certified, equal to separate fits, screened by strong rules that never decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import ConvergenceWarning, DominationRanker, domination_path, make_ranking
+from linrank.data.dataset import Dataset
+from linrank.domination import path_problem, pathwise
+from linrank.domination.descent import Descent, descend
+from linrank.domination.pathwise import follow, geometric_alphas, strong_features
+from linrank.domination.training import make_problem
+from plain_domination import PlainDomination
+from real_data import mq2008
+from small_data import small, weighted
+
+SHAPE = {"n_queries": 15, "rows_per_query": (4, 9), "n_features": 8, "n_levels": 3}
+DATA = make_ranking(noise=1.0, random_state=3, dtype="float64", **SHAPE)
+
+
+def path(data=DATA, n_alphas=8, tol=1e-7, **options):
+    return domination_path(data.X, data.y, data.qid, n_alphas=n_alphas, tol=tol, **options)
+
+
+def problem(data=DATA, penalty="l1", alpha=1.0, **options):
+    return make_problem(data, penalty=penalty, alpha=alpha, n_jobs=1, **options)
+
+
+def text(seed=0, n_rows=300, n_features=2000):
+    """Sparse rows of many features, few of which matter."""
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((n_rows, n_features), density=0.01, rng=rng, format="csr")
+    w = np.zeros(n_features)
+    w[rng.choice(n_features, 30, replace=False)] = rng.normal(size=30) * 3
+    scores = X @ w + 0.3 * rng.normal(size=n_rows)
+    return Dataset.of(X, np.digitize(scores, [0.2, 0.8]), qid=np.arange(n_rows) // 30)
+
+
+# ---- the law: certified, and equal to separate fits ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"penalty": "l2"},
+        {"penalty": "l2", "solver": "coordinate"},
+        {"scale": "standard"},
+        {"scale": "query"},
+        {"margin": "linear", "layers": "binary"},
+        {"pooled": True},
+        {"order": "shuffled", "random_state": 4},
+        {"curvature": "range", "scale": "standard", "eps": 0.1},
+    ],
+    ids=str,
+)
+def test_the_path_equals_separate_fits(options):
+    found = path(**options)
+    options.pop("eps", None)
+    assert found.converged.all(), found.messages
+    assert (found.gaps <= 1e-7 * found.objectives).all()
+    assert len(found) == len(found.alphas) == 8
+    for k, alpha in enumerate(found.alphas):
+        one = DominationRanker(alpha=alpha, tol=1e-8, **options).fit(DATA.X, DATA.y, qid=DATA.qid)
+        assert_allclose(found.objectives[k], one.objective_, rtol=2e-7)
+        assert_allclose(found.coefs[k], one.coef_, atol=5e-3 * max(1e-9, np.abs(one.coef_).max()))
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10_000), n_features=st.integers(1, 12))
+def test_every_model_is_the_optimum_of_the_plain_problem(seed, n_features):
+    data = small(seed, n_features=n_features)
+    found = path(data, n_alphas=4, eps=0.05, tol=1e-6)
+    plain = PlainDomination(data.X, data.y, data.qid)
+    slope = plain.loss(np.zeros(n_features))[1]
+    assert_allclose(found.alphas[0], np.abs(slope).max(), rtol=1e-9)
+    for alpha, coef, value in zip(found.alphas, found.coefs, found.objectives, strict=True):
+        assert_allclose(value, plain.objective(coef, "l1", alpha), rtol=1e-9)
+        g = plain.loss(coef)[1]
+        room = 0.03 * alpha
+        assert (np.abs(g) <= alpha + room).all()
+        assert (np.abs(g + alpha * np.sign(coef))[coef != 0] <= room).all()
+
+
+def test_weights_of_rows_and_queries_count():
+    data = weighted(small(4))
+    weight = dict(zip(data.queries.ids.tolist(), np.linspace(0.5, 2, 12).tolist(), strict=True))
+    arguments = {"qid": data.qid, "sample_weight": data.weight, "query_weight": weight}
+    found = domination_path(data.X, data.y, n_alphas=4, eps=0.05, tol=1e-8, **arguments)
+    for k, alpha in enumerate(found.alphas):
+        one = DominationRanker(alpha=alpha, tol=1e-8).fit(data.X, data.y, **arguments)
+        assert_allclose(found.objectives[k], one.objective_, rtol=1e-7)
+
+
+def test_the_attributes():
+    found = path(scale="standard")
+    assert (np.diff(found.alphas) < 0).all()
+    assert found.coefs.shape == (8, 8)
+    assert_array_equal(found.n_nonzero, (found.coefs != 0).sum(axis=1))
+    assert (found.n_nonzero[0], found.n_iter[0]) == (0, 0)
+    assert found.n_nonzero[-1] > found.n_nonzero[1] > 0
+    assert_array_equal(found.sparse_coefs.toarray(), found.coefs)
+    w = found.results[-1].w
+    assert_allclose(found.norms[-1], np.linalg.norm(w))
+    assert not np.allclose(w, found.coefs[-1])  # those of the scaled features
+    assert (found.seconds >= 0).all()
+    assert [h["alpha"][0] for h in found.history] == found.alphas.tolist()
+    assert found.history[-1]["gap"][-1] == found.gaps[-1]
+    assert "coefs" in repr(found)
+    assert "messages" not in repr(found)
+
+
+def test_without_a_scaling_there_is_one_copy_of_the_weights():
+    found = path()
+    assert all(np.shares_memory(r.w, found.coefs) for r in found.results)
+
+
+def test_threads_do_not_change_it():
+    data = text()
+    one, three = (path(data, tol=1e-5, n_jobs=n) for n in (1, 3))
+    assert_array_equal(one.coefs, three.coefs)
+
+
+# ---- the grid -----------------------------------------------------------------------------------
+
+
+def test_the_grid_of_l1_begins_where_the_first_weight_is_about_to_move():
+    grid = geometric_alphas(problem(), 7, None)
+    assert_allclose(grid[-1] / grid[0], 1e-3)
+    assert_allclose(grid[1:] / grid[:-1], grid[1] / grid[0])
+    at = descend(Descent(problem(alpha=1.001 * grid[0])), tol=1e-12, max_iter=99).w
+    below = descend(Descent(problem(alpha=0.98 * grid[0])), tol=1e-12, max_iter=99).w
+    assert not at.any()
+    assert below.any()
+    assert_allclose(geometric_alphas(problem(), 1, None), grid[:1])
+
+
+def test_the_grid_of_l2_begins_where_zero_is_nearly_optimal():
+    grid = geometric_alphas(problem(penalty="l2"), 5, None)
+    assert_allclose(grid[-1] / grid[0], 1e-6)
+    made = problem(penalty="l2", alpha=grid[0])
+    start = made.at(np.zeros(8))
+    assert_allclose(start.gap, 0.01 * start.value)
+
+
+def test_alphas_are_sorted_and_used_once():
+    found = domination_path(DATA.X, DATA.y, DATA.qid, alphas=[1, 100, 10, 1])
+    assert found.alphas.tolist() == [100, 10, 1]
+
+
+def test_alphas_above_the_largest_give_zeros():
+    largest = problem().largest_alpha()
+    found = path(alphas=[3 * largest, 2 * largest, 0.5 * largest])
+    assert found.n_nonzero[:2].tolist() == [0, 0]
+    assert found.gaps[:2].tolist() == [0, 0]
+    assert found.n_nonzero[2] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"penalty": "none"}, "penalty='none' has no alpha to follow"),
+        ({"penalty": "l3"}, "penalty must be 'l1', 'l2' or 'none', got 'l3'"),
+        ({"n_alphas": 0}, "n_alphas must be an integer >= 1, got 0"),
+        ({"max_features": 0}, "max_features must be an integer >= 1, got 0"),
+        ({"eps": 1.0}, "eps must be a number > 0 and < 1, or None, got 1.0"),
+        ({"alphas": [1, -1]}, r"alphas\[1\] is -1"),
+        ({"alphas": "all"}, "alphas must be 'auto' or numbers > 0"),
+        ({"solver": "newton"}, "solver='newton' needs penalty='l2'"),
+        ({"tol": 0}, "tol must be a finite number > 0, got 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
+    ],
+)
+def test_bad_parameters(options, words):
+    with pytest.raises(ValueError, match=words):
+        path(**{"tol": None, **options})
+
+
+def test_features_that_tell_nothing_apart():
+    with pytest.raises(ValueError, match="the loss has no slope at 0"):
+        domination_path(np.ones((6, 2)), [0, 1, 2, 0, 1, 2])
+
+
+def test_a_path_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("linrank.memory.available", lambda: 100)
+    with pytest.raises(MemoryError, match="a path of 8 models of 8 features would take"):
+        path()
+
+
+# ---- early ends ---------------------------------------------------------------------------------
+
+
+def test_the_path_ends_with_the_first_model_of_more_features():
+    whole, part = path(n_alphas=20), path(n_alphas=20, max_features=1)
+    n = len(part)
+    assert 2 < n < 20
+    assert part.n_nonzero[-1] > 1
+    assert (part.n_nonzero[:-1] <= 1).all()
+    assert_array_equal(part.coefs, whole.coefs[:n])
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_the_callback_ends_the_path_with_what_is_done(penalty):
+    whole = path(penalty=penalty)
+    third = whole.alphas[3]
+    part = path(penalty=penalty, callback=lambda state: state["alpha"] <= third)
+    assert_array_equal(part.coefs, whole.coefs[:3])
+    nothing = path(penalty=penalty, callback=lambda state: True)
+    assert nothing.coefs.shape == (0, 8)
+
+
+def test_too_few_sweeps_are_told():
+    with pytest.warns(ConvergenceWarning, match=r"the gap of \d of 8 values of alpha"):
+        found = path(max_iter=1, tol=1e-9, curvature="paper")
+    assert not found.converged[-1]
+    assert found.n_iter.max() == 1
+
+
+# ---- the strong rule ----------------------------------------------------------------------------
+
+
+def test_the_strong_rule_by_its_formula():
+    made = problem(alpha=20.0)
+    point = made.at(descend(Descent(made), tol=1e-10, max_iter=200).w)
+    g = PlainDomination(DATA.X, DATA.y, DATA.qid).loss(point.w)[1]
+    expected = [r for r in range(8) if abs(g[r]) >= 0.8 * (2 * 15.0 - 20.0) or point.w[r] != 0]
+    assert strong_features(point, 15.0).tolist() == expected
+    assert 0 < len(expected) < 8
+
+
+def counted(monkeypatch, data, screens):
+    """Derivatives computed, features visited by sweeps, and the objectives of a path."""
+    seen = {"derivatives": 0, "visits": 0}
+    products, sweep = pathwise.PenalisedPoint.derivatives.func, Descent.sweep
+
+    class Counted(pathwise.PenalisedPoint):
+        @property
+        def derivatives(self):
+            if "_kept" not in self.__dict__:
+                self.__dict__["_kept"] = products(self)
+                seen["derivatives"] += len(self.__dict__["_kept"])
+            return self.__dict__["_kept"]
+
+    def counting(self, features):
+        seen["visits"] += len(features)
+        return sweep(self, features)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("linrank.domination.problem.PenalisedPoint", Counted)
+        patch.setattr(Descent, "sweep", counting)
+        if not screens:
+            everything = np.arange(data.n_features)
+            patch.setattr(pathwise, "strong_features", lambda point, alpha: everything)
+        made = problem(data)
+        alphas = geometric_alphas(made, 15, 0.05)
+        found = list(follow(made, alphas, solver="auto", tol=1e-5, max_iter=None))
+    assert all(one.converged for one in found)
+    return seen, np.array([one.value for one in found]), found
+
+
+def test_screening_saves_derivatives_and_changes_nothing(monkeypatch):
+    data = text()
+    with_rule, values, found = counted(monkeypatch, data, True)
+    without, same, _ = counted(monkeypatch, data, False)
+    assert_allclose(values, same, rtol=2e-5)
+    n_certificates = sum(len(one.history["gap"]) for one in found)
+    assert with_rule["derivatives"] < 0.6 * without["derivatives"]
+    assert with_rule["derivatives"] < 0.6 * n_certificates * data.n_features
+    assert with_rule["visits"] <= 1.1 * without["visits"]
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_rule_that_is_wrong_costs_time_only(monkeypatch, kept):
+    """Features that the rule has missed are found by the certificate."""
+    data = text()
+    honest = path(data, tol=1e-6, eps=0.05)
+    monkeypatch.setattr(
+        pathwise, "strong_features", lambda point, alpha: np.flatnonzero(point.w)[:kept]
+    )
+    found = path(data, tol=1e-6, eps=0.05)
+    assert found.converged.all()
+    assert_allclose(found.objectives, honest.objectives, rtol=2e-6)
+
+
+def test_real_data():
+    data = mq2008(1)
+    found = domination_path(data.X, data.y, data.qid, n_alphas=10, scale="standard", tol=1e-6)
+    assert found.converged.all()
+    assert (found.gaps <= 1e-6 * found.objectives).all()
+    assert (np.diff(found.objectives) < 0).all()
+    assert found.n_nonzero[0] == 0
+    assert found.n_nonzero[-1] > 20
+
+
+def test_the_default_is_that_of_training():
+    assert path_problem.PathProblem.of(DATA).options["tol"] == 1e-4

@@ -1,0 +1,339 @@
+"""DominationRankerCV: equal to the same by hand, without leaks, whatever the threads."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    DominationRanker,
+    DominationRankerCV,
+    NoPairsError,
+    QueryKFold,
+    domination_path,
+    domination_tuning,
+    evaluate,
+    load_model,
+    make_ranking,
+    plots,
+)
+from linrank.data.dataset import Dataset
+from linrank.domination_tuning import DominationTuning, tune_domination
+from linrank.layering import Layering, margin_of_part
+from linrank.validation import Fold, deal
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
+
+SHAPE = {"n_features": 6, "n_levels": 3, "noise": 1.0, "dtype": "float64"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = make_ranking(n_queries=24, random_state=3, **SHAPE)
+    return data.select(np.random.default_rng(0).permutation(data.n_rows))
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    return make_ranking(n_queries=12, random_state=4, **SHAPE)
+
+
+def fit(data, **params):
+    params = {"n_alphas": 8, "cv": 3, "tol": 1e-6, **params}
+    return DominationRankerCV(**params).fit(data.X, data.y, qid=data.qid)
+
+
+def measured(ranker, data, scoring="ndcg@10"):
+    scores = ranker.predict(data.X, qid=data.qid)
+    return evaluate(data.y, scores, qid=data.qid, metrics=scoring)[scoring]
+
+
+# ---- equal to the same by hand ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"penalty": "l2"}, {"scale": "standard"}, {"scale": "query", "margin": 1.0}],
+    ids=str,
+)
+def test_a_validation_set_equals_separate_fits(data, held_out, options):
+    found = fit(data, cv=(held_out.X, held_out.y, held_out.qid), **options)
+    assert found.scores_.shape == (1, 8)
+    for k, alpha in enumerate(found.alphas_):
+        one = DominationRanker(alpha=alpha, tol=1e-8, **options).fit(data.X, data.y, qid=data.qid)
+        if one.n_nonzero_:
+            assert_allclose(found.scores_[0, k], measured(one, held_out), atol=5e-3)
+        if alpha == found.alpha_:
+            assert_allclose(found.objective_, one.objective_, rtol=2e-6)
+            assert_allclose(found.coef_, one.coef_, atol=1e-2 * np.abs(one.coef_).max())
+    assert found.best_score_ == found.mean_scores_.max()
+
+
+def test_folds_equal_the_same_by_hand(data):
+    found = fit(data, scale="standard", scoring="map")
+    path = domination_path(data.X, data.y, data.qid, n_alphas=8, tol=1e-6, scale="standard")
+    assert_array_equal(found.alphas_, path.alphas)
+    assert_array_equal(found.path_.coefs, path.coefs)
+    for k, fold in enumerate(deal(data, 3)):
+        part, valid = data.select(fold.train), data.select(fold.valid)
+        of_part = domination_path(
+            part.X, part.y, part.qid, alphas=found.alphas_, tol=1e-6, scale="standard"
+        )
+        assert_array_equal(found.n_nonzeros_[k], of_part.n_nonzero)
+        for j in np.flatnonzero(of_part.n_nonzero):
+            scores = valid.X @ of_part.coefs[j]
+            value = evaluate(valid.y, scores, qid=valid.qid, metrics="map")["map"]
+            assert_allclose(found.scores_[k, j], value, rtol=1e-12)
+
+
+def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
+    folds = deal(data, 3)
+    X = np.array(data.X)
+    X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
+    spoilt = Dataset.of(X, data.y, qid=data.qid)
+    coefs, judge = [], domination_tuning.judge
+
+    def overheard(w, *arguments, **options):
+        coefs.append(w)
+        return judge(w, *arguments, **options)
+
+    monkeypatch.setattr(domination_tuning, "judge", overheard)
+    alphas = np.array([10.0, 1.0])
+    for part in (data, spoilt):
+        tune_domination(part, folds, alphas, scale="standard", n_jobs=1)
+    assert_array_equal(coefs[1], coefs[4])
+    assert not np.allclose(coefs[0], coefs[3])
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "l2"}, {"negative_sampling": 0.5}], ids=str)
+def test_threads_do_not_change_it(data, options):
+    one, three = (fit(data, n_jobs=n, random_state=1, **options) for n in (1, 3))
+    assert_array_equal(one.scores_, three.scores_)
+    assert_array_equal(one.coef_, three.coef_)
+    assert one.alpha_ == three.alpha_
+
+
+# ---- the choice ---------------------------------------------------------------------------------
+
+
+def tuning(scores, selection="best"):
+    scores = np.array(scores)
+    alphas = 10.0 ** -np.arange(scores.shape[1])
+    return DominationTuning(alphas, scores, np.zeros(scores.shape, dtype=int), selection)
+
+
+def test_the_largest_mean_and_the_largest_alpha_among_equals():
+    assert tuning([[0.1, 0.5, 0.5, 0.3]]).alpha == 0.1
+    assert tuning([[0.0, 0.4, 0.6], [0.0, 0.6, 0.5]]).chosen == 2
+
+
+def test_one_se_is_the_sparsest_within_an_error():
+    scores = [[0.1, 0.50, 0.60, 0.6], [0.1, 0.58, 0.54, 0.6], [0.1, 0.5, 0.6, 0.3]]
+    mean = np.mean(scores, axis=0)
+    error = np.std([0.6, 0.54, 0.6], ddof=1) / np.sqrt(3)
+    assert mean[2] == mean.max()
+    assert mean[1] < mean[2] - error
+    assert tuning(scores, "one_se").chosen == 2
+    scores[0][1] = 0.62  # a mean of 0.567, and 0.58 - error is 0.56
+    assert tuning(scores, "one_se").chosen == 1
+
+
+def test_one_se_of_an_estimator(data):
+    best, simple = fit(data), fit(data, selection="one_se")
+    assert_array_equal(best.scores_, simple.scores_)
+    k = int(np.argmax(best.mean_scores_))
+    error = best.scores_[:, k].std(ddof=1) / np.sqrt(3)
+    expected = np.argmax(best.mean_scores_ >= best.mean_scores_[k] - error)
+    assert simple.alpha_ == simple.alphas_[expected] >= best.alpha_
+    assert simple.n_nonzero_ <= best.n_nonzero_
+    assert_array_equal(simple.coef_, simple.path_.coefs[expected])
+
+
+def test_the_end_of_the_grid_is_told(data):
+    with pytest.warns(UserWarning, match="the best alpha, 50, is the smallest of the grid"):
+        fit(data, alphas=[100, 50])
+
+
+# ---- attributes and parameters ------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [DominationRankerCV(cv=2, n_alphas=4), DominationRankerCV("l2", [0.1, 1.0], cv=2)]
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_the_attributes(data, tmp_path):
+    ranker = fit(data, scoring="ndcg@5")
+    k = int(np.flatnonzero(ranker.alphas_ == ranker.alpha_)[0])
+    assert ranker.scores_.shape == ranker.n_nonzeros_.shape == (3, 8)
+    assert_array_equal(ranker.mean_scores_, ranker.scores_.mean(axis=0))
+    assert ranker.best_score_ == ranker.mean_scores_[k]
+    assert_array_equal(ranker.coef_, ranker.path_.coefs[k])
+    assert ranker.n_nonzero_ == ranker.path_.n_nonzero[k] == ranker.sparse_coef_.nnz
+    assert ranker.density_ == ranker.n_nonzero_ / 6
+    assert ranker.n_iter_ == ranker.path_.n_iter[: k + 1].sum()
+    assert ranker.objective_ == ranker.path_.objectives[k]
+    assert ranker.duality_gap_ <= 1e-6 * ranker.objective_
+    assert ranker.converged_
+    assert ranker.n_queries_ == 24
+    assert ranker.n_pairs_ == Layering.of(data).n_pairs
+    assert ranker.history_["alpha"][0] == ranker.alpha_
+    ranker.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert model.training["alpha"] == ranker.alpha_
+    assert model.training["method"] == "domination"
+    assert model.training["scoring"] == "ndcg@5"
+    assert model.training["score"] == ranker.best_score_
+    assert_array_equal(model.predict(data.X), ranker.predict(data.X))
+    assert clone(ranker).get_params() == ranker.get_params()
+
+
+def test_max_features_cuts_the_grid_for_all_folds(data):
+    whole, part = fit(data, n_alphas=15), fit(data, n_alphas=15, max_features=1)
+    n = len(part.alphas_)
+    assert 1 < n < 15
+    assert_array_equal(part.alphas_, whole.alphas_[:n])
+    assert_array_equal(part.scores_, whole.scores_[:, :n])
+    assert len(part.path_) == n
+    assert (part.n_nonzeros_[:, :-1] <= 1).all()
+
+
+@pytest.mark.parametrize("cv", [QueryKFold(4), GroupKFold(4)])
+def test_splitters(data, cv):
+    assert fit(data, cv=cv).scores_.shape == (4, 8)
+
+
+def test_weights_of_queries_go_with_them_into_the_folds(data):
+    """A query of weight 0 has no part in training, in whatever fold."""
+    ids = data.queries.ids
+    weight = {name: float(name != ids[0]) for name in ids.tolist()}
+    params = {"alphas": [5.0, 1.0], "cv": 3, "tol": 1e-8}
+    found = DominationRankerCV(**params).fit(data.X, data.y, qid=data.qid, query_weight=weight)
+    rows = (data.qid != ids[0]).astype(float)
+    same = DominationRankerCV(**params).fit(data.X, data.y, qid=data.qid, sample_weight=rows)
+    assert_allclose(found.coef_, same.coef_, atol=1e-4)
+    assert_allclose(found.scores_, same.scores_, atol=5e-3)
+
+
+def test_verbose_tells_of_every_model(data, capsys):
+    fit(data, verbose=1, n_jobs=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 24
+    assert lines[0].startswith("linrank: fold 1, alpha ")
+    assert lines[-1].startswith("linrank: fold 3, alpha ")
+    assert lines[0].endswith("0 weights")
+
+
+def test_the_picture(data):
+    from matplotlib.figure import Figure
+
+    ranker = fit(data)
+    axes = list(Figure(layout="constrained").subplots(4, 1, sharex=True))
+    plots.path(ranker, axes=axes)
+    assert_array_equal(axes[0].get_lines()[0].get_xdata(), ranker.alphas_)
+    assert_allclose(axes[0].get_lines()[0].get_ydata(), ranker.mean_scores_)
+    assert_array_equal(axes[3].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)
+    assert axes[3].get_xlabel() == "alpha"
+    assert axes[0].get_legend().get_texts()[0].get_text() == f"alpha = {ranker.alpha_:g}"
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"penalty": "none"}, "penalty='none' has no alpha"),
+        ({"alphas": []}, "alphas must be a non-empty list"),
+        ({"n_alphas": 2.5}, "n_alphas must be an integer >= 1, got 2.5"),
+        ({"selection": "worst"}, "selection must be 'best' or 'one_se', got 'worst'"),
+        ({"scoring": "ndgc"}, "ndgc"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"layers": "ternary"}, "layers must be"),
+        ({"margin": [1.0, 2.0]}, "margin must be one number for each of"),
+    ],
+)
+def test_bad_parameters(data, params, words):
+    with pytest.raises(ValueError, match=words):
+        fit(data, **params)
+
+
+def test_one_se_needs_folds(data, held_out):
+    with pytest.raises(ValueError, match="needs the spread over at least two folds"):
+        fit(data, selection="one_se", cv=(held_out.X, held_out.y, held_out.qid))
+
+
+def test_a_fold_without_pairs_is_named():
+    X = np.arange(8.0).reshape(-1, 1)
+    y, qid = [0, 1, 0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 2, 2, 3, 3]
+    with pytest.raises(NoPairsError, match="fold 1 of 2"):
+        DominationRankerCV(cv=[([2, 3, 4, 5], [0, 1]), ([0, 1], [2, 3])], alphas=[1.0]).fit(
+            X, y, qid=qid
+        )
+
+
+# ---- margins of a part --------------------------------------------------------------------------
+
+
+def test_margins_by_row_go_with_their_rows(data):
+    margin = np.random.default_rng(0).random(data.n_rows) + data.y
+    found = fit(data, margin=margin, alphas=[3.0])
+    fold = deal(data, 3)[0]
+    part = data.select(fold.train)
+    one = DominationRanker(alpha=3.0, margin=margin[fold.train], tol=1e-6)
+    one.fit(part.X, part.y, qid=part.qid)
+    assert_allclose(found.scores_[0, 0], measured(one, data.select(fold.valid)), rtol=1e-9)
+    assert_array_equal(fit(data, margin=margin.tolist(), alphas=[3.0]).scores_, found.scores_)
+
+
+def test_of_a_table_the_layers_of_the_part_are_kept():
+    data = Dataset.of(np.arange(6.0).reshape(-1, 1), [0, 1, 2, 5, 0, 2], qid=[0, 0, 0, 0, 1, 1])
+    table = np.arange(16.0).reshape(4, 4)
+    part = margin_of_part(table, "labels", data, np.array([4, 5]))
+    assert_array_equal(part, [[0, 0], [8, 0]])
+    same = margin_of_part(table[:2, :2], "binary", data, np.array([0, 1]))
+    assert_array_equal(same, [[0, 0], [4, 0]])
+    for form in (None, 1.0, "log", ("linear", 2.0), np.abs):
+        assert margin_of_part(form, "labels", data, np.array([1])) is form
+    with pytest.raises(ValueError, match="the data have 4 layers"):
+        margin_of_part(np.zeros((2, 2)), "labels", data, np.array([4, 5]))
+
+
+def test_a_table_in_folds_that_lack_a_layer(data):
+    """The only row of the top layer is in one fold."""
+    y = np.where(data.y == 2, 1, data.y)
+    y[int(np.flatnonzero(y == 1)[0])] = 9
+    table = np.array([[0, 0, 0], [1, 0, 0], [3, 2, 0]])
+    found = DominationRankerCV(alphas=[5.0, 1.0], cv=3, margin=table)
+    found.fit(data.X, y, qid=data.qid)
+    assert np.isfinite(found.scores_).all()
+
+
+def test_rows_of_weight_0_make_no_layer():
+    data = Dataset.of(
+        np.arange(4.0).reshape(-1, 1), [0, 1, 2, 0], qid=[0, 0, 0, 0], sample_weight=[1, 1, 0, 1]
+    )
+    part = margin_of_part(np.array([[0, 0], [7, 0]]), "labels", data, np.array([0, 1, 2]))
+    assert_array_equal(part, [[0, 0], [7, 0]])
+
+
+def test_tuning_by_hand(data):
+    seen = []
+    found = tune_domination(
+        data,
+        [Fold(np.arange(40), np.arange(40, data.n_rows))],
+        np.array([10.0, 1.0]),
+        progress=seen.append,
+        n_jobs=1,
+    )
+    assert [state["alpha"] for state in seen] == [10.0, 1.0]
+    assert [state["n_done"] for state in seen] == [1, 2]
+    assert seen[1]["n_total"] == 2
+    assert seen[1]["n_nonzero"] == found.n_nonzero[0, 1]
