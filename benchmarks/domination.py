@@ -23,7 +23,7 @@ SHARES = (0.1, 0.01)  # of l1
 ALPHAS = (1.0,)  # of l2
 GAP = 1e-6
 CURVATURES = ("local", "range", "paper")
-LIMIT = 10.0  # seconds of a fit with a curvature
+LIMIT = 8.0  # seconds of a fit with a curvature
 RIVAL_LIMIT = 30.0  # of one by L-BFGS-B
 FEWER, FASTER = 3.0, 10.0
 

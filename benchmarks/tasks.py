@@ -19,7 +19,7 @@ Array = NDArray[Any]
 Parts = tuple[Dataset, Dataset, Dataset]  # train, validate, test
 
 COMPLAINT = 2.0  # stars up to which a review is one
-FEWEST = 200  # reviews of a class that is a topic
+FEWEST = 500  # reviews of a class that is a topic
 
 
 @dataclass(frozen=True)
