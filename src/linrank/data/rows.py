@@ -55,6 +55,10 @@ class DenseRows:
         """Return the rows of ``index``: a view for a slice forwards, else a copy."""
         return DenseRows(_by_rows(self.values[index]))
 
+    def take_columns(self, index: Array) -> DenseRows:
+        """Return the columns of ``index``, ascending, as a copy."""
+        return DenseRows(np.ascontiguousarray(self.values[:, index]))
+
     def describe(self) -> str:
         """Storage and size in words, as in ``dense float32, 9630 × 46``."""
         return f"dense {self.dtype}, {self.shape[0]} × {self.shape[1]}"
@@ -125,6 +129,16 @@ class CsrRows:
         # Entry k of the result is entry k - offsets[row] + self.offsets[rows[row]].
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
         return CsrRows(self.values[entries], self.columns[entries], offsets, self.n_columns)
+
+    def take_columns(self, index: Array) -> CsrRows:
+        """Return the columns of ``index``, ascending, as a copy."""
+        number = np.full(self.n_columns, -1, dtype=self.columns.dtype)
+        number[index] = np.arange(len(index), dtype=self.columns.dtype)
+        columns = number[self.columns]
+        is_kept = columns >= 0
+        n_before = np.concatenate([[0], np.cumsum(is_kept)])
+        offsets = n_before[self.offsets]
+        return CsrRows(self.values[is_kept], columns[is_kept], offsets, len(index))
 
     def describe(self) -> str:
         """Storage, size and density in words, as in ``CSR float32, 1000 × 50, 4.1 % non-zero``."""

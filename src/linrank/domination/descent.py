@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.domination.newton_steps import newton_step, writes_hessian
+from linrank.domination.newton_steps import newton_step
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
@@ -190,8 +190,8 @@ def descend(
         Features that may move, ascending; the others keep their weights and have no part in the
         certificate. All if None.
     is_plain : bool
-        Sweeps only. Otherwise, while the support stays the same, Newton steps on it go in between:
-        where features go together, sweeps alone creep.
+        Sweeps only. Otherwise Newton steps on the working set go in between: where features go
+        together, sweeps alone creep.
     log : Log, optional
         A history to go on with; a new one, with ``callback``, if None.
     """
@@ -208,22 +208,18 @@ def descend(
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
         if not is_plain and descent.n_sweeps > first:
-            _jump(descent, point, features)
+            _jump(descent, point, working)
         last_decrease = _sweeps(descent, working, min(_SWEEPS, n_left), 0.03 * tol * point.value)
 
 
 def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
-    """A Newton step if it lowers F: on all features or, if these are many, on those with a weight."""
-    problem = descent.problem
-    is_written = writes_hessian(problem)
-    if not is_written:
-        features = features[point.w[features] != 0.0]
+    """A Newton step, if it lowers the objective."""
     bounds = descent.measure(features)
     is_useful = bounds.bound > 0.0  # the others have no slope but rounding
-    diagonal = None if is_written else bounds.hessian[is_useful]
-    w = newton_step(problem, point, features[is_useful], diagonal)
-    if w is not None:
-        descent.move_to(w)
+    if is_useful.any():
+        w = newton_step(descent.problem, point, features[is_useful], bounds.hessian[is_useful])
+        if w is not None:
+            descent.move_to(w)
 
 
 def _useful(descent: Descent, among: Array | None) -> Array:

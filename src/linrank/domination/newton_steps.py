@@ -6,6 +6,7 @@ to the minimum of the quadratic model sees all of them at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.domination.problem import DominationProblem, PenalisedPoint
+from linrank.risk import RiskPoint
 from linrank.solvers.preconditioner import by_cholesky
 
-__all__ = ["newton_step", "writes_hessian"]
+__all__ = ["newton_step"]
 
 Array = NDArray[Any]
 
@@ -26,18 +28,13 @@ _ROUNDS = 10
 _HALVINGS = 8
 
 
-def writes_hessian(problem: DominationProblem) -> bool:
-    """Whether a step writes the Hessian of all features down."""
-    return problem.n_features <= _MATRIX
-
-
 def newton_step(
-    problem: DominationProblem, point: PenalisedPoint, features: Array, diagonal: Array | None
+    problem: DominationProblem, point: PenalisedPoint, features: Array, diagonal: Array
 ) -> Array | None:
     """Weights with a lower objective, from the quadratic model at ``point``; None if none is found.
 
-    With a written Hessian the model is minimised with its penalty. Otherwise a Newton step is made
-    on the features that have a weight, where a weight that would change its sign stops at zero.
+    Of few features the Hessian is written down, and the model minimised with its penalty. Of many,
+    those with a weight make a Newton step, where a weight that would change its sign stops at zero.
 
     Parameters
     ----------
@@ -46,27 +43,49 @@ def newton_step(
     point : PenalisedPoint
         Where it is.
     features : int64 array
-        Those that move.
-    diagonal : array or None
-        Second derivatives of the loss along them; None where the Hessian is written down.
+        Those that move, ascending.
+    diagonal : array
+        Second derivatives of the loss along them.
     """
-    if diagonal is None:
-        return _lower(problem, point, features, _by_matrix(point, features), may_cross=True)
-    d = _by_products(point, features, diagonal)
-    return _lower(problem, point, features, d, may_cross=problem.penalty != "l1")
+    if len(features) <= _MATRIX:
+        part = _part(problem, point, features)
+        return _lower(point, part, features, _by_matrix(point, part), may_cross=True)
+    if problem.penalty == "l1":
+        is_moving = point.w[features] != 0.0
+        features, diagonal = features[is_moving], diagonal[is_moving]
+    part = _part(problem, point, features)
+    d = _by_products(point, part, diagonal)
+    return _lower(point, part, features, d, may_cross=problem.penalty != "l1")
+
+
+def _part(problem: DominationProblem, point: PenalisedPoint, features: Array) -> RiskPoint:
+    """The loss at the same scores, as a function of the weights of ``features`` alone."""
+    if len(features) == problem.n_features:
+        return point.risk
+    risk, scale = point.risk.risk, problem.scale
+    narrow = replace(
+        risk,
+        rows=problem.rows.take_columns(features),
+        scale=None if scale is None else scale[features],
+    )
+    part = RiskPoint(narrow, point.w[features], point.risk.z)
+    part.__dict__["loss"] = point.risk.loss  # what the cached property would compute again
+    return part
 
 
 def _lower(
-    problem: DominationProblem, point: PenalisedPoint, features: Array, d: Array, may_cross: bool
+    point: PenalisedPoint, part: RiskPoint, features: Array, d: Array, may_cross: bool
 ) -> Array | None:
     """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
-    step = 1.0
+    step, before = 1.0, part.w
     for _ in range(_HALVINGS):
-        w: Array = point.w.copy()
-        w[features] += step * d
+        after = before + step * d
         if not may_cross:
-            w[features] = np.where(w[features] * point.w[features] > 0.0, w[features], 0.0)
-        if problem.at(w).value < point.value:
+            after = np.where(after * before > 0.0, after, 0.0)
+        w: Array = point.w.copy()
+        w[features] = after
+        change = after - before
+        if point.moved_to(w, part.moved(1.0, change, part.image(change)).z).value < point.value:
             return w
         step *= 0.5
     return None
@@ -76,14 +95,13 @@ def _ridge(point: PenalisedPoint) -> float:
     return 2.0 * point.alpha if point.penalty == "l2" else 0.0
 
 
-def _by_matrix(point: PenalisedPoint, features: Array) -> Array:
-    hessian = point.risk.hessian_matrix()[np.ix_(features, features)]
+def _by_matrix(point: PenalisedPoint, part: RiskPoint) -> Array:
+    hessian, g = part.hessian_matrix(), part.gradient
     if point.penalty != "l1":
         hessian[np.diag_indices_from(hessian)] += _ridge(point)
-        return -by_cholesky(hessian)(point.subgradient[features])
-    w = point.w[features]
-    g = np.ascontiguousarray(point.risk.gradient[features])
-    return _sparse_minimum(hessian, g, w, point.alpha, 1e-7 * point.value) - w
+        return -by_cholesky(hessian)(g + _ridge(point) * part.w)
+    enough = 1e-7 * point.value
+    return _sparse_minimum(hessian, g, part.w, point.alpha, enough) - part.w
 
 
 def _sparse_minimum(hessian: Array, g: Array, w: Array, alpha: float, enough: float) -> Array:
@@ -115,19 +133,20 @@ def _sparse_minimum(hessian: Array, g: Array, w: Array, alpha: float, enough: fl
     return v
 
 
-def _by_products(point: PenalisedPoint, features: Array, diagonal: Array) -> Array:
+def _by_products(point: PenalisedPoint, part: RiskPoint, diagonal: Array) -> Array:
     """Conjugate gradients, preconditioned by the diagonal, to a tenth of the residual or less."""
-    ridge, g = _ridge(point), point.subgradient[features]
+    ridge = _ridge(point)
     inverse = 1.0 / (diagonal + ridge)
-    full = np.zeros(len(point.w))
-    d, r = np.zeros(len(g)), -g
+    r = -(part.gradient + ridge * part.w)
+    if point.penalty == "l1":
+        r -= point.alpha * np.sign(part.w)
+    d = np.zeros(len(r))
     z = inverse * r
     p, rz = z, _core.dot(r, z)
     # What a step leaves is then of the order of the square of what it began with.
     enough = rz * min(1e-2, max(1e-6, rz / max(point.value, 1e-300)))
     for _ in range(_PRODUCTS):
-        full[features] = p
-        product = point.risk.hvp(full)[0][features] + ridge * p
+        product = part.hvp(p)[0] + ridge * p
         curvature = _core.dot(p, product)
         if not curvature > 0.0:
             break

@@ -92,6 +92,11 @@ class PenalisedPoint:
             return self.risk.value + self.alpha * float(np.abs(w).sum())
         return self.risk.value + (self.alpha * _core.dot(w, w) if self.penalty == "l2" else 0.0)
 
+    def moved_to(self, w: Array, scores: Array) -> PenalisedPoint:
+        """The same problem at another ``w``, whose scores are known."""
+        point = RiskPoint(self.risk.risk, w, scores)
+        return PenalisedPoint(self.penalty, self.alpha, point, self.among, self.columns)
+
     @cached_property
     def derivatives(self) -> Array:
         """``∂L/∂w_r`` of the features that may move, in their order."""
