@@ -66,7 +66,11 @@ struct CoordinateStep {
     double step = 0, decrease = 0;
 
     CoordinateStep(const CoordinateBound &b, double w, Penalty penalty, double alpha) {
-        if (!(b.bound > 0)) return;
+        if (!(b.bound > 0)) {  // a constant feature: the loss does not see it, the penalty does
+            step = penalty == Penalty::none ? 0.0 : -w;
+            decrease = penalty == Penalty::l1 ? alpha * std::abs(w) : penalty == Penalty::l2 ? alpha * w * w : 0.0;
+            return;
+        }
         const double t = penalty == Penalty::l1 ? sparse(b, w, alpha)
                          : penalty == Penalty::l2 ? ridge(b, w, alpha)
                                                   : -std::copysign(b.reach(std::abs(b.gradient)), b.gradient);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "parallel.hpp"
+#include "simd.hpp"
 
 namespace linrank {
 namespace {
@@ -14,6 +15,8 @@ constexpr double drift = 2e-3;    // of log Z before R is summed afresh: its pol
 constexpr double overflow = 30;   // growth of a score beyond the top of its layer that calls for a rebuild
 constexpr double fallen = 1e-6;   // share of its peak below which a layer's sum is mostly rounding
 constexpr double largest_exponent = 690;
+constexpr double vanishing = -800;  // e to this is zero
+constexpr std::int64_t block = 64;  // rows whose exponentials are computed together
 constexpr std::int64_t stale = 64;  // changes a row before scores are computed anew
 
 /// The entries of a sparse column in one query.
@@ -67,30 +70,32 @@ void Coordinates::place_rows() {
     const auto n = std::size_t(l.n_rows());
     cells_.assign(std::size_t(l.n_cells()), Cell{});
     for (Cell &cell : cells_) cell.base = -infinity;  // the lowest layers keep it
-    place_of_.resize(n);
+    spots_.resize(n);
     position_of_.resize(n);
-    query_of_.resize(n);
     rows_.resize(n);
     q_.assign(n, 0.0);
     if (!l.row_weight.empty()) u_.resize(n);
     n_weighted_.assign(cells_.size(), 0);
-    for (std::int64_t q = 0; q < l.n_queries(); ++q)
-        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
-            Cell &cell = cells(q)[l.levels[std::size_t(t)]];
-            ++cell.n;
-            cell.weight += l.c(q) * l.u(t);
-            if (l.u(t) > 0.0) ++n_weighted_[std::size_t(&cell - cells_.data())];
-            query_of_[std::size_t(t)] = std::int32_t(q);
-        }
     first_place_.assign(cells_.size() + 1, 0);
-    for (std::size_t c = 0; c < cells_.size(); ++c) first_place_[c + 1] = first_place_[c] + cells_[c].n;
+    for (std::int64_t q = 0; q < l.n_queries(); ++q) {
+        queries_.push_back({l.offsets[std::size_t(q) + 1], l.first_cell[std::size_t(q)],
+                            l.n_levels[std::size_t(q)]});
+        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
+            const auto cell = std::size_t(first_cell(q) + l.levels[std::size_t(t)]);
+            ++first_place_[cell + 1];
+            cells_[cell].weight += l.c(q) * l.u(t);
+            if (l.u(t) > 0.0) ++n_weighted_[cell];
+            spots_[std::size_t(t)].query = std::int32_t(q);
+        }
+    }
+    for (std::size_t c = 0; c < cells_.size(); ++c) first_place_[c + 1] += first_place_[c];
     std::vector<std::int64_t> next(first_place_.begin(), first_place_.end() - 1);
     for (std::size_t t = 0; t < n; ++t) {
-        const std::int64_t level = l.levels[t], cell = l.first_cell[std::size_t(query_of_[t])] + level;
+        const std::int64_t level = l.levels[t], cell = first_cell(spots_[t].query) + level;
         const auto place = std::size_t(next[std::size_t(cell)]++);
-        place_of_[t] = std::int32_t(place);
+        spots_[t].place = std::int32_t(place);
         position_of_[place] = std::int32_t(t);
-        rows_[place] = {0.0, 0.0, std::int32_t(cell), std::int32_t(level)};
+        rows_[place] = {0.0, 0.0, level};
         if (!u_.empty()) u_[place] = l.u(std::int64_t(t));
     }
 }
@@ -102,7 +107,7 @@ double Coordinates::omega(std::int64_t q, std::int64_t place) const {
 std::vector<double> Coordinates::scores() const {
     std::vector<double> z(rows_.size());
     for (std::size_t t = 0; t < z.size(); ++t)
-        z[t] = rows_[std::size_t(place_of_[t])].m + layering_->s(std::int64_t(t));
+        z[t] = rows_[place_of(std::int64_t(t))].m + layering_->s(std::int64_t(t));
     return z;
 }
 
@@ -116,7 +121,7 @@ void Coordinates::restart(std::span<const double> w) {
             if (change == 0.0) continue;
             for_each_query(storage, c, [&](std::int64_t, const auto &entries) {
                 for (std::int64_t k = 0; k < entries.n; ++k)
-                    rows_[std::size_t(place_of_[std::size_t(entries.position(k))])].m +=
+                    rows_[place_of(entries.position(k))].m +=
                         change * entries.value(k);
             });
         }
@@ -128,16 +133,26 @@ void Coordinates::restart(std::span<const double> w) {
 
 void Coordinates::rebuild(std::int64_t q) {
     settle_tops(q);
-    const std::int64_t first = layering_->first_cell[std::size_t(q)];
-    const std::int64_t begin = first_place_[std::size_t(first)];
-    const std::int64_t end = first_place_[std::size_t(first + n_layers(q))];
-    for (std::int64_t p = begin; p < end; ++p) set_exponentials(p);
-    sum_layers(q);
+    const std::int64_t end = first_place_[std::size_t(first_cell(q) + n_layers(q))];
+    for (std::int64_t begin = first_place_[std::size_t(first_cell(q))]; begin < end; begin += block) {
+        const std::int64_t n = std::min(block, end - begin);
+        std::int64_t places[block];
+        double e[block];
+        for (std::int64_t i = 0; i < n; ++i) places[i] = begin + i;
+        exponentials(q, places, n, e, q_.data() + begin);
+        for (std::int64_t i = 0; i < n; ++i) rows_[std::size_t(begin + i)].e = e[i];
+    }
+    for (std::int64_t k = 0; k + 1 < n_layers(q); ++k) {
+        sum_layer(q, k);
+        cells(q)[k].peak = cells(q)[k].sum;
+    }
+    update_Z(q);
+    for (std::int64_t k = 1; k < n_layers(q); ++k) expand(q, k);
 }
 
 /// What the exponentials of the query are to be relative to, and the factors between its layers.
 void Coordinates::settle_tops(std::int64_t q) {
-    const std::int64_t first = layering_->first_cell[std::size_t(q)], K = n_layers(q);
+    const std::int64_t first = first_cell(q), K = n_layers(q);
     Cell *cell = cells(q);
     for (std::int64_t k = 0; k < K; ++k) {
         double top = -infinity;  // of rows that weigh something; the others are in no sum
@@ -165,30 +180,32 @@ void Coordinates::settle_tops(std::int64_t q) {
     }
 }
 
-void Coordinates::set_exponentials(std::int64_t place) {
-    Row &row = rows_[std::size_t(place)];
-    const Cell &cell = cells_[std::size_t(row.cell)];
-    const double u = u_.empty() ? 1.0 : u_[std::size_t(place)];
-    const bool is_below_some = row.cell + 1 < std::int64_t(cells_.size()) &&
-                               cells_[std::size_t(row.cell) + 1].base != -infinity;
-    row.e = u > 0.0 && is_below_some ? u * std::exp(row.m - cell.top) : 0.0;
-    // Capped, a row far above all below it has ρ = 1e-300 in place of less.
-    if (row.level > 0)
-        q_[std::size_t(place)] =
-            cell.base == -infinity ? 1.0 : std::exp(std::min(row.m - cell.base, largest_exponent));
+/// What rows of a query weigh as dominated ones, u e^{m - top}, and what Z is compared with for them as
+/// dominating ones, e^{m - base}; at most `block` of them.
+void Coordinates::exponentials(std::int64_t q, const std::int64_t *places, std::int64_t n, double *e,
+                               double *above) const {
+    const Cell *cell = cells(q);
+    const std::int64_t K = n_layers(q);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const auto p = std::size_t(places[i]);
+        const Row &row = rows_[p];
+        const Cell &own = cell[row.level];
+        const bool is_in_sums = row.level + 1 < K && (u_.empty() || u_[p] > 0.0);
+        e[i] = is_in_sums ? row.m - own.top : vanishing;
+        // Capped, a row far above all below it has ρ = 1e-300 in place of less.
+        above[i] = own.base == -infinity ? 0.0 : std::min(row.m - own.base, largest_exponent);
+    }
+    kernels().exp_vector(n, e);
+    kernels().exp_vector(n, above);
+    if (u_.empty()) return;
+    for (std::int64_t i = 0; i < n; ++i) e[i] *= u_[std::size_t(places[i])];
 }
 
-void Coordinates::sum_layers(std::int64_t q) {
-    const std::int64_t first = layering_->first_cell[std::size_t(q)], K = n_layers(q);
-    for (std::int64_t k = 0; k + 1 < K; ++k) {
-        double sum = 0;
-        for (std::int64_t p = first_place_[std::size_t(first + k)]; p < first_place_[std::size_t(first + k) + 1];
-             ++p)
-            sum += rows_[std::size_t(p)].e;
-        cells(q)[k].sum = cells(q)[k].peak = sum;
-    }
-    update_Z(q);
-    for (std::int64_t k = 1; k < K; ++k) expand(q, k);
+void Coordinates::sum_layer(std::int64_t q, std::int64_t k) {
+    const auto c = std::size_t(first_cell(q) + k);
+    double sum = 0;
+    for (std::int64_t p = first_place_[c]; p < first_place_[c + 1]; ++p) sum += rows_[std::size_t(p)].e;
+    cells_[c].sum = sum;
 }
 
 /// set(k, Σ_{κ<k} own(κ)·e^{...}), relative to the base of layer k, for every layer but the lowest.
@@ -220,7 +237,7 @@ void Coordinates::update_Z(std::int64_t q) {
 
 /// R and its derivatives at the present Z: with v = ρ(1-ρ), dρ/dlogZ = v and dv/dlogZ = v(1-2ρ).
 void Coordinates::expand(std::int64_t q, std::int64_t k) {
-    const std::int64_t c = layering_->first_cell[std::size_t(q)] + k;
+    const std::int64_t c = first_cell(q) + k;
     Cell &cell = cells_[std::size_t(c)];
     const double Z = cell.Z, *qs = q_.data();
     double r0 = 0, r1 = 0, r2 = 0;
@@ -246,6 +263,22 @@ void Coordinates::refresh_drifted(std::int64_t q) {
 
 // ---- along one column -------------------------------------------------------------------------
 
+/// The state of a column's later entries, which lies all over memory: with short queries, an entry would
+/// otherwise wait for one line of cache after the other.
+void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const {
+    if (n > 24) __builtin_prefetch(spots_.data() + positions[24]);
+    if (n > 16) {
+        const Spot spot = spots_[std::size_t(positions[16])];
+        __builtin_prefetch(rows_.data() + spot.place);
+        __builtin_prefetch(q_.data() + spot.place);
+        __builtin_prefetch(queries_.data() + spot.query);
+    }
+    if (n <= 8) return;
+    const Query &query = queries_[std::size_t(spots_[std::size_t(positions[8])].query)];
+    for (std::int64_t k = 0; k < std::min<std::int64_t>(query.n_layers, 4); ++k)
+        __builtin_prefetch(cells_.data() + query.first_cell + k);
+}
+
 template <class Storage, class Body>
 void Coordinates::for_each_query(const Storage &storage, std::int64_t column, const Body &body) const {
     const Layering &l = *layering_;
@@ -254,8 +287,9 @@ void Coordinates::for_each_query(const Storage &storage, std::int64_t column, co
         std::int64_t k = storage.offsets[std::size_t(column)];
         const std::int64_t end = storage.offsets[std::size_t(column) + 1];
         while (k < end) {
-            const std::int64_t q = query_of_[std::size_t(storage.positions[std::size_t(k)])];
-            const std::int64_t last = l.offsets[std::size_t(q) + 1], begin = k;
+            ask_ahead(storage.positions.data() + k, end - k);
+            const std::int64_t q = spots_[std::size_t(storage.positions[std::size_t(k)])].query;
+            const std::int64_t last = queries_[std::size_t(q)].end, begin = k;
             while (k < end && storage.positions[std::size_t(k)] < last) ++k;
             if (n_layers(q) > 1)
                 body(q, SparseEntries<Value>{storage.positions.data() + begin, storage.values.data() + begin,
@@ -281,7 +315,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
     Extent *extent = scratch.extents.data();
     std::fill_n(extent, K, Extent{infinity, -infinity, 0, 0.0});
     for (std::int64_t k = 0; k < entries.n; ++k) {
-        const auto p = std::size_t(place_of_[std::size_t(entries.position(k))]);
+        const std::size_t p = place_of(entries.position(k));
         if (!u_.empty() && !(u_[p] > 0.0)) continue;
         const double x = entries.value(k);
         Extent &own = extent[rows_[p].level];
@@ -308,7 +342,7 @@ void Coordinates::add_known(std::int64_t q, const Entries &entries, Scratch &scr
         high = all_high;
     }
     for (std::int64_t k = 0; k < entries.n; ++k) {
-        const auto p = std::size_t(place_of_[std::size_t(entries.position(k))]);
+        const std::size_t p = place_of(entries.position(k));
         if (rows_[p].level == 0) continue;
         const double x = entries.value(k);
         const Extent &below = extent[rows_[p].level];
@@ -336,7 +370,7 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     std::fill_n(sums, n_layers(q), Sums{});
     const double c = layering_->c(q);
     for (std::int64_t k = 0; k < entries.n; ++k) {
-        const auto p = std::size_t(place_of_[std::size_t(entries.position(k))]);
+        const std::size_t p = place_of(entries.position(k));
         const double x = entries.value(k);
         const Row &row = rows_[p];
         Sums &own = sums[row.level];
@@ -397,44 +431,46 @@ CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t colum
 template <class Entries>
 void Coordinates::move_query(std::int64_t q, const Entries &entries, double change) {
     Cell *cell = cells(q);
-    const std::int64_t K = n_layers(q), length = layering_->offsets[std::size_t(q) + 1] -
-                                                 layering_->offsets[std::size_t(q)];
+    const std::int64_t K = n_layers(q), begin = first_place_[std::size_t(first_cell(q))];
+    const std::int64_t length = first_place_[std::size_t(first_cell(q) + K)] - begin;
     const bool is_dense = 2 * entries.n >= length;  // summing afresh costs no more than keeping up
     const double c = layering_->c(q);
     bool must_rebuild = false;
-    for (std::int64_t k = 0; k < entries.n; ++k) {
-        const std::int64_t place = place_of_[std::size_t(entries.position(k))];
-        const auto p = std::size_t(place);
-        Row &row = rows_[p];
-        const double e = row.e, q_old = q_[p];
-        row.m += change * entries.value(k);
-        Cell &own = cell[row.level];
-        if (row.m > own.top + overflow && row.level + 1 < K && (u_.empty() || u_[p] > 0)) {
-            must_rebuild = true;
-            continue;
+    for (std::int64_t first = 0; first < entries.n; first += block) {
+        const std::int64_t n = std::min(block, entries.n - first);
+        std::int64_t places[block];
+        double e[block], above[block];
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t p = place_of(entries.position(first + i));
+            Row &row = rows_[p];
+            row.m += change * entries.value(first + i);
+            places[i] = std::int64_t(p);
+            must_rebuild |= row.m > cell[row.level].top + overflow && row.level + 1 < K &&
+                            (u_.empty() || u_[p] > 0.0);
         }
-        set_exponentials(place);
-        if (is_dense) continue;
-        own.sum += row.e - e;
-        own.peak = std::max(own.peak, own.sum);
-        if (row.level == 0) continue;
-        const double w = c * (u_.empty() ? 1.0 : u_[p]), Z = own.Z_ref;
-        const double before = Z / (Z + q_old), after = Z / (Z + q_[p]);
-        const double v0 = before * (1.0 - before), v1 = after * (1.0 - after);
-        own.r0 += w * (after - before);
-        own.r1 += w * (v1 - v0);
-        own.r2 += w * (v1 * (1.0 - 2.0 * after) - v0 * (1.0 - 2.0 * before));
+        exponentials(q, places, n, e, above);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto p = std::size_t(places[i]);
+            Row &row = rows_[p];
+            Cell &own = cell[row.level];
+            own.sum += e[i] - row.e;
+            row.e = e[i];
+            own.peak = std::max(own.peak, own.sum);
+            const double q_before = q_[p];
+            q_[p] = above[i];
+            if (row.level == 0 || is_dense) continue;
+            const double Z = own.Z_ref, before = Z / (Z + q_before), after = Z / (Z + above[i]);
+            const double w = c * (u_.empty() ? 1.0 : u_[p]);
+            const double v0 = before * (1.0 - before), v1 = after * (1.0 - after);
+            own.r0 += w * (after - before);
+            own.r1 += w * (v1 - v0);
+            own.r2 += w * (v1 * (1.0 - 2.0 * after) - v0 * (1.0 - 2.0 * before));
+        }
     }
-    if (is_dense && !must_rebuild)
-        for (std::int64_t k = 0; k + 1 < K; ++k) {
-            double sum = 0;
-            const auto first = std::size_t(layering_->first_cell[std::size_t(q)] + k);
-            for (std::int64_t p = first_place_[first]; p < first_place_[first + 1]; ++p)
-                sum += rows_[std::size_t(p)].e;
-            cell[k].sum = sum;
-            cell[k].peak = std::max(cell[k].peak, sum);
-        }
-    for (std::int64_t k = 0; k + 1 < K; ++k) must_rebuild |= cell[k].sum < fallen * cell[k].peak;
+    for (std::int64_t k = 0; k + 1 < K; ++k) {
+        if (is_dense) sum_layer(q, k);
+        must_rebuild |= cell[k].sum < fallen * cell[k].peak;
+    }
     if (must_rebuild) return rebuild(q);
     update_Z(q);
     if (is_dense) {
@@ -481,13 +517,13 @@ Sweep Coordinates::sweep(std::span<double> w, std::span<const std::int64_t> feat
 
 void Coordinates::measure(std::span<const std::int64_t> features, Curvature curvature,
                           std::span<CoordinateBound> out, int n_threads) {
-    constexpr std::int64_t block = 256;
+    constexpr std::int64_t share = 256;  // features a task
     const auto n = std::int64_t(features.size());
     std::visit([&](const auto &storage) {
-        parallel_for((n + block - 1) / block, n_threads, [&](std::int64_t b) {
+        parallel_for((n + share - 1) / share, n_threads, [&](std::int64_t b) {
             Scratch scratch{std::vector<Sums>(std::size_t(largest_)),
                             std::vector<Extent>(std::size_t(largest_))};
-            for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i)
+            for (std::int64_t i = b * share; i < std::min(n, (b + 1) * share); ++i)
                 out[std::size_t(i)] = bound_of(storage, features[std::size_t(i)], curvature, scratch);
         });
     }, *columns_);

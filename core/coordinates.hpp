@@ -45,28 +45,36 @@ public:
     /// Everything anew at w: scores from the columns, sums from the scores.
     void restart(std::span<const double> w);
 
-    /// XDw by position, as far as it has been carried along.
+    /// XDw by position, as it has been carried along; not of queries with one layer, which have no part in
+    /// the loss.
     std::vector<double> scores() const;
 
     std::int64_t n_features() const { return n_columns(*columns_); }
 
 private:
     struct Row {
-        double m;          // score less margin
-        double e;          // u e^{m - top of its layer}; 0 in the top layer, which nobody is below
-        std::int32_t cell;  // layer, counted over all queries
-        std::int32_t level;
+        double m;  // score less margin
+        double e;  // u e^{m - top of its layer}; 0 in the top layer, which nobody is below
+        std::int64_t level;
     };
-    /// A layer of a query.
-    struct Cell {
-        double top;          // largest m at the last rebuild: what exponentials are relative to
-        double sum, peak;    // Σ e, and its largest value since the last rebuild
-        double base;         // what Z and the rows' q are relative to: the largest top below, with its margin
+    /// Where the state of a position is.
+    struct Spot {
+        std::int32_t place, query;
+    };
+    struct Query {
+        std::int64_t end;  // of its positions
+        std::int64_t first_cell;
+        std::int64_t n_layers;
+    };
+    /// A layer of a query; the first line of cache has what the slope along a column needs.
+    struct alignas(64) Cell {
+        double Z, Z_ref;      // now, and where the polynomial of R was expanded
+        double r0, r1, r2;    // R and its derivatives in log Z, at Z_ref
         double carry, fresh;  // Z_k = carry Z_{k-1} + fresh Σe_{k-1}
-        double Z, Z_ref;     // now, and where the polynomial of R was expanded
-        double r0, r1, r2;   // R and its derivatives in log Z, at Z_ref
-        double weight;       // Σ ω of the rows
-        std::int64_t n;      // rows
+        double base;          // what Z and the rows' q are relative to: the largest top below, with its margin
+        double top;           // largest m at the last rebuild: what the rows' e are relative to
+        double sum, peak;     // Σ e, and its largest value since the last rebuild
+        double weight;        // Σ ω of the rows
     };
     /// Sums over the entries of one column in one query, by layer.
     struct Sums {
@@ -108,28 +116,31 @@ private:
     void place_rows();
     void rebuild(std::int64_t q);
     void settle_tops(std::int64_t q);
-    void sum_layers(std::int64_t q);
     void update_Z(std::int64_t q);
     void expand(std::int64_t q, std::int64_t k);
     void refresh_drifted(std::int64_t q);
-    void set_exponentials(std::int64_t place);
+    void exponentials(std::int64_t q, const std::int64_t *places, std::int64_t n, double *e, double *above) const;
+    void sum_layer(std::int64_t q, std::int64_t k);
+    void ask_ahead(const std::int32_t *positions, std::int64_t n) const;
     template <class Own, class Set>
     void accumulate(std::int64_t q, const Own &own, const Set &set) const;
 
     double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[std::size_t(c)]; }
     double omega(std::int64_t q, std::int64_t place) const;
-    std::int64_t n_layers(std::int64_t q) const { return layering_->n_levels[std::size_t(q)]; }
-    Cell *cells(std::int64_t q) { return cells_.data() + layering_->first_cell[std::size_t(q)]; }
-    const Cell *cells(std::int64_t q) const {
-        return cells_.data() + layering_->first_cell[std::size_t(q)];
+    std::int64_t n_layers(std::int64_t q) const { return queries_[std::size_t(q)].n_layers; }
+    std::int64_t first_cell(std::int64_t q) const { return queries_[std::size_t(q)].first_cell; }
+    std::size_t place_of(std::int64_t position) const {
+        return std::size_t(spots_[std::size_t(position)].place);
     }
+    Cell *cells(std::int64_t q) { return cells_.data() + first_cell(q); }
+    const Cell *cells(std::int64_t q) const { return cells_.data() + first_cell(q); }
 
     std::shared_ptr<const Columns> columns_;
     std::shared_ptr<const Layering> layering_;
     std::vector<double> factors_;
-    std::vector<std::int32_t> place_of_;     // by position: rows lie layer by layer, so that sums run straight
+    std::vector<Spot> spots_;                // by position: rows lie layer by layer, so that sums run straight
     std::vector<std::int32_t> position_of_;  // by place
-    std::vector<std::int32_t> query_of_;     // by position
+    std::vector<Query> queries_;
     std::vector<std::int64_t> first_place_;  // by cell
     std::vector<std::int64_t> n_weighted_;   // by cell: rows of weight > 0
     std::vector<Row> rows_;                  // by place

@@ -90,6 +90,23 @@ def test_the_summary_and_the_report(files, model, capsys):
     assert {key: report["training"][key] for key in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("penalty", "words"),
+    [
+        ("l2", ("l2, α = 5: ", "Newton step", "above the minimum", "6 of 6 features")),
+        ("none", ("no penalty: ", "sweep", "gap inf", "the last sweep lowered F")),
+    ],
+)
+def test_progress_and_summary_of_every_penalty(files, model, capsys, penalty, words):
+    alpha = None if penalty == "none" else "5"
+    assert train(files, model, "-v", "--json", "--penalty", penalty, alpha=alpha) == 0
+    captured = capsys.readouterr()
+    for word in ("iteration   1  objective", *words):
+        assert word in captured.err
+    gap = json.loads(captured.out)["training"]["duality_gap"]
+    assert (gap is None) == (penalty == "none")
+
+
 def test_inspect_and_predict_know_the_model(files, model, capsys):
     assert train(files, model, "-q", "--margin", "linear:2", "--pooled") == 0
     assert main(["inspect", model]) == 0

@@ -217,6 +217,24 @@ def test_scores_ranks_and_explanations_are_those_of_a_linear_model():
         ranker.rank(DATA.X)
 
 
+def test_feature_induction_keeps_its_rounds():
+    held_out = {"X_val": DATA.X, "y_val": DATA.y, "qid_val": DATA.qid}
+    ranker = DominationRanker("l2", 0.5, feature_induction=2, tol=1e-3)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, **held_out)
+    entered = np.concatenate([done.features for done in ranker.induction_])
+    assert set(np.flatnonzero(ranker.coef_).tolist()) == set(entered.tolist())
+    assert [len(done.features) for done in ranker.induction_[:-1]] == [2] * (
+        len(ranker.induction_) - 1
+    )
+    objectives = [done.objective for done in ranker.induction_]
+    assert objectives == sorted(objectives, reverse=True)
+    assert ranker.objective_ == objectives[-1]
+    expected = evaluate(DATA.y, ranker.predict(DATA.X), qid=DATA.qid)["ndcg@10"]
+    assert_allclose(ranker.induction_[-1].validation, expected, rtol=1e-6)
+    assert fit(feature_induction=2).induction_[0].validation is None
+    assert not hasattr(fit(), "induction_")
+
+
 # ---- running ------------------------------------------------------------------------------------
 
 

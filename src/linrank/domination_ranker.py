@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from linrank.domination.induction import InductionResult, Round
 from linrank.domination.parameters import describe_parameters
 from linrank.domination.training import train
 from linrank.errors import ConvergenceWarning
@@ -65,7 +67,7 @@ class DominationRanker(SparseRanker):
         for l2 without `feature_induction`, else coordinate.
     feature_induction : int or None, default=None
         Start without features and add this many at a time, those that promise the largest decrease
-        of F, until none promises any. None trains all features.
+        of F, until none promises more than ``tol·F``. None trains all features.
     negative_sampling : float or None, default=None
         Keep this share of the lowest layer of each query, drawn at random, and weigh it up to the
         whole.
@@ -126,6 +128,9 @@ class DominationRanker(SparseRanker):
         step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
         Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+    induction_ : tuple of linrank.domination.induction.Round
+        Which features entered in each round, what they promised, objective and validation measure
+        after it; only with `feature_induction`.
     n_pairs_ : int
         Pairs of a row and one that it is to dominate, of the training data.
     n_queries_, needs_qid_, n_features_in_, feature_names_in_, model_ : as in RankSVM
@@ -266,7 +271,17 @@ class DominationRanker(SparseRanker):
             result = monitor.best(result)
         if monitor.keys:
             self.best_iteration_ = monitor.best_iteration
+        if isinstance(result, InductionResult):
+            self.induction_ = _validated(result, monitor)
         settings = describe_parameters(data, alpha=self.alpha, seed=seed, **self._options())
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
         return self
+
+
+def _validated(result: InductionResult, monitor: Monitor) -> tuple[Round, ...]:
+    """The rounds with the validation measure that the model had at the end of each."""
+    if not monitor.keys:
+        return result.rounds
+    values = monitor.history[monitor.keys[-1]]
+    return tuple(replace(done, validation=values[done.last]) for done in result.rounds)

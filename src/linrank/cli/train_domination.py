@@ -85,9 +85,10 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _line(state: dict[str, Any]) -> str:
     """What is shown of an iteration."""
+    n_nonzero = int((state["w"] != 0).sum())
     return (
         f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
-        f"gap {state['gap']:.2e}  {count(state['n_nonzero'], 'weight')}  {state['seconds']:.2f} s"
+        f"gap {state['gap']:.2e}  {count(n_nonzero, 'weight')}  {state['seconds']:.2f} s"
     )
 
 

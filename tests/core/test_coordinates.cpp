@@ -1,0 +1,136 @@
+// Coordinate descent: slopes agree with the loss at given scores, sweeps descend, sums stay exact.
+#include "coordinates.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "check.hpp"
+#include "domination.hpp"
+#include "sparse_quadratic.hpp"
+
+using namespace linrank;
+using namespace linrank_test;
+
+namespace {
+
+std::shared_ptr<const Layering> draw_layers(Rng &rng) {
+    auto l = std::make_shared<Layering>();
+    l->offsets = {0};
+    l->first_cell = {0};
+    for (std::int64_t q = draw(rng, 1, 5); q > 0; --q) {
+        const std::int64_t n = draw(rng, 1, 90), k = draw(rng, 1, std::min<std::int64_t>(n, 6));
+        for (std::int64_t t = 0; t < n; ++t)
+            l->levels.push_back(std::int32_t(t < k ? t : draw(rng, 0, k - 1)));
+        std::shuffle(l->levels.end() - n, l->levels.end(), rng);
+        l->n_levels.push_back(std::int32_t(k));
+        l->offsets.push_back(std::int64_t(l->levels.size()));
+        l->first_cell.push_back(l->first_cell.back() + k);
+    }
+    if (draw(rng, 0, 1)) l->shift = draw_normal(rng, l->n_rows(), 30.0);
+    if (draw(rng, 0, 1))
+        for (std::int64_t t = 0; t < l->n_rows(); ++t) l->row_weight.push_back(0.5 * double(draw(rng, 0, 4)));
+    if (draw(rng, 0, 1)) {
+        l->n_grades = 3;
+        l->table = draw_normal(rng, 9, 2.0);
+        for (std::int64_t c = 0; c < l->n_cells(); ++c) l->grades.push_back(std::int32_t(draw(rng, 0, 2)));
+    }
+    return l;
+}
+
+/// The matrix by rows; about one entry in three is zero.
+struct Matrix {
+    std::int64_t n, m;
+    std::vector<double> values;
+    Matrix(Rng &rng, std::int64_t n_rows, std::int64_t n_columns)
+        : n(n_rows), m(n_columns), values(draw_normal(rng, n_rows * n_columns, 1.0)) {
+        for (double &x : values)
+            if (draw(rng, 0, 2) == 0) x = 0.0;
+    }
+    Columns dense() const { return columns_of(Rows(DenseRows<double>{values.data(), m, n, m}), {}, 2); }
+    Columns sparse() const {
+        std::vector<std::int32_t> columns;
+        std::vector<std::int64_t> offsets{0};
+        std::vector<double> kept;
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t c = 0; c < m; ++c) {  // zeros that are written down are no entries
+                columns.push_back(std::int32_t(c));
+                kept.push_back(values[std::size_t(i * m + c)]);
+            }
+            offsets.push_back(std::int64_t(kept.size()));
+        }
+        return columns_of(Rows(CsrRows<double, std::int32_t>{kept.data(), columns.data(), offsets.data(), n, m}),
+                          {}, 1);
+    }
+    std::vector<double> scores(const std::vector<double> &w) const {
+        std::vector<double> z(std::size_t(n), 0.0);
+        for (std::size_t i = 0; i < z.size(); ++i)
+            for (std::size_t c = 0; c < std::size_t(m); ++c) z[i] += values[i * std::size_t(m) + c] * w[c];
+        return z;
+    }
+};
+
+double objective(const Layering &l, const Matrix &X, const std::vector<double> &w) {
+    const DominationPoint point(l, X.scores(w), 1);
+    double norm = 0;
+    for (const double x : w) norm += std::abs(x);
+    return point.value + 0.5 * norm;
+}
+
+void check_descent(Rng &rng) {
+    const auto layering = draw_layers(rng);
+    const Matrix X(rng, layering->n_rows(), draw(rng, 1, 6));
+    std::vector<std::int64_t> features(std::size_t(X.m));
+    std::iota(features.begin(), features.end(), 0);
+    std::vector<double> found[2];
+    for (const bool is_sparse : {false, true}) {
+        Coordinates state(std::make_shared<const Columns>(is_sparse ? X.sparse() : X.dense()), layering, {});
+        std::vector<double> w(std::size_t(X.m), 0.0);
+        double before = objective(*layering, X, w);
+        for (int sweep = 0; sweep < 8; ++sweep) {
+            const Sweep done = state.sweep(w, features, Penalty::l1, 0.5, Curvature::local);
+            const double after = objective(*layering, X, w);
+            check(before - after >= done.decrease - 1e-9 * (1.0 + std::abs(before)), "a sweep keeps its promise");
+            before = after;
+        }
+        std::vector<CoordinateBound> bounds(features.size());
+        state.measure(features, Curvature::local, bounds, 2);
+        const DominationPoint point(*layering, X.scores(w), 1);
+        for (std::size_t c = 0; c < features.size(); ++c) {
+            double slope = 0;
+            for (std::size_t i = 0; i < std::size_t(X.n); ++i)
+                slope += X.values[i * std::size_t(X.m) + c] * point.gradient[i];
+            check(close(bounds[c].gradient, bounds[c].bound > 0 ? slope : 0.0, 1e-7), "the slope along a column");
+        }
+        found[is_sparse] = w;
+    }
+    for (std::size_t c = 0; c < found[0].size(); ++c)
+        check(close(found[0][c], found[1][c], 1e-5), "storage does not matter");
+}
+
+void check_quadratic(Rng &rng) {
+    const std::size_t n = std::size_t(draw(rng, 1, 8));
+    const std::vector<double> a = draw_normal(rng, std::int64_t(n * n)), g = draw_normal(rng, std::int64_t(n), 3.0);
+    const std::vector<double> w = draw_normal(rng, std::int64_t(n));
+    std::vector<double> H(n * n, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+            for (std::size_t k = 0; k < n; ++k) H[i * n + j] += a[i * n + k] * a[j * n + k];
+            H[i * n + j] += i == j ? 0.1 : 0.0;
+        }
+    const std::vector<double> v = sparse_quadratic(H, g, w, 0.7, 1e-16, 100000);
+    for (std::size_t i = 0; i < n; ++i) {
+        double slope = g[i];
+        for (std::size_t j = 0; j < n; ++j) slope += H[i * n + j] * (v[j] - w[j]);
+        const double off = v[i] == 0.0 ? std::max(std::abs(slope) - 0.7, 0.0)
+                                       : std::abs(slope + std::copysign(0.7, v[i]));
+        check(off < 1e-5, "the conditions of the optimum");
+    }
+}
+
+}  // namespace
+
+int main() {
+    Rng rng(20100517);
+    for (int trial = 0; trial < 150; ++trial) check_descent(rng);
+    for (int trial = 0; trial < 100; ++trial) check_quadratic(rng);
+}

@@ -1,0 +1,304 @@
+"""Coordinate descent in the core: derivatives, bounds that hold, steps that descend, safe sums."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.data.rows import as_rows
+from linrank.layering import Layering
+from linrank.options import CURVATURES, PENALTIES
+from test_domination_loss import definition, layerings
+
+
+def made(layering, X, scale=None):
+    """The state of a descent on these rows."""
+    columns = _core.columns(as_rows(X).core, layering.queries.order, 1)
+    return _core.coordinates(columns, layering.core, scale)
+
+
+def by_position(layering, X):
+    order = layering.queries.order
+    return X if order is None else X[order]
+
+
+@st.composite
+def problems(draw, max_rows=20):
+    """A layering, a matrix (dense or with many zeros), factors of its columns and weights."""
+    _, layering = draw(layerings(max_rows))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = (layering.queries.n_rows, draw(st.integers(1, 5)))
+    X = rng.normal(size=shape) * (rng.random(shape) < draw(st.sampled_from([0.3, 1.0])))
+    scale = rng.uniform(0.5, 2.0, shape[1]) if draw(st.booleans()) else None
+    w = rng.normal(size=shape[1]) * draw(st.sampled_from([0.0, 1.0, 10.0]))
+    return layering, X, scale, w
+
+
+def loss_along(layering, X, scale, w, r):
+    """``t -> (L, ∂L/∂w_r)`` by the definition."""
+    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
+
+    def at(t):
+        z = Xd @ w + t * Xd[:, r]
+        found = definition(z, layering)
+        return found["value"], found["gradient"] @ Xd[:, r]
+
+    return at
+
+
+@settings(max_examples=60)
+@given(problems(), st.booleans())
+def test_slopes_are_the_derivatives(problem, is_sparse):
+    layering, X, scale, w = problem
+    state = made(layering, sparse.csr_array(X) if is_sparse else X, scale)
+    state.restart(w)
+    features = np.arange(X.shape[1])
+    gradient, hessian, bound, _ = state.measure(features, "local", 1)
+    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
+    found = definition(Xd @ w, layering)
+    assert_allclose(gradient, Xd.T @ found["gradient"], atol=1e-9 * max(1.0, np.abs(Xd).sum()))
+    second = np.einsum("ir,ij,jr->r", Xd, found["hessian"], Xd)
+    assert (hessian >= second * (1 - 1e-9) - 1e-12).all()
+    assert_allclose(hessian, np.maximum(second, 1e-10 * bound), rtol=1e-5, atol=1e-8)
+
+
+@settings(max_examples=40)
+@given(problems(max_rows=12), st.floats(-5.0, 5.0))
+def test_the_bounds_hold_everywhere(problem, t):
+    layering, X, scale, w = problem
+    state = made(layering, X, scale)
+    state.restart(w)
+    gradient, hessian, bound, spread = state.measure(np.arange(X.shape[1]), "local", 1)
+    paper = state.measure(np.arange(X.shape[1]), "paper", 1)[2]
+    assert (bound <= paper * (1 + 1e-12)).all()
+    for r in range(X.shape[1]):
+        at = loss_along(layering, X, scale, w, r)
+        rise = at(t)[0] - at(0.0)[0] - gradient[r] * t
+        x = spread[r] * abs(t)
+        local = hessian[r] * (t * t / 2 if x < 1e-6 else (np.expm1(x) - x) / spread[r] ** 2)
+        allowance = 1e-9 * max(1.0, abs(at(0.0)[0]), abs(gradient[r] * t))
+        assert rise <= min(0.5 * bound[r] * t * t, local) + allowance
+
+
+@settings(max_examples=60)
+@given(
+    problems(),
+    st.sampled_from(PENALTIES),
+    st.sampled_from(CURVATURES),
+    st.sampled_from([0.01, 0.3, 5.0]),
+    st.booleans(),
+)
+def test_every_sweep_lowers_the_objective_as_promised(
+    problem, penalty, curvature, alpha, is_sparse
+):
+    layering, X, scale, w = problem
+    state = made(layering, sparse.csr_array(X) if is_sparse else X, scale)
+    state.restart(w)
+    Xd = by_position(layering, X) * (1.0 if scale is None else scale)
+
+    def objective():
+        paid = {"l1": np.abs(w).sum(), "l2": w @ w, "none": 0.0}[penalty]
+        return definition(Xd @ w, layering)["value"] + alpha * paid
+
+    before = objective()
+    for _ in range(4):
+        decrease, _ = state.sweep(w, np.arange(len(w)), penalty, alpha, curvature)
+        after = objective()
+        assert before - after >= decrease - 1e-9 * max(1.0, abs(before))
+        before = after
+    # Rows of queries with one layer are not looked at.
+    is_in = np.repeat(layering.queries.n_levels > 1, np.diff(layering.queries.offsets))
+    z = (Xd @ w)[is_in]
+    assert_allclose(state.scores()[is_in], z, atol=1e-9 * max(1.0, np.abs(z).max(initial=0.0)))
+
+
+@given(
+    st.floats(-50, 50),
+    st.floats(1e-3, 10),
+    st.floats(1.0, 100.0),
+    st.floats(0.01, 5.0),
+    st.floats(-3, 3) | st.just(0.0),
+    st.sampled_from(PENALTIES),
+    st.floats(0.01, 20.0),
+)
+def test_a_step_minimises_its_bound(g, hessian, factor, spread, w, penalty, alpha):
+    bound = factor * hessian
+
+    def model(t):
+        # Φ'' = min(bound, hessian e^{spread t}) integrated twice, from the formula.
+        corner = np.log(bound / hessian) / spread
+        s = min(abs(t), corner)
+        rise = hessian * (np.expm1(spread * s) - spread * s) / spread**2
+        slope = hessian * np.expm1(spread * s) / spread
+        rest = abs(t) - s
+        paid = {"l1": abs(w + t) - abs(w), "l2": (w + t) ** 2 - w**2, "none": 0.0}[penalty]
+        return g * t + rise + slope * rest + 0.5 * bound * rest**2 + alpha * paid
+
+    one = [np.array([value]) for value in (g, hessian, bound, spread, w)]
+    (step,), (decrease,) = _core.coordinate_steps(*one, penalty, alpha)
+    reach = abs(g) / hessian + abs(w) + 1.0
+    best = minimize_scalar(
+        model, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-10}
+    )
+    lowest = min(best.fun, model(-w))
+    assert model(step) <= lowest + 1e-6 * max(1.0, abs(lowest))
+    assert_allclose(decrease, max(0.0, -model(step)), atol=1e-7 * max(1.0, abs(lowest)))
+
+
+def one_query(levels, **options):
+    queries = Queries.of(np.asarray(levels, dtype=float))
+    return Layering(queries, **options)
+
+
+def test_the_sum_of_a_layer_survives_the_fall_of_its_largest_term():
+    # m = (40, 0, 0) in the lowest layer, then the first falls to -5: a sum kept by differences
+    # would be off by a factor of 300.
+    layering = one_query([0, 0, 0, 1])
+    state = made(layering, np.array([[45.0], [0.0], [0.0], [1.0]]))
+    w = np.array([40.0 / 45.0])
+    state.restart(w)
+    slow = w.copy()
+    other = made(layering, sparse.csr_array(np.array([[45.0], [0.0], [0.0], [1.0]])))
+    other.restart(slow)
+    for each, weights in ((state, w), (other, slow)):
+        for _ in range(3000):
+            before = weights.copy()
+            each.sweep(weights, np.array([0]), "none", 0.0, "range")
+            if abs(weights - before)[0] < 1e-12:
+                break
+        found = each.measure(np.array([0]), "range", 1)[0]
+        X = np.array([[45.0], [0.0], [0.0], [1.0]])
+        exact = X.T @ definition(X @ weights, layering)["gradient"]
+        assert_allclose(found, exact, atol=1e-9)
+
+
+def test_slow_decreases_do_not_pile_up_errors():
+    rng = np.random.default_rng(3)
+    X = np.zeros((400, 2))
+    X[rng.choice(400, 30, replace=False), 0] = 1.0  # touched often, the other rows never
+    X[:, 1] = rng.normal(size=400)
+    layering = one_query(rng.integers(0, 3, 400))
+    state = made(layering, sparse.csr_array(X))
+    w = np.array([60.0, 0.1])
+    state.restart(w)
+    for _ in range(400):
+        state.sweep(w, np.array([0]), "l1", 1.0, "range")
+    found = state.measure(np.array([0, 1]), "local", 1)[0]
+    exact = X.T @ definition(X @ w, layering)["gradient"]
+    assert_allclose(found, exact, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("margin", [1e3, -1e3])
+def test_margins_of_a_thousand_are_safe(margin):
+    rng = np.random.default_rng(0)
+    levels = rng.integers(0, 3, 60)
+    X = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.5)
+    layering = one_query(levels, shift=margin * levels.astype(float))
+    state = made(layering, sparse.csr_array(X))
+    w = np.zeros(4)
+    for _ in range(200):
+        state.sweep(w, np.arange(4), "l2", 1.0, "local")
+    found = state.measure(np.arange(4), "local", 1)[0]
+    assert_allclose(found, X.T @ definition(X @ w, layering)["gradient"], atol=1e-8)
+    assert_allclose(found + 2.0 * w, 0.0, atol=1e-6)
+
+
+def test_a_layer_far_below_another_keeps_its_digits():
+    # The top layer lies 1000 above the two others, whose terms would vanish beside its own.
+    levels = np.array([0, 0, 1, 1, 2])
+    X = np.array([[0.1, 0.0], [0.3, 0.0], [0.2, 0.0], [0.6, 0.0], [0.0, 1000.0]])
+    layering = one_query(levels)
+    state = made(layering, X)
+    w = np.array([1.0, 1.0])
+    state.restart(w)
+    found = state.measure(np.arange(2), "local", 1)[0]
+    assert_allclose(found, X.T @ definition(X @ w, layering)["gradient"], rtol=1e-12, atol=1e-12)
+    assert abs(found[0]) > 0.01
+
+
+def test_a_million_rows_in_a_query():
+    rng = np.random.default_rng(1)
+    n = 1_000_000
+    X = rng.normal(size=(n, 2)).astype(np.float32)
+    labels = (X @ [1.0, -0.5] + rng.normal(size=n) > 2.5).astype(float)
+    layering = one_query(labels)
+    state = made(layering, X)
+    w = np.zeros(2)
+    decreases = [state.sweep(w, np.arange(2), "l2", 1.0, "local")[0] for _ in range(12)]
+    assert decreases[-1] < 1e-4 * decreases[0]
+    assert abs(w[0] / w[1] + 2.0) < 0.1
+
+
+def test_columns_do_not_depend_on_the_storage():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(50, 7)) * (rng.random((50, 7)) < 0.4)
+    layering = Layering(Queries.of(rng.integers(0, 3, 50), qid=rng.integers(0, 6, 50)))
+    found = []
+    for matrix in (X, sparse.csr_array(X), X.astype(np.float32)):
+        state, w = made(layering, matrix), np.zeros(7)
+        for _ in range(5):
+            state.sweep(w, np.arange(7), "l1", 0.5, "local")
+        found.append(w)
+    assert_allclose(found[0], found[1], atol=1e-7)
+    assert_allclose(found[0], found[2], atol=1e-5)
+
+
+def test_features_that_are_equal_in_every_query_stay():
+    rng = np.random.default_rng(4)
+    qid = rng.integers(0, 4, 40)
+    X = np.column_stack([rng.normal(size=40), qid, np.full(40, 7.0)])
+    layering = Layering(Queries.of(rng.integers(0, 3, 40), qid=qid))
+    state, w = made(layering, X), np.zeros(3)
+    state.sweep(w, np.arange(3), "none", 0.0, "local")
+    assert w[0] != 0.0
+    assert_array_equal(w[1:], 0.0)
+    assert_array_equal(state.measure(np.arange(3), "local", 1)[2][1:], 0.0)
+    # Weights that they have from elsewhere cost their penalty and bring nothing.
+    for penalty in ("l1", "l2"):
+        w = np.array([0.5, 0.5, -0.5])
+        state.restart(w)
+        state.sweep(w, np.arange(3), penalty, 0.1, "local")
+        assert_array_equal(w[1:], 0.0)
+
+
+def test_measuring_does_not_depend_on_threads():
+    rng = np.random.default_rng(5)
+    X = sparse.random_array((300, 900), density=0.05, rng=rng, format="csr")
+    layering = Layering(Queries.of(rng.integers(0, 3, 300), qid=rng.integers(0, 20, 300)))
+    found = [made(layering, X).measure(np.arange(900), "local", n) for n in (1, 3)]
+    for one, three in zip(*found, strict=True):
+        assert_array_equal(one, three)
+
+
+def test_what_does_not_fit_is_refused():
+    rng = np.random.default_rng(6)
+    layering = Layering(Queries.of(rng.integers(0, 3, 10)))
+    columns = _core.columns(as_rows(rng.normal(size=(10, 3))).core, None, 1)
+    shorter = replace(layering, queries=Queries.of([0.0, 1.0]))
+    with pytest.raises(ValueError, match="layering has length 2, expected 10"):
+        _core.coordinates(columns, shorter.core, None)
+    with pytest.raises(ValueError, match="factors has length 2, expected 3"):
+        _core.coordinates(columns, layering.core, np.ones(2))
+    state = _core.coordinates(columns, layering.core, None)
+    everything = np.arange(3)
+    with pytest.raises(ValueError, match="w has length 4, expected 3"):
+        state.sweep(np.zeros(4), everything, "l1", 1.0, "local")
+    for features in (np.array([3]), np.array([-1])):
+        with pytest.raises(ValueError, match="features names one that does not exist"):
+            state.sweep(np.zeros(3), features, "l1", 1.0, "local")
+    with pytest.raises(ValueError, match="features must increase"):
+        state.measure(np.array([1, 1]), "local", 1)
+    with pytest.raises(ValueError, match="alpha must be >= 0"):
+        state.sweep(np.zeros(3), everything, "l1", float("nan"), "local")
+    for penalty, curvature in (("l3", "local"), ("l1", "steep")):
+        with pytest.raises(ValueError, match="there is no"):
+            state.sweep(np.zeros(3), everything, penalty, 1.0, curvature)
