@@ -1,4 +1,4 @@
-"""What a sweep of coordinate descent costs a non-zero, on 10^4 to 10^7 rows: flat in rows and pairs.
+"""What a sweep of coordinate descent costs a non-zero, from 10^4 to 10^7 rows.
 
 The rows of a smaller set are the first ones of the largest. Sparse rows have ten non-zeros among a
 thousand features, dense ones ten features; a query has 10 rows, 1000, or all of them, in three
@@ -21,7 +21,7 @@ from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.layering import Layering
-from report import Table, main, ratio, spread
+from report import Table, main, ratio, seconds, spread
 
 Array = NDArray[Any]
 
@@ -31,7 +31,7 @@ PER_ROW = 10  # non-zeros, of both
 LENGTHS = (10, 1_000, None)  # rows of a query; None: all
 LAYERS = {"few": 3, "many": 100}  # many in a query of 10: all distinct
 N_SWEEPS = 3
-MOST = 10_000_000  # non-zeros of a sweep; of more, a sweep takes every tenth column
+MOST = 5_000_000  # non-zeros of a sweep; of more, a sweep takes every tenth column
 ALPHA = 1.0
 FLAT = 2.0  # largest factor that is still called flat
 
@@ -84,19 +84,31 @@ def measure(quick: bool) -> list[Table]:
     for kind in N_FEATURES:
         table = Table(
             f"Coordinate descent, {kind}: ns a non-zero and sweep, {PER_ROW} non-zeros a row",
-            ["rows of a query", "layers", "rows", "pairs", "sweep, s", "ns", "by the smallest"],
+            [
+                "rows of a query",
+                "layers",
+                "rows",
+                "pairs",
+                "sweep, s",
+                "ns",
+                "by the smallest",
+                "reads",
+            ],
             notes=[
                 f"the median (lowest–highest) of {N_SWEEPS} sweeps, all {N_FEATURES[kind]} weights "
                 f"moving; the first sweep, which also takes the ranges of the columns, is left out",
+                "reads: ns to read the 64 bytes of a row for every non-zero of a column, in order, "
+                "by NumPy: what of the growth is the memory's",
                 f"beyond {MOST:.0e} non-zeros a sweep takes every tenth column, and its seconds "
                 "are ten times as many",
             ],
         )
         rows = made(kind, sizes[-1])
         columns = {n: _columns(table, rows, n) for n in sizes}
+        reads = {n: floor(rows, n) for n in sizes}
         for length in LENGTHS:
             for layers in LAYERS:
-                _add(table, rows, columns, length, layers)
+                _add(table, rows, columns, length, layers, reads)
         table.pictures[f"domination-scaling-{kind}"] = picture(table)
         _judge(table)
         tables.append(table)
@@ -109,14 +121,30 @@ def _columns(table: Table, rows: Rows, n: int) -> _core.Columns:
     start = time.process_time()
     columns = _core.columns(rows.first(n).core, None, 1)
     taken = time.process_time() - start
-    table.notes.append(
-        f"{n:,} rows by columns, once: {taken:.2g} s, {1e9 * taken / (n * PER_ROW):.2g} ns a non-zero"
-    )
+    each = 1e9 * taken / (n * PER_ROW)
+    table.notes.append(f"{n:,} rows by columns, once: {taken:.2g} s, {each:.2g} ns a non-zero")
     return columns
 
 
+def floor(rows: Rows, n: int) -> float:
+    """Seconds a non-zero to copy a line of memory for each, column after column."""
+    lines, first = np.zeros((n, 8)), rows.columns
+    entries = np.arange(n) if first is None else np.argsort(first[:n, 0], kind="stable")
+    entries = entries[: MOST // PER_ROW]
+    copied = np.empty((len(entries), 8))
+    times = seconds(
+        lambda: np.take(lines, entries, axis=0, out=copied, mode="clip"), 3, time.process_time
+    )
+    return min(times) / len(entries)
+
+
 def _add(
-    table: Table, rows: Rows, columns: dict[int, Any], length: int | None, layers: str
+    table: Table,
+    rows: Rows,
+    columns: dict[int, Any],
+    length: int | None,
+    layers: str,
+    reads: dict[int, float],
 ) -> None:
     smallest = None
     for n, matrix in columns.items():
@@ -136,6 +164,7 @@ def _add(
             f"{middle * n * PER_ROW:.3g}",
             spread(times, 1e-9),
             ratio(middle / smallest),
+            f"{1e9 * reads[n]:.2g}",
         )
 
 
@@ -163,9 +192,12 @@ def _judge(table: Table) -> None:
     """Says where the cost of a non-zero grows with the rows by more than a factor."""
     for title, line in _lines(table).items():
         cost = [ns for _, ns in line]
-        factor = max(cost) / min(cost)
+        factor, last = max(cost) / min(cost), cost[-1] / cost[-2]
         flat = "flat" if factor <= FLAT else "NOT flat"
-        table.notes.append(f"{title}: {min(cost):.3g} to {max(cost):.3g} ns, {factor:.2g}x, {flat}")
+        table.notes.append(
+            f"{title}: {min(cost):.3g} to {max(cost):.3g} ns, {factor:.2g}x, {flat}; the last "
+            f"tenfold of rows: {last:.2g}x"
+        )
 
 
 def picture(table: Table) -> Figure:

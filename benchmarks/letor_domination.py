@@ -78,7 +78,8 @@ def compare(name: str, folds: Sequence[Parts], quick: bool) -> Table:
             *("NDCG@10 less RankSVM's", "95 % interval", "non-zero", "chosen"),
         ],
         notes=[
-            "interval: of the mean difference over the test queries of all folds, bootstrap",
+            "interval: of the mean difference over the test queries of all folds, bootstrap; not "
+            "corrected for the number of comparisons",
             f"l1: alpha from {SHARES[0]:g} to {SHARES[-1]:.2g} of the smallest that leaves no "
             f"weight; l2: {ALPHAS[0]:g} to {ALPHAS[-1]:g}; margins {', '.join(map(str, MARGINS))}; "
             "non-zero: weights, mean; chosen: in each fold",

@@ -49,6 +49,10 @@ SUBJECTS = {
     "convergence": ["--quick"],
     "letor": ["--quick"],
     "table1": ["--quick"],
+    "domination": ["--quick"],
+    "domination_scaling": ["--quick"],
+    "sparsity": ["--quick"],
+    "letor_domination": ["--quick"],
     "topics": ["--quick"],
 }
 

@@ -33,13 +33,13 @@ Array = NDArray[Any]
 Fits = list[tuple[str, Array]]  # parameter and weights, the same parameters for all models
 
 SHARES = tuple(0.7 * 2.0**-k for k in range(9))  # of the l1 alpha that leaves no weight
-ALPHAS = tuple(10.0**k for k in range(2, -4, -1))  # of l2
-INDUCED = (1.0, 0.1)  # alpha of the l2 penalty with feature induction
-PER_ROUND, N_ROUNDS = 20, 15
+ALPHAS = tuple(10.0**k for k in range(2, -6, -1))  # of l2
+INDUCED = (1.0, 0.1, 0.01)  # alpha of the l2 penalty with feature induction
+PER_ROUND, N_ROUNDS = 20, 25
 AGGRESSIVENESS = tuple(10.0**-k for k in range(5))
 N_STEPS = 1_000_000
 LAMBDAS = tuple(10.0 ** np.arange(0.0, -6.1, -1.0))  # of RankSVM: C = 1/(λ·pairs)
-TOL = 1e-3
+TOL = 1e-4
 FEW = 0.02  # share of the features
 
 
@@ -63,7 +63,7 @@ def l2(data: Dataset) -> Fits:
 
 
 def induction(data: Dataset) -> Fits:
-    """The model after every round; where a descent ends earlier, its last one stands for the rest."""
+    """The model after every round; where a descent ends earlier, its last one for the rest."""
     fits: Fits = []
     for alpha in INDUCED:
         rounds: list[Array] = []
@@ -76,7 +76,7 @@ def induction(data: Dataset) -> Fits:
         induce(
             descent,
             PER_ROUND,
-            tol=TOL / 10,
+            tol=TOL,
             max_iter=1000,
             validation=note,
             callback=lambda _, rounds=rounds: len(rounds) >= N_ROUNDS,

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 Parts = tuple[Dataset, Dataset, Dataset]  # train, validate, test
 
 COMPLAINT = 2.0  # stars up to which a review is one
-FEWEST = 200  # reviews of a class that is a topic
+FEWEST = 500  # reviews of a class that is a topic
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def complaints(quick: bool) -> Task:
     labels = (data.labels <= COMPLAINT).astype(np.float64)
     part = dominations.part_of(data)
     parts = [
-        Dataset.of(data.X[part == k], labels[part == k], data.qid[part == k]) for k in range(3)
+        Dataset.of(data.X[part == k], labels[part == k], qid=data.qid[part == k]) for k in range(3)
     ]
     about = (
         f"clothing reviews of at most {COMPLAINT:g} stars ({labels.mean():.1%}), query = class of "
