@@ -229,7 +229,7 @@ def test_feature_induction_keeps_its_rounds():
     assert ranker.objective_ == objectives[-1]
     expected = evaluate(DATA.y, ranker.predict(DATA.X), qid=DATA.qid)["ndcg@10"]
     assert_allclose(ranker.rounds_[-1].validation, expected, rtol=1e-6)
-    assert fit(feature_induction=2).induction_[0].validation is None
+    assert fit(feature_induction=2).rounds_[0].validation is None
     assert not hasattr(fit(), "rounds_")
 
 
