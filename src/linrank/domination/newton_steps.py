@@ -89,10 +89,17 @@ def _lower(
         w: Array = point.w.copy()
         w[features] = after
         change = after - before
-        if point.moved_to(w, part.moved(1.0, change, part.image(change)).z).value < point.value:
+        if _is_lower(point.moved_to(w, part.moved(1.0, change, part.image(change)).z), point):
             return w
         step *= 0.5
     return None
+
+
+def _is_lower(trial: PenalisedPoint, point: PenalisedPoint) -> bool:
+    """Whether F is lower; where rounding hides it, whether the conditions hold better."""
+    if abs(trial.value - point.value) > 1e-12 * abs(point.value):
+        return trial.value < point.value
+    return trial.kkt_residual < point.kkt_residual
 
 
 def _ridge(point: PenalisedPoint) -> float:
