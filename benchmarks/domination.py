@@ -80,7 +80,7 @@ def curvature_table() -> Table:
             "linrank: solver='coordinate' as it is, with Newton steps between sweeps; the others: "
             "sweeps alone",
             "local: the second derivative here and its largest growth along the step; range: a "
-            "quarter of the squared range (MATH 5.4); paper: the number of dominating rows times "
+            "quarter of the squared range; paper: the number of dominating rows times "
             "the largest square",
             "epochs: columns moved, by the number of features (l1 sweeps over a working set); >: "
             f"not reached within {LIMIT:g} s; the ratio is then of the epochs until a common F, "
