@@ -24,7 +24,7 @@ ROWS, TEST, TOPICS = 100_000, 20_000, 1_000
 WORDS = 20  # of a topic
 NEAR_LINEAR = 1.7  # two threads against one
 ONE_MATRIX = 1.0  # what the topics may take beside the matrix and the models
-NEGATIVES = 0.02
+NEGATIVES = 0.1  # as in the thesis
 
 # Name, share of the negatives that a fit sees, estimator.
 LEARNERS: list[tuple[str, float | None, Callable[[], Any]]] = [

@@ -36,6 +36,11 @@ void check_features(std::span<const std::int64_t> features, std::int64_t n_featu
         if (r < 0 || r >= n_features) throw std::invalid_argument("features names one that does not exist");
 }
 
+void check_increasing(std::span<const std::int64_t> features) {
+    for (std::size_t i = 1; i < features.size(); ++i)
+        if (features[i] <= features[i - 1]) throw std::invalid_argument("features must increase");
+}
+
 BoundCoordinates coordinates(const BoundColumns &columns, const BoundLayering &layering,
                              std::optional<Vector<double>> factors) {
     require_length(std::size_t(layering.layering->n_rows()), n_rows(*columns.columns), "layering");
@@ -68,9 +73,7 @@ nb::tuple measure(BoundCoordinates &self, Vector<std::int64_t> features, const s
     const BoundCoordinates::Use state(self, "Coordinates");
     const auto asked = span_of(features);
     check_features(asked, state->n_features());
-    // Threads fill in what is known of a column: no two of them may have the same one.
-    for (std::size_t i = 1; i < asked.size(); ++i)
-        if (asked[i] <= asked[i - 1]) throw std::invalid_argument("features must increase");
+    check_increasing(asked);  // threads fill in what is known of a column: no two may have the same one
     const Curvature bound = curvature_of(curvature);
     std::vector<CoordinateBound> found(asked.size());
     unlocked([&] { state->measure(asked, bound, found, n_threads); });
@@ -113,11 +116,27 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> minimise_quadratic(Vector<double> he
     }));
 }
 
+/// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
+nb::object take(const BoundColumns &self, Vector<std::int64_t> features) {
+    const auto wanted = span_of(features);
+    check_features(wanted, n_columns(*self.columns));
+    check_increasing(wanted);
+    return std::visit([&](const auto &storage) -> nb::object {
+        auto rows = unlocked([&] { return narrow_rows(storage, wanted); });
+        if constexpr (requires { rows.offsets; })
+            return nb::make_tuple(to_numpy(std::move(rows.values)), to_numpy(std::move(rows.columns)),
+                                  to_numpy(std::move(rows.offsets)));
+        else
+            return nb::cast(to_numpy(std::move(rows)));
+    }, *self.columns);
+}
+
 }  // namespace
 
 void bind_coordinates(nb::module_ &m) {
     nb::class_<BoundColumns>(m, "Columns", "A matrix by columns, a copy.")
         .def_prop_ro("n_rows", [](const BoundColumns &c) { return n_rows(*c.columns); })
+        .def("take", &take, nb::arg("features").noconvert())
         .def("products", [](const BoundColumns &c, Vector<std::int64_t> wanted, Vector<double> r,
                             int n_threads) {
             check_features(span_of(wanted), n_columns(*c.columns));

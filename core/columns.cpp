@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "parallel.hpp"
 
@@ -95,5 +96,44 @@ Columns columns_of(const Rows &rows, Order order, int n_threads) {
                                     " rows: at most 2^31 - 1 can be told apart");
     return std::visit([&](const auto &r) { return transpose(r, order, n, n_threads); }, rows);
 }
+
+template <class Value>
+NarrowRows<Value> narrow_rows(const CscColumns<Value> &columns, std::span<const std::int64_t> features) {
+    NarrowRows<Value> out;
+    out.offsets.assign(std::size_t(columns.n_rows) + 1, 0);
+    const auto entries = [&](std::int64_t c) {
+        return std::pair{std::size_t(columns.offsets[std::size_t(c)]),
+                         std::size_t(columns.offsets[std::size_t(c) + 1])};
+    };
+    for (const std::int64_t c : features)
+        for (auto [k, end] = entries(c); k < end; ++k) ++out.offsets[std::size_t(columns.positions[k]) + 1];
+    for (std::size_t i = 1; i < out.offsets.size(); ++i) out.offsets[i] += out.offsets[i - 1];
+    out.values.resize(std::size_t(out.offsets.back()));
+    out.columns.resize(std::size_t(out.offsets.back()));
+    std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
+    for (std::size_t number = 0; number < features.size(); ++number)
+        for (auto [k, end] = entries(features[number]); k < end; ++k) {
+            const auto at = std::size_t(next[std::size_t(columns.positions[k])]++);
+            out.values[at] = columns.values[k];
+            out.columns[at] = std::int32_t(number);
+        }
+    return out;
+}
+
+template <class Value>
+std::vector<Value> narrow_rows(const DenseColumns<Value> &columns, std::span<const std::int64_t> features) {
+    const std::size_t n = std::size_t(columns.n_rows), m = features.size();
+    std::vector<Value> out(n * m);
+    for (std::size_t c = 0; c < m; ++c) {
+        const Value *column = columns.values.data() + std::size_t(features[c]) * n;
+        for (std::size_t t = 0; t < n; ++t) out[t * m + c] = column[t];
+    }
+    return out;
+}
+
+template std::vector<float> narrow_rows(const DenseColumns<float> &, std::span<const std::int64_t>);
+template std::vector<double> narrow_rows(const DenseColumns<double> &, std::span<const std::int64_t>);
+template NarrowRows<float> narrow_rows(const CscColumns<float> &, std::span<const std::int64_t>);
+template NarrowRows<double> narrow_rows(const CscColumns<double> &, std::span<const std::int64_t>);
 
 }  // namespace linrank

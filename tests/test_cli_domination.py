@@ -53,6 +53,14 @@ def test_the_model_is_that_of_the_estimator(files, model, options, params):
     assert_array_equal(load_model(model).coef, ranker(files, **params).coef_)
 
 
+def test_the_report_has_the_rounds_of_feature_induction(files, model, capsys):
+    assert train(files, model, "--feature-induction", "2", "--json", "-q") == 0
+    rounds = json.loads(capsys.readouterr().out)["training"]["rounds"]
+    twin = ranker(files, feature_induction=2)
+    assert [r["features"] for r in rounds] == [r.features.tolist() for r in twin.rounds_]
+    assert [r["objective"] for r in rounds] == [r.objective for r in twin.rounds_]
+
+
 def test_alpha_is_1_if_not_given(files, model):
     assert train(files, model, "-q", alpha=None) == 0
     assert load_model(model).training["alpha"] == 1.0

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.optimize import minimize
 
 from linrank import reference
 from linrank.data.queries import Queries
@@ -389,3 +390,21 @@ def test_a_million_rows_in_one_query():
     point = DominationLoss(layers(y)).at(z)
     expected = np.logaddexp(0.0, np.log(np.exp(z[~y]).sum()) - z[y]).sum()
     assert_allclose(point.value, expected, rtol=1e-12)
+
+
+def test_the_entropy_dual_is_a_bound_and_not_the_conjugate():
+    # D(t) is the negative conjugate at t∇L of the terms one by one; rows that share what they
+    # dominate can do better together, unless t = 1.
+    layering = Layering(Queries.of([0.0, 0.0, 1.0, 2.0]))
+    z = np.array([0.0, 1.0, -1.0, 2.0])
+    loss = DominationLoss(layering)
+    point = loss.at(z)
+    t = 0.5
+
+    def gap_to_plane(v):
+        found = loss.at(np.ascontiguousarray(v))
+        return found.value - t * point.gradient @ v, found.gradient - t * point.gradient
+
+    lowest = minimize(gap_to_plane, z, jac=True, tol=1e-12).fun  # -L*(t∇L)
+    assert loss.entropy_dual(point, t) < lowest - 1e-3
+    assert_allclose(loss.entropy_dual(point, 1.0), point.value - point.gradient @ z)

@@ -135,4 +135,23 @@ def _summary(model: LinearModel, result: Result, args: argparse.Namespace) -> di
         "converged": result.converged,
         "stopped": result.stopped,
         "message": result.message,
+        **_rounds(result),
+    }
+
+
+def _rounds(result: Result) -> dict[str, Any]:
+    """Those of feature induction, if there were any; features counted from 0."""
+    rounds = getattr(result, "rounds", None)
+    if rounds is None:
+        return {}
+    return {
+        "rounds": [
+            {
+                "features": done.features.tolist(),
+                "objective": done.objective,
+                "nonzero_weights": done.n_nonzero,
+                "sweeps": done.n_sweeps,
+            }
+            for done in rounds
+        ]
     }

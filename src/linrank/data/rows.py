@@ -14,7 +14,7 @@ from linrank import _core
 from linrank.data import frames
 from linrank.threads import resolve
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows"]
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "narrow_rows"]
 
 Array = NDArray[Any]
 
@@ -54,10 +54,6 @@ class DenseRows:
     def take(self, index: Array | slice) -> DenseRows:
         """Return the rows of ``index``: a view for a slice forwards, else a copy."""
         return DenseRows(_by_rows(self.values[index]))
-
-    def take_columns(self, index: Array) -> DenseRows:
-        """Return the columns of ``index``, ascending, as a copy."""
-        return DenseRows(np.ascontiguousarray(self.values[:, index]))
 
     def describe(self) -> str:
         """Storage and size in words, as in ``dense float32, 9630 × 46``."""
@@ -130,16 +126,6 @@ class CsrRows:
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
         return CsrRows(self.values[entries], self.columns[entries], offsets, self.n_columns)
 
-    def take_columns(self, index: Array) -> CsrRows:
-        """Return the columns of ``index``, ascending, as a copy."""
-        number = np.full(self.n_columns, -1, dtype=self.columns.dtype)
-        number[index] = np.arange(len(index), dtype=self.columns.dtype)
-        columns = number[self.columns]
-        is_kept = columns >= 0
-        n_before = np.concatenate([[0], np.cumsum(is_kept)])
-        offsets = n_before[self.offsets]
-        return CsrRows(self.values[is_kept], columns[is_kept], offsets, len(index))
-
     def describe(self) -> str:
         """Storage, size and density in words, as in ``CSR float32, 1000 × 50, 4.1 % non-zero``."""
         n_rows, n_columns = self.shape
@@ -184,6 +170,15 @@ def as_rows(X: Any, *, n_jobs: int | None = None) -> Rows:
     rows = _canonical(rows, resolve(n_jobs))
     _check_finite(rows, frames.column_names(X), resolve(n_jobs))
     return rows
+
+
+def narrow_rows(columns: _core.Columns, features: Array) -> Rows:
+    """Some columns of a matrix, ascending, as rows by position: a copy."""
+    found: Any = columns.take(features)
+    if isinstance(found, tuple):
+        values, indices, offsets = found
+        return CsrRows(values, indices, offsets, len(features))
+    return DenseRows(found.reshape(columns.n_rows, len(features)))
 
 
 def _from_array(X: Any) -> Array:

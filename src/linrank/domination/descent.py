@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.domination.newton_steps import newton_step
+from linrank.domination.newton_steps import newton_step, writes_hessian
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
@@ -106,6 +106,16 @@ class Descent:
         """The bounds along each of ``features``, which increase."""
         found = self._state.measure(features, self.curvature, self.problem.n_threads)
         return Bounds(features, *found)
+
+    def jump(self, point: PenalisedPoint, features: Array) -> None:
+        """Make a Newton step on ``features`` from ``point``, where this is, if it lowers F."""
+        bounds = self.measure(features)
+        is_useful = bounds.bound > 0.0  # the others have no slope but rounding
+        if is_useful.any():
+            moving, diagonal = features[is_useful], bounds.hessian[is_useful]
+            w = newton_step(point, self._columns, moving, diagonal)
+            if w is not None:
+                self.move_to(w)
 
     def scores(self) -> Array:
         """``XDw`` by position, carried along by the sweeps."""
@@ -208,18 +218,10 @@ def descend(
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
         if not is_plain and descent.n_sweeps > first:
-            _jump(descent, point, working)
-        last_decrease = _sweeps(descent, working, min(_SWEEPS, n_left), 0.03 * tol * point.value)
-
-
-def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
-    """A Newton step, if it lowers the objective."""
-    bounds = descent.measure(features)
-    is_useful = bounds.bound > 0.0  # the others have no slope but rounding
-    if is_useful.any():
-        w = newton_step(descent.problem, point, features[is_useful], bounds.hessian[is_useful])
-        if w is not None:
-            descent.move_to(w)
+            descent.jump(point, working)
+        # Between Newton steps that know of the penalty, one sweep tells which features move.
+        n = 1 if not is_plain and writes_hessian(len(working)) else _SWEEPS
+        last_decrease = _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
 
 
 def _useful(descent: Descent, among: Array | None) -> Array:

@@ -6,18 +6,19 @@ to the minimum of the quadratic model sees all of them at once.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.risk import RiskPoint
+from linrank.data.rows import narrow_rows
+from linrank.domination.problem import PenalisedPoint
+from linrank.losses.domination import DominationLoss
+from linrank.risk import Risk, RiskPoint
 from linrank.solvers.preconditioner import by_cholesky
 
-__all__ = ["newton_step"]
+__all__ = ["newton_step", "writes_hessian"]
 
 Array = NDArray[Any]
 
@@ -28,8 +29,13 @@ _ROUNDS = 10
 _HALVINGS = 8
 
 
+def writes_hessian(n_features: int) -> bool:
+    """Whether a step on so many features is cheap and knows of the penalty."""
+    return n_features <= _MATRIX
+
+
 def newton_step(
-    problem: DominationProblem, point: PenalisedPoint, features: Array, diagonal: Array
+    point: PenalisedPoint, columns: _core.Columns, features: Array, diagonal: Array
 ) -> Array | None:
     """Weights with a lower objective, from the quadratic model at ``point``; None if none is found.
 
@@ -38,36 +44,34 @@ def newton_step(
 
     Parameters
     ----------
-    problem : DominationProblem
-        What is minimised.
     point : PenalisedPoint
-        Where it is.
+        Where the descent is.
+    columns : Columns
+        The rows by column.
     features : int64 array
         Those that move, ascending.
     diagonal : array
         Second derivatives of the loss along them.
     """
-    if len(features) <= _MATRIX:
-        part = _part(problem, point, features)
+    if writes_hessian(len(features)):
+        part = _part(point, columns, features)
         return _lower(point, part, features, _by_matrix(point, part), may_cross=True)
-    if problem.penalty == "l1":
+    if point.penalty == "l1":
         is_moving = point.w[features] != 0.0
         features, diagonal = features[is_moving], diagonal[is_moving]
-    part = _part(problem, point, features)
+    part = _part(point, columns, features)
     d = _by_products(point, part, diagonal)
-    return _lower(point, part, features, d, may_cross=problem.penalty != "l1")
+    return _lower(point, part, features, d, may_cross=point.penalty != "l1")
 
 
-def _part(problem: DominationProblem, point: PenalisedPoint, features: Array) -> RiskPoint:
+def _part(point: PenalisedPoint, columns: _core.Columns, features: Array) -> RiskPoint:
     """The loss at the same scores, as a function of the weights of ``features`` alone."""
-    if len(features) == problem.n_features:
+    if len(features) == len(point.w):
         return point.risk
-    risk, scale = point.risk.risk, problem.scale
-    narrow = replace(
-        risk,
-        rows=problem.rows.take_columns(features),
-        scale=None if scale is None else scale[features],
-    )
+    risk = point.risk.risk
+    assert isinstance(risk.loss, DominationLoss)
+    scale = None if risk.scale is None else risk.scale[features]
+    narrow = Risk(narrow_rows(columns, features), risk.loss.by_position(), risk.C, scale)
     part = RiskPoint(narrow, point.w[features], point.risk.z)
     part.__dict__["loss"] = point.risk.loss  # what the cached property would compute again
     return part
@@ -85,10 +89,17 @@ def _lower(
         w: Array = point.w.copy()
         w[features] = after
         change = after - before
-        if point.moved_to(w, part.moved(1.0, change, part.image(change)).z).value < point.value:
+        if _is_lower(point.moved_to(w, part.moved(1.0, change, part.image(change)).z), point):
             return w
         step *= 0.5
     return None
+
+
+def _is_lower(trial: PenalisedPoint, point: PenalisedPoint) -> bool:
+    """Whether F is lower; where rounding hides it, whether the conditions hold better."""
+    if abs(trial.value - point.value) > 1e-12 * abs(point.value):
+        return trial.value < point.value
+    return trial.kkt_residual < point.kkt_residual
 
 
 def _ridge(point: PenalisedPoint) -> float:

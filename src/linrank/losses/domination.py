@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from numpy.typing import NDArray
@@ -35,6 +36,12 @@ class DominationLoss(ScoreLoss):
         queries = layering.queries
         super().__init__(queries.order, queries.n_rows, n_threads)
         self.layering = layering
+
+    def by_position(self) -> DominationLoss:
+        """The same loss of rows that lie in the order of their positions."""
+        other = copy(self)
+        other.order = None
+        return other
 
     def at(self, z: Array, near: Any = None) -> _core.DominationPoint:
         return _core.domination_point(self.layering.core, z, self.n_threads)
