@@ -35,7 +35,7 @@ html_show_sourcelink = False
 
 
 # What scikit-learn adds to every estimator refers to labels of its own documentation.
-FOREIGN = re.compile(r"(set_\w+_request|get_metadata_routing|[gs]et_params)")
+FOREIGN = re.compile(r"(set_\w+_request|get_metadata_routing|[gs]et_params|set_output)")
 
 
 def skip_foreign(app, what, name, obj, skip, options):

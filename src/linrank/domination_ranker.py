@@ -72,7 +72,9 @@ class DominationRanker(SparseRanker):
         whole.
     curvature : {"local", "range", "paper"}, default="local"
         What bounds the second derivative along a feature in a step of coordinate descent. Changes
-        the time, not the result; ``paper`` is the published one.
+        the time, not the minimum. ``local`` follows the second derivative, and makes Newton steps
+        between sweeps; ``range`` (a quarter of the squared range for each row) and ``paper`` (the
+        published one) are plain descents, for comparison.
     order : {"sequential", "shuffled"}, default="sequential"
         Of the features in a sweep of coordinate descent.
     tol : float or None, default=None

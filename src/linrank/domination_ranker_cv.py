@@ -47,7 +47,8 @@ class DominationRankerCV(SparseRanker):
     eps : float or None, default=None
         Smallest alpha relative to the largest if "auto": 1e-3 if None, with l2 1e-6.
     max_features : int or None, default=None
-        Leave out alphas at which a model has more coefficients than this, but for the first.
+        End each path with the first model of more coefficients than this, and leave out the alphas
+        that not all folds have come to.
     cv : None, int, splitter, list of pairs, or tuple, default=None
         How validation rows are set apart, as in :class:`linrank.RankSVMCV`: 5 folds if None, a
         number of folds, a splitter that takes query ids as groups, pairs (train, test) of row
