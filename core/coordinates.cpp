@@ -78,8 +78,8 @@ void Coordinates::place_rows() {
     n_weighted_.assign(cells_.size(), 0);
     first_place_.assign(cells_.size() + 1, 0);
     for (std::int64_t q = 0; q < l.n_queries(); ++q) {
-        queries_.push_back({l.offsets[std::size_t(q) + 1], l.first_cell[std::size_t(q)],
-                            l.n_levels[std::size_t(q)]});
+        queries_.push_back({l.offsets[std::size_t(q)], l.offsets[std::size_t(q) + 1],
+                            l.first_cell[std::size_t(q)], l.n_levels[std::size_t(q)]});
         for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
             const auto cell = std::size_t(first_cell(q) + l.levels[std::size_t(t)]);
             ++first_place_[cell + 1];
@@ -360,18 +360,30 @@ void Coordinates::know(const Storage &storage, std::int64_t column, Scratch &scr
     known_[std::size_t(column)] = known;
 }
 
+/// A value amid those of a column in a query, if none of them is missing; else 0, which then is one of them.
+template <class Entries>
+double origin_of(const Entries &entries, std::int64_t n_rows) {
+    if (entries.n < n_rows) return 0.0;
+    const double a = entries.value(0), b = entries.value(n_rows / 2), c = entries.value(n_rows - 1);
+    return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+
 /// Adds the first and second derivative of a query's loss: Σ_k (R x̄ - Σ ωρx) and
 /// Σ_k (R Var(x) + Σ_i ωρ(1-ρ)(x_i - x̄)²), mean and variance under the weights in Z_k.
+///
+/// Neither changes with an offset of x in the query; from an origin amid its values, an offset costs no
+/// digits. The second is to be no less than it is: what rounding may have taken, and what the polynomials
+/// leave out (R''' and V'' are at most V), comes on top.
 template <class Entries>
 void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scratch,
                             CoordinateBound &out) const {
     const Cell *cell = cells(q);
     Sums *sums = scratch.sums.data();
     std::fill_n(sums, n_layers(q), Sums{});
-    const double c = layering_->c(q);
+    const double c = layering_->c(q), origin = origin_of(entries, queries_[std::size_t(q)].n_rows());
     for (std::int64_t k = 0; k < entries.n; ++k) {
         const std::size_t p = place_of(entries.position(k));
-        const double x = entries.value(k);
+        const double x = entries.value(k) - origin;
         const Row &row = rows_[p];
         Sums &own = sums[row.level];
         const double ex = row.e * x;
@@ -398,9 +410,10 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
         const double eps = own.Z_ref > 0 ? small_log(own.Z / own.Z_ref - 1.0) : 0.0;
         const double R = own.r0 + eps * (own.r1 + 0.5 * eps * own.r2), V = own.r1 + eps * own.r2;
         gradient += R * mean - c * sums[k].rx;
-        const double variance = std::max(square - mean * mean, 1e-15 * square);
+        const double left_out = 0.501 * eps * eps * own.r1;
+        const double variance = std::max(square - mean * mean, 0.0) + 1e-15 * square;
         const double spread = V * mean * mean + c * (sums[k].vxx - 2.0 * mean * sums[k].vx);
-        hessian += R * variance + std::max(spread, 1e-15 * V * mean * mean);
+        hessian += (R + left_out) * variance + std::max(spread, 0.0) + (left_out + 1e-15 * V) * mean * mean;
     });
     out.gradient += gradient;
     out.hessian += hessian;
@@ -431,9 +444,8 @@ CoordinateBound Coordinates::bound_of(const Storage &storage, std::int64_t colum
 template <class Entries>
 void Coordinates::move_query(std::int64_t q, const Entries &entries, double change) {
     Cell *cell = cells(q);
-    const std::int64_t K = n_layers(q), begin = first_place_[std::size_t(first_cell(q))];
-    const std::int64_t length = first_place_[std::size_t(first_cell(q) + K)] - begin;
-    const bool is_dense = 2 * entries.n >= length;  // summing afresh costs no more than keeping up
+    const std::int64_t K = n_layers(q);
+    const bool is_dense = 2 * entries.n >= queries_[std::size_t(q)].n_rows();  // summing afresh costs no more than keeping up
     const double c = layering_->c(q);
     bool must_rebuild = false;
     for (std::int64_t first = 0; first < entries.n; first += block) {

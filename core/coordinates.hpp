@@ -62,9 +62,10 @@ private:
         std::int32_t place, query;
     };
     struct Query {
-        std::int64_t end;  // of its positions
+        std::int64_t begin, end;  // of its positions
         std::int64_t first_cell;
         std::int64_t n_layers;
+        std::int64_t n_rows() const { return end - begin; }
     };
     /// A layer of a query; the first line of cache has what the slope along a column needs.
     struct alignas(64) Cell {
