@@ -31,9 +31,13 @@ Curvature curvature_of(const std::string &name) {
     throw std::invalid_argument("there is no curvature '" + name + "'");
 }
 
-void check_features(std::span<const std::int64_t> features, std::int64_t n_features) {
-    for (const std::int64_t r : features)
+/// A copy: another thread of Python may write to the array once the GIL is let go of.
+std::vector<std::int64_t> checked_features(const Vector<std::int64_t> &features, std::int64_t n_features) {
+    const auto given = span_of(features);
+    std::vector<std::int64_t> copy(given.begin(), given.end());
+    for (const std::int64_t r : copy)
         if (r < 0 || r >= n_features) throw std::invalid_argument("features names one that does not exist");
+    return copy;
 }
 
 void check_increasing(std::span<const std::int64_t> features) {
@@ -58,12 +62,12 @@ nb::tuple sweep(BoundCoordinates &self, Weights w, Vector<std::int64_t> features
                 double alpha, const std::string &curvature) {
     const BoundCoordinates::Use state(self, "Coordinates");
     require_length(w.shape(0), state->n_features(), "w");
-    check_features(span_of(features), state->n_features());
+    const std::vector<std::int64_t> moved = checked_features(features, state->n_features());
     const Penalty kind = penalty_of(penalty);
     const Curvature bound = curvature_of(curvature);
     if (!(alpha >= 0.0)) throw std::invalid_argument("alpha must be >= 0");
     const Sweep done = unlocked([&] {
-        return state->sweep({w.data(), w.shape(0)}, span_of(features), kind, alpha, bound);
+        return state->sweep({w.data(), w.shape(0)}, moved, kind, alpha, bound);
     });
     return nb::make_tuple(done.decrease, done.n_moved);
 }
@@ -71,8 +75,7 @@ nb::tuple sweep(BoundCoordinates &self, Weights w, Vector<std::int64_t> features
 nb::tuple measure(BoundCoordinates &self, Vector<std::int64_t> features, const std::string &curvature,
                   int n_threads) {
     const BoundCoordinates::Use state(self, "Coordinates");
-    const auto asked = span_of(features);
-    check_features(asked, state->n_features());
+    const std::vector<std::int64_t> asked = checked_features(features, state->n_features());
     check_increasing(asked);  // threads fill in what is known of a column: no two may have the same one
     const Curvature bound = curvature_of(curvature);
     std::vector<CoordinateBound> found(asked.size());
@@ -118,8 +121,7 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> minimise_quadratic(Vector<double> he
 
 /// Some columns as rows by position: a dense matrix, one row after the other, or (values, columns, offsets).
 nb::object take(const BoundColumns &self, Vector<std::int64_t> features) {
-    const auto wanted = span_of(features);
-    check_features(wanted, n_columns(*self.columns));
+    const std::vector<std::int64_t> wanted = checked_features(features, n_columns(*self.columns));
     check_increasing(wanted);
     return std::visit([&](const auto &storage) -> nb::object {
         auto rows = unlocked([&] { return narrow_rows(storage, wanted); });
@@ -139,10 +141,10 @@ void bind_coordinates(nb::module_ &m) {
         .def("take", &take, nb::arg("features").noconvert())
         .def("products", [](const BoundColumns &c, Vector<std::int64_t> wanted, Vector<double> r,
                             int n_threads) {
-            check_features(span_of(wanted), n_columns(*c.columns));
+            const std::vector<std::int64_t> asked = checked_features(wanted, n_columns(*c.columns));
             require_length(r.shape(0), n_rows(*c.columns), "r");
             return to_numpy(unlocked([&] {
-                return column_products(*c.columns, span_of(wanted), span_of(r), n_threads);
+                return column_products(*c.columns, asked, span_of(r), n_threads);
             }));
         }, nb::arg("wanted").noconvert(), nb::arg("r").noconvert(), nb::arg("n_threads"));
     m.def("columns", [](const BoundRows &rows, OptionalOrder order, int n_threads) {

@@ -47,9 +47,10 @@ struct CoordinateBound {
         return corner() + (y - most) / bound;
     }
 
-    /// The t >= 0 with Φ'(t) + ridge·t = y. Φ' is convex, so Newton's iterates from the right stay there.
+    /// The t >= 0 with Φ'(t) + ridge·t = y. Φ' is convex, so Newton's iterates from the right stay there; from
+    /// where neither part is beyond y, a few of them do (an exponential falls by e with each).
     double reach(double y, double ridge) const {
-        double t = y / (std::min(hessian, bound) + ridge);
+        double t = std::min(y / (std::min(hessian, bound) + ridge), reach(y));
         for (int i = 0; i < 8; ++i) {
             const double curved = std::min(bound, hessian * std::exp(std::min(range * t, 700.0)));
             const double change = (slope(t) + ridge * t - y) / (curved + ridge);

@@ -14,6 +14,7 @@ std::vector<double> sparse_quadratic(std::span<const double> H, std::span<const 
     std::vector<std::size_t> moving;
     const auto step = [&](std::size_t r) {
         const double curvature = H[r * n + r];
+        if (!(curvature > 0.0)) return 0.0;
         const CoordinateStep best({slope[r], curvature, curvature, 0.0}, v[r], Penalty::l1, alpha);
         if (best.step == 0.0) return 0.0;
         v[r] += best.step;

@@ -1,0 +1,173 @@
+#include "layer_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace linrank {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double largest_exponent = 690;
+constexpr double vanishing = -800;  // e to this is zero
+
+}  // namespace
+
+LayerState::LayerState(std::shared_ptr<const Layering> layers) : layering(std::move(layers)) {
+    place_rows();
+    const Layering &l = *layering;
+    if (!l.table.empty()) {
+        first_table_.assign(std::size_t(l.n_queries()) + 1, 0);
+        for (std::int64_t q = 0; q < l.n_queries(); ++q)
+            first_table_[std::size_t(q) + 1] = first_table_[std::size_t(q)] + n_layers(q) * n_layers(q);
+        table_.resize(std::size_t(first_table_.back()));
+    }
+}
+
+/// Sorts the rows of every query by layer, and counts and weighs the layers.
+void LayerState::place_rows() {
+    const Layering &l = *layering;
+    const auto n = std::size_t(l.n_rows());
+    cells.assign(std::size_t(l.n_cells()), Cell{});
+    for (Cell &cell : cells) cell.base = -infinity;  // the lowest layers keep it
+    spots.resize(n);
+    position_of.resize(n);
+    rows.resize(n);
+    above.assign(n, 0.0);
+    if (!l.row_weight.empty()) u.resize(n);
+    n_weighted.assign(cells.size(), 0);
+    first_place.assign(cells.size() + 1, 0);
+    for (std::int64_t q = 0; q < l.n_queries(); ++q) {
+        queries.push_back({l.offsets[std::size_t(q)], l.offsets[std::size_t(q) + 1],
+                            l.first_cell[std::size_t(q)], l.n_levels[std::size_t(q)]});
+        for (std::int64_t t = l.offsets[std::size_t(q)]; t < l.offsets[std::size_t(q) + 1]; ++t) {
+            const auto cell = std::size_t(first_cell(q) + l.levels[std::size_t(t)]);
+            ++first_place[cell + 1];
+            cells[cell].weight += l.c(q) * l.u(t);
+            if (l.u(t) > 0.0) ++n_weighted[cell];
+            spots[std::size_t(t)].query = std::int32_t(q);
+        }
+    }
+    for (std::size_t c = 0; c < cells.size(); ++c) first_place[c + 1] += first_place[c];
+    std::vector<std::int64_t> next(first_place.begin(), first_place.end() - 1);
+    for (std::size_t t = 0; t < n; ++t) {
+        const std::int64_t level = l.levels[t], cell = first_cell(spots[t].query) + level;
+        const auto place = std::size_t(next[std::size_t(cell)]++);
+        spots[t].place = std::int32_t(place);
+        position_of[place] = std::int32_t(t);
+        rows[place] = {0.0, 0.0, level};
+        if (!u.empty()) u[place] = l.u(std::int64_t(t));
+    }
+}
+
+void LayerState::rebuild(std::int64_t q) {
+    settle_tops(q);
+    const std::int64_t end = first_place[std::size_t(first_cell(q) + n_layers(q))];
+    for (std::int64_t begin = first_place[std::size_t(first_cell(q))]; begin < end; begin += block) {
+        const std::int64_t n = std::min(block, end - begin);
+        std::int64_t places[block];
+        double e[block];
+        for (std::int64_t i = 0; i < n; ++i) places[i] = begin + i;
+        exponentials(q, places, n, e, above.data() + begin);
+        for (std::int64_t i = 0; i < n; ++i) rows[std::size_t(begin + i)].e = e[i];
+    }
+    for (std::int64_t k = 0; k + 1 < n_layers(q); ++k) {
+        sum_layer(q, k);
+        cells_of(q)[k].peak = cells_of(q)[k].sum;
+    }
+    update_Z(q);
+    for (std::int64_t k = 1; k < n_layers(q); ++k) expand(q, k);
+}
+
+/// What the exponentials of the query are to be relative to, and the factors between its layers.
+void LayerState::settle_tops(std::int64_t q) {
+    const std::int64_t first = first_cell(q), K = n_layers(q);
+    Cell *cell = cells_of(q);
+    for (std::int64_t k = 0; k < K; ++k) {
+        double top = -infinity;  // of rows that weigh something; the others are in no sum
+        for (std::int64_t p = first_place[std::size_t(first + k)]; p < first_place[std::size_t(first + k) + 1];
+             ++p)
+            if (u.empty() || u[std::size_t(p)] > 0.0) top = std::max(top, rows[std::size_t(p)].m);
+        cell[k].top = top;
+    }
+    const auto relative = [](double a, double b) { return a == -infinity ? 0.0 : std::exp(a - b); };
+    if (table_.empty()) {
+        for (std::int64_t k = 1; k < K; ++k) {
+            cell[k].base = std::max(cell[k - 1].base, cell[k - 1].top);
+            cell[k].carry = relative(cell[k - 1].base, cell[k].base);
+            cell[k].fresh = relative(cell[k - 1].top, cell[k].base);
+        }
+        return;
+    }
+    double *table = table_.data() + first_table_[std::size_t(q)];
+    for (std::int64_t k = 1; k < K; ++k) {
+        cell[k].base = -infinity;
+        for (std::int64_t j = 0; j < k; ++j)
+            cell[k].base = std::max(cell[k].base, cell[j].top + layering->margin(first + k, first + j));
+        for (std::int64_t j = 0; j < k; ++j)
+            table[k * K + j] = relative(cell[j].top + layering->margin(first + k, first + j), cell[k].base);
+    }
+}
+
+/// What rows of a query weigh as dominated ones, u e^{m - top}, and what Z is compared with for them as
+/// dominating ones, e^{m - base}; at most `block` of them.
+void LayerState::exponentials(std::int64_t q, const std::int64_t *places, std::int64_t n, double *e,
+                               double *above) const {
+    const Cell *cell = cells_of(q);
+    const std::int64_t K = n_layers(q);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const auto p = std::size_t(places[i]);
+        const Row &row = rows[p];
+        const Cell &own = cell[row.level];
+        const bool is_in_sums = row.level + 1 < K && (u.empty() || u[p] > 0.0);
+        e[i] = is_in_sums ? row.m - own.top : vanishing;
+        // Capped, a row far above all below it has ρ = 1e-300 in place of less.
+        above[i] = own.base == -infinity ? 0.0 : std::min(row.m - own.base, largest_exponent);
+    }
+    kernels().exp_vector(n, e);
+    kernels().exp_vector(n, above);
+    if (u.empty()) return;
+    for (std::int64_t i = 0; i < n; ++i) e[i] *= u[std::size_t(places[i])];
+}
+
+void LayerState::sum_layer(std::int64_t q, std::int64_t k) {
+    const auto c = std::size_t(first_cell(q) + k);
+    double sum = 0;
+    for (std::int64_t p = first_place[c]; p < first_place[c + 1]; ++p) sum += rows[std::size_t(p)].e;
+    cells[c].sum = sum;
+}
+
+void LayerState::update_Z(std::int64_t q) {
+    Cell *cell = cells_of(q);
+    accumulate(q, [&](std::int64_t k) { return cell[k].sum; },
+               [&](std::int64_t k, double Z) { cell[k].Z = Z; });
+}
+
+/// R and its derivatives at the present Z: with v = ρ(1-ρ), dρ/dlogZ = v and dv/dlogZ = v(1-2ρ).
+void LayerState::expand(std::int64_t q, std::int64_t k) {
+    const std::int64_t c = first_cell(q) + k;
+    Cell &cell = cells[std::size_t(c)];
+    const double Z = cell.Z, *qs = above.data();
+    double r0 = 0, r1 = 0, r2 = 0;
+    for (std::int64_t p = first_place[std::size_t(c)]; p < first_place[std::size_t(c) + 1]; ++p) {
+        const double rho = Z / (Z + qs[p]), weight = u.empty() ? 1.0 : u[std::size_t(p)];
+        const double v = weight * rho * (1.0 - rho);
+        r0 += weight * rho;
+        r1 += v;
+        r2 += v * (1.0 - 2.0 * rho);
+    }
+    cell.r0 = layering->c(q) * r0;
+    cell.r1 = layering->c(q) * r1;
+    cell.r2 = layering->c(q) * r2;
+    cell.Z_ref = Z;
+}
+
+void LayerState::refresh_drifted(std::int64_t q) {
+    Cell *cell = cells_of(q);
+    for (std::int64_t k = 1; k < n_layers(q); ++k)
+        if (!(std::abs(cell[k].Z - cell[k].Z_ref) <= drift * cell[k].Z_ref)) expand(q, k);
+}
+
+}  // namespace linrank
