@@ -127,7 +127,7 @@ class DominationRanker(SparseRanker):
         Objective, gap, non-zero coefficients, seconds and so on by iteration, which is a Newton
         step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
-        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+        Where ``history_["val_<scoring>"]`` is best; only with validation data.
     rounds_ : tuple of linrank.domination.induction.Round
         With `feature_induction`: which features entered in each round, what they promised, the
         objective, the non-zero coefficients and, with validation data, `scoring` after it.

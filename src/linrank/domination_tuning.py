@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.domination.path_problem import PathProblem
 from linrank.layering import margin_of_part
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
@@ -101,7 +101,7 @@ def tune_domination(
     alphas : array
         The grid, descending.
     scoring, convention : str
-        The measure, higher is better.
+        The measure; of an error, less is better.
     selection : {"best", "one_se"}
         How `DominationTuning.chosen` decides.
     max_features : int, optional
@@ -116,7 +116,7 @@ def tune_domination(
     **options
         Of `PathProblem.of`, for every fold; margins of rows and of layers are those of `data`.
     """
-    parse(scoring)
+    parse_scoring(scoring)
     check_selection(selection, len(folds))
     watch = _Watch(len(folds) * len(alphas), progress)
 
