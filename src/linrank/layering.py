@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
+from linrank.lazy import cached_property
 from linrank.margins import is_by_row, is_table, margin_shift, margin_table
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, no_pairs_message
