@@ -287,6 +287,30 @@ def test_a_rule_that_is_wrong_costs_time_only(monkeypatch, kept):
     assert_allclose(found.objectives, honest.objectives, rtol=2e-6)
 
 
+def test_certificates_that_differ_do_not_keep_it_going_round(monkeypatch):
+    # As rounding may have it, the gap over all features is larger than that over the screened ones.
+    tol, whole = 1e-4, Descent.point
+
+    def point(self, among=None):
+        made = whole(self, among)
+        if among is None:
+            vars(made)["gap"] = 3.0 * made.gap
+        return made
+
+    n_states = 0
+
+    def callback(state):
+        nonlocal n_states
+        n_states += 1
+        assert n_states < 1000
+        return False
+
+    monkeypatch.setattr(Descent, "point", point)
+    found = path(tol=tol, callback=callback)
+    assert found.converged.all()
+    assert (found.gaps <= tol * found.objectives).all()
+
+
 def test_real_data():
     data = mq2008(1)
     found = domination_path(data.X, data.y, data.qid, n_alphas=10, scale="standard", tol=1e-6)

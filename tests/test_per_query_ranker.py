@@ -264,6 +264,7 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
         (DominationRanker("l2"), None, False),  # by Newton's method
         (DominationRanker(), 0.5, False),  # every topic has rows of its own
         (DominationRanker(negative_sampling=0.5), None, False),  # likewise
+        (DominationRanker(negative_sampling=1.0), None, True),  # which leaves no row out
     ],
 )
 def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):

@@ -197,7 +197,7 @@ def descend(
     """
     log = Log(callback) if log is None else log
     first = descent.n_sweeps
-    features = _useful(descent, among)
+    features = np.arange(descent.problem.n_features) if among is None else among
     last_decrease = np.inf
     while True:
         point = descent.point(among)
@@ -220,10 +220,6 @@ def _jump(descent: Descent, point: PenalisedPoint, features: Array) -> None:
         w = newton_step(descent.problem, point, features[is_useful], bounds.hessian[is_useful])
         if w is not None:
             descent.move_to(w)
-
-
-def _useful(descent: Descent, among: Array | None) -> Array:
-    return np.arange(descent.problem.n_features) if among is None else among
 
 
 def _working(point: PenalisedPoint, features: Array) -> Array:
