@@ -80,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
+    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -96,7 +96,7 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},
-    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "seeds"},
+    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
     "path_plots": {"plot_axes"},

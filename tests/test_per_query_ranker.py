@@ -304,6 +304,22 @@ def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed)
         assert place == sorted(set(place))  # each once, in the order of the matrix
 
 
+def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
+    margin = np.random.default_rng(1).uniform(0.0, 3.0, N_ROWS)
+    labels, estimator = TopicLabels.read(Y, N_ROWS), DominationRanker(alpha=0.1, tol=1e-8)
+    trainer = Trainer.of(
+        clone(estimator).set_params(margin=margin.tolist()), as_rows(X), None, labels, 0.5, 7, 1
+    )
+    learnt = trainer(0)
+    kept = trainer._sample(0, labels.of(0) > labels.of(0).min())
+    n_low = (labels.of(0) == labels.of(0).min()).sum()
+    weight = np.where(labels.of(0)[kept] > labels.of(0).min(), 1.0, n_low / math.ceil(n_low / 2))
+    by_hand = estimator.set_params(margin=margin[kept])
+    by_hand.fit(as_rows(X).take(kept), labels.of(0)[kept], sample_weight=weight)
+    assert_array_equal(learnt.columns, np.flatnonzero(by_hand.coef_))
+    assert_allclose(learnt.values, by_hand.coef_[learnt.columns], rtol=1e-9)
+
+
 def test_sampling_everything_changes_nothing(X, Y):
     whole = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
     sampled = PerQueryRanker(RankSVM(0.1), negative_sampling=1.0).fit(X, Y)

@@ -286,8 +286,7 @@ class DominationRanker(SparseRanker):
     def _finish(
         self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor, seed: int
     ) -> DominationRanker:
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
+        self._adopt_validation(monitor)
         settings = describe_parameters(data, alpha=self.alpha, seed=seed, **self._options())
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
