@@ -148,9 +148,8 @@ def tune_domination(
         )
         return scores, path.n_nonzero
 
-    outcomes = side_by_side(
-        run, len(folds), affordable_folds(data), resolve(n_jobs), watch.cancelled
-    )
+    most = max(1, affordable_folds(data) // 2)  # a fold has its rows by column, too
+    outcomes = side_by_side(run, len(folds), most, resolve(n_jobs), watch.cancelled)
     n_common = min(len(scores) for scores, _ in outcomes)
     return DominationTuning(
         alphas[:n_common],
