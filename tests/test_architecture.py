@@ -18,7 +18,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 
 # Part -> the parts that it may import. A part is a module or a package directly below linrank.
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
-GROUND = {"_core", "errors", "memory", "options", "threads"}
+GROUND = {"_core", "errors", "lazy", "memory", "options", "threads"}
 DATA = GROUND | {"data"}
 TRAINING = DATA | {
     "bounds",
@@ -37,6 +37,7 @@ MODEL = TRAINING | {"scaling", "model", "model_file"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "grids": set(),
+    "lazy": set(),
     "memory": set(),
     "options": set(),
     "seeds": set(),
@@ -79,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "ranker", "stochastic"},
+    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -95,7 +96,7 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},
-    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "seeds"},
+    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
     "path_plots": {"plot_axes"},

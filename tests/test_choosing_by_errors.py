@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank import RankSVM, RankSVMCV, SGDRanker, SGDRankerCV, make_ranking, ranking_scorer
+from linrank import (
+    DominationRanker,
+    DominationRankerCV,
+    RankSVM,
+    RankSVMCV,
+    SGDRanker,
+    SGDRankerCV,
+    make_ranking,
+    ranking_scorer,
+)
 from linrank.cli.main import main
 from linrank.metrics import evaluate
 from linrank.tuning import Tuning
@@ -55,8 +64,26 @@ def test_stochastic_descent_chooses_by_the_same_rule(parts):
     assert_allclose(error.mean_scores_, accuracy.mean_scores_ - 1.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("selection", ["best", "one_se"])
+def test_the_domination_loss_chooses_by_the_same_rule(parts, selection):
+    data = parts[0]
+
+    def make(scoring):
+        return DominationRankerCV(n_alphas=6, cv=3, selection=selection, scoring=scoring)
+
+    accuracy, error = by_both(make, data.X, data.y, qid=data.qid)
+    assert error.alpha_ == accuracy.alpha_ < error.alphas_[0]
+    # But for the model of zeros: tied pairs are errors of both.
+    assert_allclose(error.scores_[:, 1:], accuracy.scores_[:, 1:] - 1.0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
-    "ranker", [RankSVM(C=10.0, tol=1e-8), SGDRanker(alpha=1e-4, n_steps=20_000, random_state=0)]
+    "ranker",
+    [
+        RankSVM(C=10.0, tol=1e-8),
+        SGDRanker(alpha=1e-4, n_steps=20_000, random_state=0),
+        DominationRanker(alpha=0.1, tol=1e-8),
+    ],
 )
 def test_early_stopping_keeps_the_least_error(parts, ranker):
     train, valid = parts
@@ -86,6 +113,9 @@ def test_the_scorer_turns_an_error_around(parts):
         lambda data: ranking_scorer("domination_error"),
         lambda data: RankSVMCV(scoring="domination_error").fit(data.X, data.y, qid=data.qid),
         lambda data: SGDRankerCV(scoring="dominated_error").fit(data.X, data.y, qid=data.qid),
+        lambda data: DominationRankerCV(scoring="domination_error").fit(
+            data.X, data.y, qid=data.qid
+        ),
         lambda data: RankSVM(scoring="domination_error").fit(data.X, data.y, qid=data.qid),
     ],
 )

@@ -162,6 +162,7 @@ DOMINATION = ["--method", "domination"]
         (["--penalty", "l1"], "--penalty needs --method domination"),
         (["--layers", "labels"], "--layers needs --method domination"),
         (["--margin", "1"], "--margin needs --method domination"),
+        (["--margin", "0"], "--margin needs --method domination"),
         (["--pooled"], "--pooled needs --method domination"),
         (["--feature-induction", "5"], "--feature-induction needs --method domination"),
         (["--negative-sampling", "0.5"], "--negative-sampling needs --method domination"),

@@ -167,7 +167,8 @@ def test_alphas_above_the_largest_give_zeros():
         ({"penalty": "none"}, "penalty='none' has no alpha to follow"),
         ({"penalty": "l3"}, "penalty must be 'l1', 'l2' or 'none', got 'l3'"),
         ({"n_alphas": 0}, "n_alphas must be an integer >= 1, got 0"),
-        ({"max_features": 0}, "max_features must be an integer >= 1, got 0"),
+        ({"n_alphas": True}, "n_alphas must be an integer >= 1, got True"),
+        ({"max_features": 0}, "max_features must be an integer >= 1, or None, got 0"),
         ({"eps": 1.0}, "eps must be a number > 0 and < 1, or None, got 1.0"),
         ({"alphas": [1, -1]}, r"alphas\[1\] is -1"),
         ({"alphas": "all"}, "alphas must be 'auto' or numbers > 0"),
@@ -285,6 +286,30 @@ def test_a_rule_that_is_wrong_costs_time_only(monkeypatch, kept):
     found = path(data, tol=1e-6, eps=0.05)
     assert found.converged.all()
     assert_allclose(found.objectives, honest.objectives, rtol=2e-6)
+
+
+def test_certificates_that_differ_do_not_keep_it_going_round(monkeypatch):
+    # As rounding may have it, the gap over all features is larger than that over the screened ones.
+    tol, whole = 1e-4, Descent.point
+
+    def point(self, among=None):
+        made = whole(self, among)
+        if among is None:
+            vars(made)["gap"] = 3.0 * made.gap
+        return made
+
+    n_states = 0
+
+    def callback(state):
+        nonlocal n_states
+        n_states += 1
+        assert n_states < 1000
+        return False
+
+    monkeypatch.setattr(Descent, "point", point)
+    found = path(tol=tol, callback=callback)
+    assert found.converged.all()
+    assert (found.gaps <= tol * found.objectives).all()
 
 
 def test_real_data():

@@ -21,6 +21,7 @@ from linrank import (
     load_model,
     make_ranking,
 )
+from linrank.domination.training import make_problem
 from plain_domination import PlainDomination
 
 DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)
@@ -263,6 +264,29 @@ def test_validation_and_early_stopping():
     assert_allclose(found, max(best), rtol=1e-6)
     with pytest.raises(ValueError, match="early_stopping=True needs validation data"):
         DominationRanker(early_stopping=True).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_the_best_round_of_an_induction_is_certified_over_all_features(penalty):
+    test = make_ranking(n_queries=10, n_features=6, n_levels=3, random_state=9)
+    n_seen = 0
+
+    def scored(state):  # stop in the second round: most features are still outside
+        nonlocal n_seen
+        n_seen += 1
+        return state["round"] == 2
+
+    ranker = DominationRanker(
+        penalty, 0.1, feature_induction=1, early_stopping=True, scoring="p@1", callback=scored
+    )
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, X_val=test.X, y_val=test.y, qid_val=test.qid)
+    best = ranker.best_iteration_
+    assert best < n_seen - 1
+    whole = make_problem(DATA, penalty=penalty, alpha=0.1, n_jobs=1).at(np.array(ranker.coef_))
+    assert_allclose(ranker.objective_, whole.value)
+    assert_allclose(ranker.duality_gap_, whole.gap)
+    assert_allclose(ranker.kkt_residual_, whole.kkt_residual)
+    assert ranker.duality_gap_ > ranker.history_["gap"][best]
 
 
 def test_a_callback_sees_the_weights_and_stops():

@@ -17,8 +17,10 @@ from sklearn.base import clone
 
 from linrank import (
     ConvergenceWarning,
+    DominationRanker,
     NoPairsError,
     RankSVM,
+    SGDRanker,
     evaluate,
     load_model,
     make_ranking,
@@ -313,6 +315,15 @@ def test_the_validation_measure_is_recorded_by_iteration(data, held_out, scale):
 def test_validation_alone_does_not_change_the_fit(data, held_out):
     plain = RankSVM().fit(data.X, data.y, qid=data.qid)
     assert_array_equal(fit_with_validation(data, held_out).coef_, plain.coef_)
+
+
+@pytest.mark.parametrize(
+    "ranker", [RankSVM(), SGDRanker(n_steps=100, random_state=0), DominationRanker()]
+)
+def test_a_fit_without_validation_forgets_the_best_iteration(data, held_out, ranker):
+    valid = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
+    assert ranker.fit(data.X, data.y, qid=data.qid, **valid).best_iteration_ >= 0
+    assert not hasattr(ranker.fit(data.X, data.y, qid=data.qid), "best_iteration_")
 
 
 def test_early_stopping_keeps_the_best_iterate(data, held_out):

@@ -264,6 +264,7 @@ def test_fits_allocate_far_less_than_a_matrix(estimator):
         (DominationRanker("l2"), None, False),  # by Newton's method
         (DominationRanker(), 0.5, False),  # every topic has rows of its own
         (DominationRanker(negative_sampling=0.5), None, False),  # likewise
+        (DominationRanker(negative_sampling=1.0), None, True),  # which leaves no row out
     ],
 )
 def test_columns_are_made_once_before_the_threads_start(X, Y, estimator, share, is_shared):
@@ -301,6 +302,22 @@ def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed)
         place = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows.values]
         assert_array_equal(labels, y[place])
         assert place == sorted(set(place))  # each once, in the order of the matrix
+
+
+def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
+    margin = np.random.default_rng(1).uniform(0.0, 3.0, N_ROWS)
+    labels, estimator = TopicLabels.read(Y, N_ROWS), DominationRanker(alpha=0.1, tol=1e-8)
+    trainer = Trainer.of(
+        clone(estimator).set_params(margin=margin.tolist()), as_rows(X), None, labels, 0.5, 7, 1
+    )
+    learnt = trainer(0)
+    kept = trainer._sample(0, labels.of(0) > labels.of(0).min())
+    n_low = (labels.of(0) == labels.of(0).min()).sum()
+    weight = np.where(labels.of(0)[kept] > labels.of(0).min(), 1.0, n_low / math.ceil(n_low / 2))
+    by_hand = estimator.set_params(margin=margin[kept])
+    by_hand.fit(as_rows(X).take(kept), labels.of(0)[kept], sample_weight=weight)
+    assert_array_equal(learnt.columns, np.flatnonzero(by_hand.coef_))
+    assert_allclose(learnt.values, by_hand.coef_[learnt.columns], rtol=1e-9)
 
 
 def test_sampling_everything_changes_nothing(X, Y):

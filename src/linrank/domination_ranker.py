@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from linrank.domination.induction import InductionResult
-from linrank.domination.parameters import describe_parameters
-from linrank.domination.training import train
+from linrank.domination.parameters import choose_solver, describe_parameters
+from linrank.domination.training import certified, train
 from linrank.errors import ConvergenceWarning
 from linrank.linear_ranker import SparseRanker
 from linrank.model import LinearModel
@@ -129,7 +129,7 @@ class DominationRanker(SparseRanker):
         Objective, gap, non-zero coefficients, seconds and so on by iteration, which is a Newton
         step or a few sweeps; with validation data also ``val_<scoring>``.
     best_iteration_ : int
-        Where ``history_["val_<scoring>"]`` is largest; only with validation data.
+        Where ``history_["val_<scoring>"]`` is best; only with validation data.
     rounds_ : tuple of linrank.domination.induction.Round
         With `feature_induction`: which features entered in each round, what they promised, the
         objective, the non-zero coefficients and, with validation data, `scoring` after it.
@@ -244,29 +244,36 @@ class DominationRanker(SparseRanker):
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = Monitor.of(self, sets, scaling)
-        seed = seed_of(self.random_state)
-        result = train(
-            scaling.transformed(data, n_jobs=self.n_jobs),
-            alpha=self.alpha,
+        scaled = scaling.transformed(data, n_jobs=self.n_jobs)
+        options: dict[str, Any] = {
+            "alpha": self.alpha,
             **self._options(),
-            scale=scaling.factors,
-            query_weight=query_weights(query_weight, data.queries),
+            "scale": scaling.factors,
+            "query_weight": query_weights(query_weight, data.queries),
+            "seed": seed_of(self.random_state),
+            "n_jobs": self.n_jobs,
+        }
+        result = train(
+            scaled,
+            **options,
             w0=self._start(scaling, data.n_features),
-            seed=seed,
-            n_jobs=self.n_jobs,
             callback=monitor if monitor.is_needed else None,
         )
-        return self._finish(result, data, scaling, monitor, seed)
+        self._tell(result, monitor)
+        if self.early_stopping:
+            best = monitor.best(result)
+            is_other = best is not result and self.feature_induction is not None
+            result = certified(best, scaled, **options) if is_other else best
+        return self._finish(result, data, scaling, monitor, options["seed"])
 
     def _prepare_rows(self, rows: Rows) -> None:
         """Make what fits on the same rows can share, before they begin side by side."""
-        by_newton = self.penalty == "l2" and self.solver != "coordinate"
-        if (not by_newton or self.feature_induction is not None) and self.negative_sampling is None:
+        solver = choose_solver(self.solver, self.penalty, self.feature_induction)
+        if solver == "coordinate" and self.negative_sampling in (None, 1.0):
             rows.by_column  # noqa: B018  (kept by the rows)
 
-    def _finish(
-        self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor, seed: int
-    ) -> DominationRanker:
+    def _tell(self, result: Result, monitor: Monitor) -> None:
+        """Warn of what did not converge, and keep the rounds of feature induction."""
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"DominationRanker did not converge: {result.message}{remedy}"
@@ -277,10 +284,11 @@ class DominationRanker(SparseRanker):
             self.rounds_, self.feature_order_ = result.rounds, result.order
         elif hasattr(self, "rounds_"):  # of an earlier fit
             del self.rounds_, self.feature_order_
-        if self.early_stopping:
-            result = monitor.best(result)
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
+
+    def _finish(
+        self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor, seed: int
+    ) -> DominationRanker:
+        self._adopt_validation(monitor)
         settings = describe_parameters(data, alpha=self.alpha, seed=seed, **self._options())
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}

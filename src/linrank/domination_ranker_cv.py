@@ -10,7 +10,7 @@ from linrank.domination.path_problem import PathProblem, as_alphas, check_path
 from linrank.domination.path_result import warn_unless_certified
 from linrank.domination_tuning import tune_domination
 from linrank.linear_ranker import SparseRanker
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
 from linrank.monitor import tell
 from linrank.options import DOMINATION_PATH
@@ -54,7 +54,8 @@ class DominationRankerCV(SparseRanker):
         number of folds, a splitter that takes query ids as groups, pairs (train, test) of row
         numbers, or validation data ``(X_val, y_val, qid_val)``.
     scoring : str, default="ndcg@10"
-        The measure, by a name that :func:`linrank.evaluate` knows; higher is better.
+        The measure, by a name that :func:`linrank.evaluate` knows. An error, of which less is
+        better, has a minus sign in the scores.
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the largest alpha among equals. ``one_se``: the
         largest alpha within one standard error of it.
@@ -184,7 +185,7 @@ class DominationRankerCV(SparseRanker):
             eps=self.eps,
             max_features=self.max_features,
         )
-        parse(self.scoring)
+        parse_scoring(self.scoring)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             **self._options(),

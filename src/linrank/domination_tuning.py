@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.domination.path_problem import PathProblem
 from linrank.layering import margin_of_part
-from linrank.metrics import parse
+from linrank.metrics import parse_scoring
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
@@ -101,7 +101,7 @@ def tune_domination(
     alphas : array
         The grid, descending.
     scoring, convention : str
-        The measure, higher is better.
+        The measure; of an error, less is better.
     selection : {"best", "one_se"}
         How `DominationTuning.chosen` decides.
     max_features : int, optional
@@ -116,41 +116,13 @@ def tune_domination(
     **options
         Of `PathProblem.of`, for every fold; margins of rows and of layers are those of `data`.
     """
-    parse(scoring)
+    parse_scoring(scoring)
     check_selection(selection, len(folds))
-    watch = _Watch(len(folds) * len(alphas), progress)
-
-    def run(k: int, n_threads: int) -> tuple[Array, Array]:
-        fold = folds[k]
-        part = data if fold.train is None else data.select(fold.train)
-        problem = PathProblem.of(
-            part,
-            query_weight=weight_of_part(query_weight, data, part, fold.train),
-            n_jobs=n_threads,
-            **{**options, "margin": _margin(options, data, fold.train)},
-        )
-        remaining = iter(alphas.tolist())
-        path = problem.solve(
-            alphas,
-            max_features=max_features,
-            callback=lambda _: watch.cancelled.is_set(),
-            progress=lambda result: watch.report(k, next(remaining), result),
-        )
-        scores = judge(
-            path.coefs,
-            data,
-            fold,
-            k,
-            problem.scaling,
-            scoring,
-            convention=convention,
-            n_jobs=n_threads,
-        )
-        return scores, path.n_nonzero
-
-    outcomes = side_by_side(
-        run, len(folds), affordable_folds(data), resolve(n_jobs), watch.cancelled
+    work = _Work(
+        data, folds, alphas, scoring, convention, max_features, query_weight, options, progress
     )
+    most = max(1, affordable_folds(data) // 2)  # a fold has its rows by column, too
+    outcomes = side_by_side(work.run, len(folds), most, resolve(n_jobs), work.cancelled)
     n_common = min(len(scores) for scores, _ in outcomes)
     return DominationTuning(
         alphas[:n_common],
@@ -167,19 +139,58 @@ def _margin(options: dict[str, Any], data: Dataset, train: Array | None) -> Any:
     return margin_of_part(margin, options.get("layers", "labels"), data, train)
 
 
-class _Watch:
-    """Tells of the models as they are done, from any thread; and folds to stop."""
+@dataclass(eq=False)
+class _Work:
+    """The work of all folds, in any order and from any thread."""
 
-    def __init__(self, n_total: int, progress: Progress | None) -> None:
-        self._n_total, self._progress, self._n_done = n_total, progress, 0
-        self._lock, self.cancelled = threading.Lock(), threading.Event()
+    data: Dataset
+    folds: Sequence[Fold]
+    alphas: Array
+    scoring: str
+    convention: str
+    max_features: int | None
+    query_weight: Array | None
+    options: dict[str, Any]
+    progress: Progress | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)  # folds are to stop
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _n_done: int = 0
 
-    def report(self, k: int, alpha: float, result: Any) -> None:
-        if self._progress is None:
+    def run(self, k: int, n_threads: int) -> tuple[Array, Array]:
+        """Scores and non-zero coefficients of the models of fold k."""
+        fold, data = self.folds[k], self.data
+        part = data if fold.train is None else data.select(fold.train)
+        problem = PathProblem.of(
+            part,
+            query_weight=weight_of_part(self.query_weight, data, part, fold.train),
+            n_jobs=n_threads,
+            **{**self.options, "margin": _margin(self.options, data, fold.train)},
+        )
+        remaining = iter(self.alphas.tolist())
+        path = problem.solve(
+            self.alphas,
+            max_features=self.max_features,
+            callback=lambda _: self.cancelled.is_set(),
+            progress=lambda result: self._report(k, next(remaining), result),
+        )
+        scores = judge(
+            path.coefs,
+            data,
+            fold,
+            k,
+            problem.scaling,
+            self.scoring,
+            convention=self.convention,
+            n_jobs=n_threads,
+        )
+        return scores, path.n_nonzero
+
+    def _report(self, k: int, alpha: float, result: Any) -> None:
+        if self.progress is None:
             return
         with self._lock:
             self._n_done += 1
-            self._progress(
+            self.progress(
                 {
                     "fold": k,
                     "alpha": alpha,
@@ -187,6 +198,6 @@ class _Watch:
                     "gap": result.gap,
                     "n_nonzero": int(np.count_nonzero(result.w)),
                     "n_done": self._n_done,
-                    "n_total": self._n_total,
+                    "n_total": len(self.folds) * len(self.alphas),
                 }
             )

@@ -332,8 +332,7 @@ class RankSVM(ExactRanker):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             result = monitor.best(result)
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
+        self._adopt_validation(monitor)
         settings = {"C": self.C} | self._settings()
         if preferences is not None:
             settings["n_preferences"] = len(preferences)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
+from linrank.lazy import cached_property
 from linrank.margins import is_by_row, is_table, margin_shift, margin_table
 from linrank.options import LAYERS
 from linrank.pairs import Pairs, no_pairs_message
 
-__all__ = ["Layering", "margin_of_part"]
+__all__ = ["Layering", "layer_numbers", "margin_of_part"]
 
 Array = NDArray[Any]
 
@@ -163,6 +163,13 @@ def margin_of_part(margin: Any, layers: Any, data: Dataset, rows: Array) -> Any:
     return margin_table(margin, distinct)[np.ix_(is_kept, is_kept)]
 
 
+def layer_numbers(queries: Queries) -> Array:
+    """Number of the layer of each position, layers counted query by query."""
+    first = np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels
+    numbers: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
+    return numbers
+
+
 def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
     """A number for each row, larger in higher layers."""
     if callable(layers):
@@ -228,11 +235,8 @@ def _query_weight(weight: Array | None, queries: Queries, pooled: bool) -> Array
 
 def _grades(queries: Queries, grade: Array) -> Array:
     """The layer, counted over all queries, of each layer of each query; `grade` is by row."""
-    cell = queries.levels + np.repeat(
-        np.cumsum(queries.n_levels, dtype=np.int64) - queries.n_levels, np.diff(queries.offsets)
-    )
     grades = np.empty(int(queries.n_levels.sum(dtype=np.int64)), dtype=np.int32)
-    grades[cell] = queries.gather(grade)
+    grades[layer_numbers(queries)] = queries.gather(grade)
     return grades
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from linrank.data.rows import Rows
     from linrank.model import LinearModel
+    from linrank.monitor import Monitor
     from linrank.scaling import Scaling
     from linrank.solvers.result import Result
     from linrank.stochastic.training import DescentResult
@@ -142,6 +143,13 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
 
+    def _adopt_validation(self, monitor: Monitor) -> None:
+        """Set which iterate was best; without validation data, forget that of an earlier fit."""
+        if monitor.keys:
+            self.best_iteration_ = monitor.best_iteration
+        elif hasattr(self, "best_iteration_"):
+            del self.best_iteration_
+
     def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
         check_is_fitted(self)
         rows = as_rows(X, n_jobs=self.n_jobs)
@@ -235,8 +243,7 @@ class SparseRanker(LinearRanker):
     def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
         self._adopt_model(model, data)
-        self.n_nonzero_ = int(np.count_nonzero(self.coef_))
-        self.density_ = self.n_nonzero_ / self.coef_.size
+        self.n_nonzero_, self.density_ = model.n_nonzero, model.density
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.objective_ = result.value

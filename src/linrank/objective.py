@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.bounds import Box
+from linrank.lazy import cached_property
 from linrank.losses.base import Dual
 
 __all__ = ["Point", "Ridge", "Sum", "SumPoint", "Term"]

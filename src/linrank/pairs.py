@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
+from linrank.lazy import cached_property
 
 __all__ = ["Pairs", "choose_pairs", "no_pairs_message"]
 

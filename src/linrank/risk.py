@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
+from linrank.lazy import cached_property
 from linrank.losses.base import Dual, ScoreLoss
 
 __all__ = ["Risk", "RiskPoint"]

@@ -269,8 +269,7 @@ class SGDRanker(StreamRanker):
         if self.tol is not None and result.stopped == "n_steps":
             message = f"SGDRanker did not reach tol={self.tol:g}: {result.message}; raise n_steps"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
+        self._adopt_validation(monitor)
         if self.early_stopping and monitor.best_w is not None:
             result = _at(result, monitor.best_iteration, monitor.best_w)
         settings = self._options() | {"C": self.C, "seed": seed}

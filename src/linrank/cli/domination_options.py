@@ -175,7 +175,9 @@ def _check_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 
 def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
     """The options that were on the command line; a command may lack some."""
-    return [name for name in names if getattr(args, name, None) not in (None, False)]
+    values = {name: getattr(args, name, None) for name in names}
+    # By identity: a margin of 0 was given, and equals False.
+    return [name for name, value in values.items() if value is not None and value is not False]
 
 
 def _flag(name: str) -> str:

@@ -107,21 +107,16 @@ def _say_result(
     known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
     is_known = relative_gap(result) < LOOSE
     console.say("optimum", f"objective {result.value:.10g}{known if is_known else ''}")
-    n_nonzero, n_features = _n_nonzero(model), model.n_features
     console.say(
         "weights",
-        f"{n_nonzero:,} of {count(n_features, 'feature')} ({100 * n_nonzero / n_features:.3g} %)",
+        f"{model.n_nonzero:,} of {count(model.n_features, 'feature')} "
+        f"({100 * model.density:.3g} %)",
     )
     say_convergence(result, console)
 
 
-def _n_nonzero(model: LinearModel) -> int:
-    return int((model.coef != 0).sum())
-
-
 def _summary(model: LinearModel, result: Result, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the run."""
-    n_nonzero = _n_nonzero(model)
     return {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
         "scale": args.scale,
@@ -129,8 +124,8 @@ def _summary(model: LinearModel, result: Result, args: argparse.Namespace) -> di
         "duality_gap": result.gap if math.isfinite(result.gap) else None,
         "relative_gap": relative_gap(result) if math.isfinite(result.gap) else None,
         "kkt_residual": result.kkt_residual,
-        "nonzero_weights": n_nonzero,
-        "density": n_nonzero / model.n_features,
+        "nonzero_weights": model.n_nonzero,
+        "density": model.density,
         "iterations": result.n_iter,
         "converged": result.converged,
         "stopped": result.stopped,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from linrank.data.frames import column_names
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import Rows, as_rows
 from linrank.data.vectors import as_labels, as_weights
+from linrank.lazy import cached_property
 
 __all__ = ["Comments", "Dataset"]
 

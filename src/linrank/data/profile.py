@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.lazy import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.frames import is_frame, read_column
 from linrank.data.vectors import as_labels
+from linrank.lazy import cached_property
 from linrank.threads import resolve
 
 __all__ = ["Queries", "as_ids", "as_sizes"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
+from linrank.lazy import cached_property
 from linrank.threads import resolve
 
 __all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "narrow_rows"]

@@ -207,7 +207,7 @@ def descend(
     """
     log = Log(callback) if log is None else log
     first = descent.n_sweeps
-    features = _useful(descent, among)
+    features = np.arange(descent.problem.n_features) if among is None else among
     last_decrease = np.inf
     while True:
         point = descent.point(among)
@@ -222,10 +222,6 @@ def descend(
         # Between Newton steps that know of the penalty, one sweep tells which features move.
         n = 1 if not is_plain and writes_hessian(len(working)) else _SWEEPS
         last_decrease = _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
-
-
-def _useful(descent: Descent, among: Array | None) -> Array:
-    return np.arange(descent.problem.n_features) if among is None else among
 
 
 def _working(point: PenalisedPoint, features: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
-from linrank.layering import Layering
+from linrank.layering import Layering, layer_numbers
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Ridge, Sum
 from linrank.planning import plan
@@ -80,9 +80,8 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
     of_whole = np.searchsorted(whole.offsets, positions, side="right") - 1
     grades = None
     if layering.grades is not None:
-        cells, whole_cells = _cells(queries), _cells(whole)
         grades = np.zeros(int(queries.n_levels.sum()), dtype=np.int32)
-        grades[cells] = layering.grades[whole_cells[positions]]
+        grades[layer_numbers(queries)] = layering.grades[layer_numbers(whole)[positions]]
     c = layering.query_weight
     return Layering(
         queries,
@@ -92,13 +91,6 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
         layering.table,
         grades,
     )
-
-
-def _cells(queries: Any) -> Array:
-    """Number of the layer of each position, layers counted query by query."""
-    first = np.cumsum(queries.n_levels) - queries.n_levels
-    cells: Array = np.repeat(first, np.diff(queries.offsets)) + queries.levels
-    return cells
 
 
 def by_newton(

@@ -10,7 +10,7 @@ from linrank.layering import Layering
 from linrank.margins import describe_margin
 from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
 
-__all__ = ["check_parameters", "choose_solver", "describe_parameters"]
+__all__ = ["check_natural", "check_parameters", "choose_solver", "describe_parameters"]
 
 
 def check_parameters(
@@ -33,9 +33,9 @@ def check_parameters(
     _check_alpha(alpha, penalty)
     _check_newton(solver, penalty, feature_induction)
     if feature_induction is not None:
-        _check_natural("feature_induction", feature_induction, ", or None for all features")
+        check_natural("feature_induction", feature_induction, ", or None for all features")
     if max_iter is not None:
-        _check_natural("max_iter", max_iter)
+        check_natural("max_iter", max_iter)
     if tol is not None and not (_is_number(tol) and 0.0 < tol < float("inf")):
         raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
     share = negative_sampling
@@ -111,7 +111,8 @@ def _check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, got {value!r}")
 
 
-def _check_natural(name: str, value: Any, otherwise: str = "") -> None:
+def check_natural(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError for what is no integer >= 1; the message goes on with ``otherwise``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1{otherwise}, got {value!r}")
 

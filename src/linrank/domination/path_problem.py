@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.domination.parameters import check_parameters
+from linrank.domination.parameters import check_natural, check_parameters
 from linrank.domination.path_result import DominationPathResult
 from linrank.domination.pathwise import follow, geometric_alphas
 from linrank.domination.problem import DominationProblem
@@ -35,10 +35,9 @@ def check_path(
             "penalty='none' has no alpha to follow a path of; use 'l1' or 'l2', or a single "
             "DominationRanker"
         )
-    for name, value in (("n_alphas", n_alphas), ("max_features", max_features)):
-        is_given = value is not None or name == "n_alphas"
-        if is_given and (not isinstance(value, numbers.Integral) or value < 1):
-            raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    check_natural("n_alphas", n_alphas)
+    if max_features is not None:
+        check_natural("max_features", max_features, ", or None")
     if eps is not None and not (isinstance(eps, numbers.Real) and 0.0 < eps < 1.0):
         raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
 

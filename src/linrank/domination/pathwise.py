@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.newton import by_newton
+from linrank.domination.parameters import choose_solver
 from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.domination.training import SWEEPS
+from linrank.domination.training import STEPS, SWEEPS
 from linrank.solvers.result import Callback, Result, Verdict
 
 __all__ = ["follow", "geometric_alphas", "strong_features"]
@@ -75,12 +76,11 @@ def follow(
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
-    by_coordinates = problem.penalty == "l1" or solver == "coordinate"
-    if by_coordinates:
+    if choose_solver(solver, problem.penalty, None) == "coordinate":
         made = Descent(problem, curvature=curvature, order=order, seed=seed)
         found = _descents(made, alphas, tol, SWEEPS if max_iter is None else max_iter, callback)
     else:
-        found = _newtons(problem, alphas, tol, 100 if max_iter is None else max_iter, callback)
+        found = _newtons(problem, alphas, tol, STEPS if max_iter is None else max_iter, callback)
     for result in found:
         if result.stopped == "callback":
             return
@@ -115,11 +115,11 @@ def _screened(
 
     Certificates on the way need the derivatives of these features only; the last is that of all.
     """
-    first, is_plain = descent.n_sweeps, descent.curvature != "local"
+    first, is_plain, enough = descent.n_sweeps, descent.curvature != "local", tol
     while True:
         n_left = max_iter - (descent.n_sweeps - first)
         found = descend(
-            descent, tol=tol, max_iter=n_left, among=features, is_plain=is_plain, log=log
+            descent, tol=enough, max_iter=n_left, among=features, is_plain=is_plain, log=log
         )
         point = descent.point()
         wants_stop = log.record(descent, point, len(features))
@@ -129,7 +129,9 @@ def _screened(
         if wants_stop or not found.converged or point.gap <= tol * point.value:
             return log.result(point, descent.n_sweeps - first, verdict), point
         missing = np.flatnonzero(np.abs(point.derivatives) > point.alpha)
-        features = np.union1d(features, missing)
+        n_before, features = len(features), np.union1d(features, missing)
+        if len(features) == n_before:  # the two certificates differ by rounding: go on, not round
+            enough *= 0.5
 
 
 def _newtons(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.rows import Rows
 from linrank.layering import Layering
+from linrank.lazy import cached_property
 from linrank.losses.domination import DominationLoss
 from linrank.risk import Risk, RiskPoint
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,24 @@ from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.negatives import sample_negatives
 from linrank.domination.newton import by_newton
-from linrank.domination.parameters import check_parameters
+from linrank.domination.parameters import check_parameters, choose_solver
 from linrank.domination.problem import DominationProblem
 from linrank.layering import Layering
 from linrank.solvers.result import Callback, Result
 from linrank.threads import resolve, useful_threads
 
-__all__ = ["make_problem", "train"]
+__all__ = ["certified", "make_problem", "train"]
 
 Array = NDArray[Any]
 
 TOLERANCE = 1e-4  # of the certified gap, relative to F
 SWEEPS = 1000  # of coordinate descent
 STEPS = 100  # of Newton's method
+# Options of `train` that say what is minimised, not how.
+_PROBLEM = (
+    *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
+    *("scale", "query_weight", "seed", "n_jobs"),
+)
 
 
 def train(
@@ -117,7 +123,7 @@ def train(
         n_jobs=n_jobs,
     )
     tol = TOLERANCE if tol is None else tol
-    if penalty == "l2" and solver != "coordinate" and feature_induction is None:
+    if choose_solver(solver, penalty, feature_induction) == "newton":
         return by_newton(
             problem.rows,
             problem.layering,
@@ -153,3 +159,15 @@ def make_problem(
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
     return DominationProblem(data.rows, made, penalty, float(alpha), scale, n_threads)
+
+
+def certified(result: Result, data: Dataset, **options: Any) -> Result:
+    """The result with the gap and the residual at its ``w``, all features counted.
+
+    What a history says of an iterate of feature induction is of the features that had entered by
+    then. ``options`` are those that `train` was called with.
+    """
+    given = {name: options[name] for name in _PROBLEM if name in options}
+    point = make_problem(data, **given).at(result.w)
+    residual = point.kkt_residual
+    return replace(result, gap=point.gap, gradient_norm=residual, kkt_residual=residual)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.lazy import cached_property
 from linrank.memory import check_fits
 from linrank.pairs import Pairs
 from linrank.published.counting import PublishedLoss

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from linrank import _core
 from linrank.data.blocks import LongLineError, TextBlocks, open_blocks
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
+from linrank.lazy import cached_property
 from linrank.stochastic.query_ids import numbers_of_tokens
 from linrank.stochastic.storage import (
     count_entries,
