@@ -49,7 +49,9 @@ def newton_step(
     """
     if len(features) <= _MATRIX:
         part = _part(problem, point, features)
-        return _lower(point, part, features, _by_matrix(point, part), may_cross=True)
+        with np.errstate(all="ignore"):
+            d = _by_matrix(point, part)
+        return _lower(point, part, features, d, may_cross=True)
     if problem.penalty == "l1":
         is_moving = point.w[features] != 0.0
         features, diagonal = features[is_moving], diagonal[is_moving]
@@ -77,6 +79,8 @@ def _lower(
     point: PenalisedPoint, part: RiskPoint, features: Array, d: Array, may_cross: bool
 ) -> Array | None:
     """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
+    if not np.isfinite(d).all():  # curvature that has under- or overflowed leads nowhere
+        return None
     step, before = 1.0, part.w
     for _ in range(_HALVINGS):
         after = before + step * d
