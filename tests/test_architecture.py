@@ -95,7 +95,7 @@ ALLOWED: dict[str, set[str]] = {
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},
-    "topics": MODEL | {"metrics", "monitor", "linear_ranker", "seeds"},
+    "topics": MODEL | {"margins", "metrics", "monitor", "linear_ranker", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
     "path_plots": {"plot_axes"},

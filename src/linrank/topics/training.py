@@ -13,6 +13,7 @@ import numpy as np
 
 from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
+from linrank.margins import is_by_row
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of_part
 from linrank.topics.models import Learnt
@@ -101,6 +102,8 @@ class Trainer:
             index = self._sample(t, is_above)
             rows, labels = rows.take(index), labels[index]
             weight = _weights(is_above[index], len(is_above))
+            if is_by_row(getattr(ranker, "margin", None)):
+                ranker.margin = np.asarray(ranker.margin)[index]
             if getattr(ranker, "sampling", None) == "query-level":
                 weight = None  # it draws a row of a level, whatever the size of the level
         try:
