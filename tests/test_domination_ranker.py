@@ -378,3 +378,14 @@ def test_curvature_that_underflows_or_overflows_is_borne_in_silence(penalty):
         assert np.isfinite(ranker.fit(X, y, qid=qid).coef_).all()
         if penalty == "l1":
             DominationRanker("l1", 0.5).fit(X * [1e200, 1, 1, 1, 1], y, qid=qid)
+
+
+@pytest.mark.parametrize("seed", [14, 48])
+def test_rows_that_can_be_told_apart_do_not_blow_up_the_weights(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 13))
+    X, y, qid = rng.normal(size=(n, 3)), rng.permutation(n), rng.integers(0, 4, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker = DominationRanker("none", margin=1e3).fit(X, y, qid=qid)
+    assert np.abs(ranker.coef_).max() < 1e12  # 1e274 without a limit

@@ -25,6 +25,7 @@ _MATRIX = 600  # features up to which the Hessian is written down: it costs some
 _PRODUCTS = 60  # of the Hessian, at most, in one step
 _SWEEPS = 1000  # over a written Hessian, each some microseconds
 _ROUNDS = 10
+_REACH = 1e6  # by how much a step may change a score, relative to the largest
 _HALVINGS = 8
 
 
@@ -81,7 +82,9 @@ def _lower(
     """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
     if not np.isfinite(d).all():  # curvature that has under- or overflowed leads nowhere
         return None
-    step, before = 1.0, part.w
+    # Next to no curvature: any length lowers the objective of rows that can be told apart.
+    reach, limit = np.abs(part.image(d)).max(), _REACH * (1.0 + np.abs(point.risk.z).max())
+    step, before = (1.0 if reach <= limit else limit / reach), part.w
     for _ in range(_HALVINGS):
         after = before + step * d
         if not may_cross:
