@@ -187,6 +187,14 @@ def test_features_that_tell_nothing_apart():
         domination_path(np.ones((6, 2)), [0, 1, 2, 0, 1, 2])
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_the_rounding_of_constant_features_is_no_slope(penalty):
+    X = np.tile([1.0, 0.1, 1e8 + 0.3], (30, 1))
+    y = np.random.default_rng(0).integers(0, 3, 30)
+    with pytest.raises(ValueError, match="the loss has no slope at 0"):
+        domination_path(X, y, np.repeat([0, 1, 2], 10), penalty=penalty)
+
+
 def test_a_path_that_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr("linrank.memory.available", lambda: 100)
     with pytest.raises(MemoryError, match="a path of 8 models of 8 features would take"):
@@ -220,6 +228,24 @@ def test_too_few_sweeps_are_told():
         found = path(max_iter=1, tol=1e-9, curvature="paper")
     assert not found.converged[-1]
     assert found.n_iter.max() == 1
+
+
+@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
+def test_a_tolerance_within_rounding_ends():
+    # The certificates of some features and of all may be on two sides of it.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.integers(0, 3, 30)
+    calls = []
+
+    def told(state):
+        calls.append(state["n_sweeps"])
+        return len(calls) > 500
+
+    found = domination_path(
+        *(X, y, np.repeat([0, 1, 2], 10)), tol=1e-15, n_alphas=5, max_iter=30, callback=told
+    )
+    assert len(found) == 5
+    assert len(calls) <= 500
 
 
 # ---- the strong rule ----------------------------------------------------------------------------

@@ -389,3 +389,27 @@ def test_parameters_survive_a_clone():
     assert_array_equal(copy.margin, np.eye(3))
     with pytest.raises(NotFittedError):
         ranker.sparse_coef_  # noqa: B018
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "none"])
+def test_curvature_that_underflows_or_overflows_is_borne_in_silence(penalty):
+    rng = np.random.default_rng(4)
+    X, y, qid = rng.normal(size=(18, 5)), rng.permutation(18), rng.integers(0, 3, 18)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker = DominationRanker(penalty, 0.5, solver="coordinate", margin=1e3, max_iter=100)
+        assert np.isfinite(ranker.fit(X, y, qid=qid).coef_).all()
+        if penalty == "l1":
+            DominationRanker("l1", 0.5).fit(X * [1e200, 1, 1, 1, 1], y, qid=qid)
+
+
+@pytest.mark.parametrize("seed", [14, 48])
+def test_rows_that_can_be_told_apart_do_not_blow_up_the_weights(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 13))
+    X, y, qid = rng.normal(size=(n, 3)), rng.permutation(n), rng.integers(0, 4, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker = DominationRanker("none", margin=1e3).fit(X, y, qid=qid)
+    assert np.abs(ranker.coef_).max() < 1e12  # 1e274 without a limit

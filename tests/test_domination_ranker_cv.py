@@ -337,3 +337,10 @@ def test_tuning_by_hand(data):
     assert [state["n_done"] for state in seen] == [1, 2]
     assert seen[1]["n_total"] == 2
     assert seen[1]["n_nonzero"] == found.n_nonzero[0, 1]
+
+
+@pytest.mark.parametrize(("n_nonzero", "words"), [(0, "leaves no weight"), (2, "try larger")])
+def test_an_alpha_that_leaves_no_weight_need_not_be_larger(n_nonzero, words):
+    counts = np.array([[n_nonzero, 3], [n_nonzero, 4]])
+    tuning = DominationTuning(np.array([2.0, 1.0]), np.array([[0.5, 0.4], [0.6, 0.4]]), counts)
+    assert words in tuning.edge

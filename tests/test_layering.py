@@ -274,11 +274,18 @@ def test_the_logarithm_does_not_look_at_the_lowest_layer():
     assert_allclose(by_row(Layering.of(data, margin="log")), [0, 0, 0, np.log(2)])
 
 
+@pytest.mark.parametrize("margin", [1e308, np.full(6, 1e308), np.full((5, 5), -1e300)])
+def test_margins_whose_sums_overflow_are_told(margin):
+    with pytest.raises(ValueError, match=r"a margin is .* in size, and sums of margins would"):
+        Layering.of(dataset(), margin=margin)
+
+
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
         ("grades", "layers must be 'labels', 'binary' or a function of the labels, got 'grades'"),
         (None, "got None"),
+        (np.arange(6.0), r"layers must be 'labels', 'binary' or a function .* got array"),
         (lambda y: y[:3], r"layers\(labels\) must be one number for each of 6 rows.*\(3,\)"),
         (lambda y: ["x"] * len(y), "dtype <U1"),
         (lambda y: np.where(y == 5, np.nan, y), "is nan at row 3, which has label 5"),

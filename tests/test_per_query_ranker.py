@@ -320,6 +320,16 @@ def test_margins_of_rows_go_with_the_rows_that_are_kept(X, Y):
     assert_allclose(learnt.values, by_hand.coef_[learnt.columns], rtol=1e-9)
 
 
+def test_margins_by_row_are_those_of_the_sampled_rows(X):
+    labels = np.where(np.arange(N_ROWS) % 3 == 0, np.arange(N_ROWS) / 20, 0.0)
+    options = {"negative_sampling": 0.4, "random_state": 3}
+    by_row = PerQueryRanker(DominationRanker(margin=labels**2), **options)
+    by_label = PerQueryRanker(DominationRanker(margin=np.square), **options)
+    found, wanted = (one.fit(X, labels[:, None]).coef_.toarray() for one in (by_row, by_label))
+    assert_array_equal(found, wanted)
+    assert found.any()
+
+
 def test_sampling_everything_changes_nothing(X, Y):
     whole = PerQueryRanker(RankSVM(0.1)).fit(X, Y)
     sampled = PerQueryRanker(RankSVM(0.1), negative_sampling=1.0).fit(X, Y)

@@ -123,6 +123,11 @@ def test_lifting_an_indefinite_matrix_spares_the_features_of_small_scale():
     assert_allclose(by_cholesky(matrix)(np.array([0.0, 0.0, 1.0])), [0, 0, 1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("diagonal", [[0.0, 0.0], [0.0, 3.0], [-1e-20, 1.0]])
+def test_a_matrix_without_curvature_along_a_feature_is_lifted_too(diagonal):
+    assert np.isfinite(by_cholesky(np.diag(diagonal))(np.ones(2))).all()
+
+
 @pytest.mark.parametrize(("n_queries", "kind"), [(30, Plain), (160, Diagonal)])
 def test_few_rows_of_many_features_take_no_preconditioner(n_queries, kind):
     data = make_ranking(n_queries, (5, 40), 4500, density=0.005, random_state=9)

@@ -73,7 +73,14 @@ class DominationTuning:
     @property
     def edge(self) -> str | None:
         """What to say when the largest mean is at an end of the grid; None elsewhere."""
-        return edge("alpha", self.alphas, self.mean_scores)
+        said = edge("alpha", self.alphas, self.mean_scores)
+        best = first_best(self.mean_scores)
+        if said is None or self.n_nonzero[:, best].any() or np.ptp(self.mean_scores) == 0.0:
+            return said
+        return (  # larger values leave no weight either
+            f"the best alpha, {self.alphas[best]:g}, leaves no weight: no model of the grid ranks "
+            "better than equal scores do; check the features and the folds"
+        )
 
 
 def tune_domination(

@@ -174,7 +174,7 @@ def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
     """A number for each row, larger in higher layers."""
     if callable(layers):
         return _called(layers, labels)
-    if layers not in LAYERS:
+    if not isinstance(layers, str) or layers not in LAYERS:
         expected = ", ".join(map(repr, LAYERS))
         raise ValueError(f"layers must be {expected} or a function of the labels, got {layers!r}")
     return labels if layers == "labels" else (labels > 0).astype(np.float64)

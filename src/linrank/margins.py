@@ -21,6 +21,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_LARGEST = 1e250
 FUNCTIONS = ("log", "linear")  # of the label, k1·log(y) + k2 and k1·y + k2
 _FORMS = (
     "None, a number, 'log' or 'linear', ('log', k1, k2), ('linear', k1, k2), a function of the "
@@ -69,6 +70,7 @@ def margin_shift(margin: Any, labels: Array, queries: Queries) -> Array | None:
             shift = _per_boundary(float(given), queries)
         else:
             shift = queries.gather(_per_row(given, queries.n_rows, "margin"))
+    _check_size(shift)
     return np.ascontiguousarray(shift, dtype=np.float64) if shift.any() else None
 
 
@@ -97,6 +99,7 @@ def margin_table(margin: Any, layers: Array) -> Array:
             f"margin[{a}, {b}], of layer {layers[a]:g} over layer {layers[b]:g}, is "
             f"{below[a, b]:g}; margins must be finite"
         )
+    _check_size(below)
     return np.ascontiguousarray(below)
 
 
@@ -161,8 +164,19 @@ def _check_logarithm(y: Array, above: Array, queries: Queries) -> None:
 def _per_boundary(k: float, queries: Queries) -> Array:
     if not np.isfinite(k):
         raise ValueError(f"margin must be finite, got {k}")
-    shift: Array = k * queries.levels
+    with np.errstate(over="ignore"):
+        shift: Array = k * queries.levels
     return shift
+
+
+def _check_size(margins: Array) -> None:
+    """Sums of margins over the rows must not overflow."""
+    largest = float(np.abs(margins).max(initial=0.0))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"a margin is {largest:g} in size, and sums of margins would overflow; give margins "
+            f"of at most {_LARGEST:g}"
+        )
 
 
 def _called(margin: Callable[[Array], Any], labels: Array) -> Array:

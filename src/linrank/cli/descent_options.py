@@ -33,6 +33,7 @@ _DESCENT = {
     "record": "--record",
     "seed": "--seed",
 }
+_SHARED = ("--alpha", "--alphas", "--seed")  # with the domination loss
 # What they mean when they are not given; filled in late, so that one can tell.
 _DEFAULTS = {
     "algorithm": ALGORITHMS[0],
@@ -159,7 +160,8 @@ def _keep_apart(
     """Fail on an option of the other family of solvers."""
     if args.solver != STOCHASTIC:
         for option in _given(args, descent):
-            parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}")
+            other = ", or --method domination" if option in _SHARED else ""
+            parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}{other}")
         return
     for option in _given(args, exact):
         parser.error(f"{option} and --solver {STOCHASTIC} exclude each other")

@@ -26,6 +26,7 @@ _MATRIX = 600  # features up to which the Hessian is written down: it costs some
 _PRODUCTS = 60  # of the Hessian, at most, in one step
 _SWEEPS = 1000  # over a written Hessian, each some microseconds
 _ROUNDS = 10
+_REACH = 1e6  # by how much a step may change a score, relative to the largest
 _HALVINGS = 8
 
 
@@ -55,7 +56,9 @@ def newton_step(
     """
     if writes_hessian(len(features)):
         part = _part(point, columns, features)
-        return _lower(point, part, features, _by_matrix(point, part), may_cross=True)
+        with np.errstate(all="ignore"):
+            d = _by_matrix(point, part)
+        return _lower(point, part, features, d, may_cross=True)
     if point.penalty == "l1":
         is_moving = point.w[features] != 0.0
         features, diagonal = features[is_moving], diagonal[is_moving]
@@ -81,7 +84,11 @@ def _lower(
     point: PenalisedPoint, part: RiskPoint, features: Array, d: Array, may_cross: bool
 ) -> Array | None:
     """The weights at the first of the steps 1, ½, ¼, ... along ``d`` that lowers the objective."""
-    step, before = 1.0, part.w
+    if not np.isfinite(d).all():  # curvature that has under- or overflowed leads nowhere
+        return None
+    # Next to no curvature: any length lowers the objective of rows that can be told apart.
+    reach, limit = np.abs(part.image(d)).max(), _REACH * (1.0 + np.abs(point.risk.z).max())
+    step, before = (1.0 if reach <= limit else limit / reach), part.w
     for _ in range(_HALVINGS):
         after = before + step * d
         if not may_cross:

@@ -24,6 +24,8 @@ __all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Preconditioner", "Sample
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
 
+_SMALLEST = 1e-290  # a share of it is still a normal number
+
 
 class Preconditioner(Protocol):
     """Gives, at each outer iterate, a cheap approximation of the inverse Hessian."""
@@ -44,7 +46,8 @@ def by_cholesky(matrix: Array) -> Solve:
     """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not.
 
     Each diagonal entry is lifted by a share of itself: an equal lift for all would drown the
-    features of small scale, and conjugate gradients would have to find their weights alone.
+    features of small scale, and conjugate gradients would have to find their weights alone. An
+    entry that has underflowed has no share to give, and takes that of the largest, or of 1.
     """
     if not np.isfinite(matrix).all():
         raise ValueError(
@@ -53,6 +56,8 @@ def by_cholesky(matrix: Array) -> Solve:
         )
     n = len(matrix)
     diagonal = np.diagonal(matrix).copy()
+    largest = diagonal.max(initial=0.0)
+    diagonal[diagonal < _SMALLEST] = largest if largest >= _SMALLEST else 1.0
     lift = 0.0
     while True:
         factor: Any = _core.cholesky_factor(np.ascontiguousarray(matrix).reshape(-1), n)
