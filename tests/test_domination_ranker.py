@@ -49,7 +49,7 @@ def check_optimum(ranker, plain, penalty, alpha):
 
 @parametrize_with_checks(
     [
-        DominationRanker(),
+        DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
         DominationRanker("l2"),
         DominationRanker("none", max_iter=20),
         DominationRanker("l2", solver="coordinate"),
@@ -139,7 +139,7 @@ def test_sparse_rows_and_interleaved_queries_make_no_difference():
 
 def test_solvers_agree():
     newton, coordinate = (fit("l2", 0.5, solver=name) for name in ("newton", "coordinate"))
-    assert_allclose(newton.coef_, coordinate.coef_, atol=1e-4)
+    assert_allclose(newton.coef_, coordinate.coef_, atol=1e-3)
     assert_allclose(newton.objective_, coordinate.objective_, rtol=1e-6)
     assert_array_equal(fit("l2", 0.5).coef_, newton.coef_)
 
