@@ -80,6 +80,8 @@ void Coordinates::restart(std::span<const double> w) {
 /// The state of a column's later entries, which lies all over memory: with short queries, an entry would
 /// otherwise wait for one line of cache after the other.
 void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const {
+    // GCC takes a function that does nothing but prefetch for one without effect; the statement keeps it.
+    asm volatile("");
     if (n > 24) __builtin_prefetch(state_.spots.data() + positions[24]);
     if (n > 16) {
         const LayerState::Spot spot = state_.spots[std::size_t(positions[16])];
@@ -88,9 +90,23 @@ void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const
         __builtin_prefetch(state_.queries.data() + spot.query);
     }
     if (n <= 8) return;
-    const LayerState::Query &query = state_.queries[std::size_t(state_.spots[std::size_t(positions[8])].query)];
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(query.n_layers, 4); ++k)
-        __builtin_prefetch(state_.cells.data() + query.first_cell + k);
+    const LayerState::Query &query =
+        state_.queries[std::size_t(state_.spots[std::size_t(positions[8])].query)];
+    const auto *cell = reinterpret_cast<const char *>(state_.cells.data() + query.first_cell);
+    const std::int64_t n_lines = std::min<std::int64_t>(query.n_layers, 4) * std::int64_t(sizeof(LayerState::Cell) / 64);
+    for (std::int64_t line = 0; line < n_lines; ++line) __builtin_prefetch(cell + 64 * line);
+}
+
+/// The same inside a query, which may be long.
+template <class Entries>
+void Coordinates::ask_ahead(const Entries &entries, std::int64_t k) const {
+    if constexpr (requires { entries.positions; }) {
+        asm volatile("");
+        if (k + 16 >= entries.n) return;
+        const std::size_t p = state_.place_of(entries.position(k + 16));
+        __builtin_prefetch(state_.rows.data() + p);
+        __builtin_prefetch(state_.above.data() + p);
+    }
 }
 
 template <class Storage, class Body>
@@ -196,6 +212,7 @@ void Coordinates::add_slope(std::int64_t q, const Entries &entries, Scratch &scr
     std::fill_n(sums, state_.n_layers(q), Sums{});
     const double c = state_.layering->c(q), origin = origin_of(entries, state_.queries[std::size_t(q)].n_rows());
     for (std::int64_t k = 0; k < entries.n; ++k) {
+        ask_ahead(entries, k);
         const std::size_t p = state_.place_of(entries.position(k));
         const double x = entries.value(k) - origin;
         const LayerState::Row &row = state_.rows[p];
@@ -267,6 +284,7 @@ void Coordinates::move_query(std::int64_t q, const Entries &entries, double chan
         std::int64_t places[LayerState::block];
         double e[LayerState::block], above[LayerState::block];
         for (std::int64_t i = 0; i < n; ++i) {
+            ask_ahead(entries, first + i);
             const std::size_t p = state_.place_of(entries.position(first + i));
             LayerState::Row &row = state_.rows[p];
             row.m += change * entries.value(first + i);

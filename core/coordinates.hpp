@@ -86,6 +86,8 @@ private:
     void for_each_query(const Storage &, std::int64_t column, const Body &) const;
 
     void ask_ahead(const std::int32_t *positions, std::int64_t n) const;
+    template <class Entries>
+    void ask_ahead(const Entries &entries, std::int64_t k) const;
 
     double factor(std::int64_t c) const { return factors_.empty() ? 1.0 : factors_[std::size_t(c)]; }
 

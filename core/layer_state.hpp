@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layering.hpp"
+#include "pages.hpp"
 
 namespace linrank {
 
@@ -79,15 +80,15 @@ public:
     const Cell *cells_of(std::int64_t q) const { return cells.data() + first_cell(q); }
 
     std::shared_ptr<const Layering> layering;
-    std::vector<Spot> spots;                // by position: rows lie layer by layer, so that sums run straight
+    LargeVector<Spot> spots;                // by position: rows lie layer by layer, so that sums run straight
     std::vector<std::int32_t> position_of;  // by place
-    std::vector<Query> queries;
+    LargeVector<Query> queries;
     std::vector<std::int64_t> first_place;  // by cell
     std::vector<std::int64_t> n_weighted;   // by cell: rows of weight > 0
-    std::vector<Row> rows;                  // by place
-    std::vector<double> above;              // by place: e^{m - base of its layer}, what Z is compared with
+    LargeVector<Row> rows;                  // by place
+    LargeVector<double> above;              // by place: e^{m - base of its layer}, what Z is compared with
     std::vector<double> u;                  // by place; empty for ones
-    std::vector<Cell> cells;
+    LargeVector<Cell> cells;
 
 private:
     void place_rows();

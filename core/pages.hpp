@@ -6,6 +6,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #include <sys/mman.h>
 #define LINRANK_PAGES 1
@@ -84,5 +85,37 @@ private:
     static void unmap(std::byte *, std::size_t) {}
 #endif
 };
+
+/// Memory for vectors that are read all over the place: in large pages, a read does not wait for the table of
+/// the pages as well.
+template <class T>
+struct LargePages {
+    using value_type = T;
+    static constexpr std::size_t page = 1 << 21;
+
+    LargePages() = default;
+    template <class Other>
+    LargePages(const LargePages<Other> &) {}
+
+    T *allocate(std::size_t n) {
+        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_alloc();
+        const std::size_t alignment = n * sizeof(T) >= page ? page : line;
+        const std::size_t bytes = (n * sizeof(T) + alignment - 1) / alignment * alignment;
+        void *p = std::aligned_alloc(alignment, bytes);
+        if (p == nullptr) throw std::bad_alloc();
+#if defined(LINRANK_PAGES)
+        if (alignment == page) madvise(p, bytes, MADV_HUGEPAGE);  // advice only
+#endif
+        return static_cast<T *>(p);
+    }
+    void deallocate(T *p, std::size_t) { std::free(p); }
+    bool operator==(const LargePages &) const { return true; }
+
+private:
+    static constexpr std::size_t line = alignof(T) > 64 ? alignof(T) : 64;
+};
+
+template <class T>
+using LargeVector = std::vector<T, LargePages<T>>;
 
 }  // namespace linrank
