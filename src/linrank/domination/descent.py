@@ -262,4 +262,5 @@ def _too_few(point: PenalisedPoint, tol: float, decrease: float) -> str:
     if point.penalty == "none":
         left = f"the decrease of the last sweep, {decrease:.3g},"
     limit = tol * point.value
-    return f"{left} is above tol·F = {limit:.3g} after max_iter sweeps; raise max_iter or tol"
+    remedy = "raise max_iter or tol, or scale the features"
+    return f"{left} is above tol·F = {limit:.3g} after max_iter sweeps; {remedy}"
