@@ -58,7 +58,8 @@ std::vector<double> Coordinates::scores() const {
 }
 
 void Coordinates::restart(std::span<const double> w) {
-    for (std::size_t p = 0; p < state_.rows.size(); ++p) state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
+    for (std::size_t p = 0; p < state_.rows.size(); ++p)
+        state_.rows[p].m = -state_.layering->s(state_.position_of[p]);
     std::visit([&](const auto &storage) {
         for (std::int64_t c = 0; c < n_features(); ++c) {
             const double change = w[std::size_t(c)] * factor(c);
@@ -93,7 +94,8 @@ void Coordinates::ask_ahead(const std::int32_t *positions, std::int64_t n) const
     const LayerState::Query &query =
         state_.queries[std::size_t(state_.spots[std::size_t(positions[8])].query)];
     const auto *cell = reinterpret_cast<const char *>(state_.cells.data() + query.first_cell);
-    const std::int64_t n_lines = std::min<std::int64_t>(query.n_layers, 4) * std::int64_t(sizeof(LayerState::Cell) / 64);
+    constexpr std::int64_t lines = sizeof(LayerState::Cell) / 64;  // of cache, a layer
+    const std::int64_t n_lines = lines * std::min<std::int64_t>(query.n_layers, 4);
     for (std::int64_t line = 0; line < n_lines; ++line) __builtin_prefetch(cell + 64 * line);
 }
 
@@ -276,7 +278,8 @@ template <class Entries>
 void Coordinates::move_query(std::int64_t q, const Entries &entries, double change) {
     LayerState::Cell *cell = state_.cells_of(q);
     const std::int64_t K = state_.n_layers(q);
-    const bool is_dense = 2 * entries.n >= state_.queries[std::size_t(q)].n_rows();  // summing afresh costs no more than keeping up
+    // Where a column has most of the rows, summing afresh costs no more than keeping up.
+    const bool is_dense = 2 * entries.n >= state_.queries[std::size_t(q)].n_rows();
     const double c = state_.layering->c(q);
     bool must_rebuild = false;
     for (std::int64_t first = 0; first < entries.n; first += LayerState::block) {

@@ -102,7 +102,7 @@ def test_the_summary_and_the_report(files, model, capsys):
     ("penalty", "words"),
     [
         ("l2", ("l2, α = 5: ", "Newton step", "above the minimum", "6 of 6 features")),
-        ("none", ("no penalty: ", "sweep", "gap inf", "the last sweep lowered F")),
+        ("none", ("no penalty: ", "sweep", "gap inf", "the last steps lowered F")),
     ],
 )
 def test_progress_and_summary_of_every_penalty(files, model, capsys, penalty, words):

@@ -188,7 +188,7 @@ def descend(
     With the l1 penalty, sweeps go over a working set: the features with a weight, and those whose
     derivative exceeds alpha at the last certificate; it is enlarged until the certificate, which
     looks at all features, is satisfied. Without a penalty there is no certificate: the descent
-    stops when a sweep promises less than ``tol·F``.
+    stops when the steps between two looks lower F by less than ``tol·F``.
 
     Parameters
     ----------
@@ -208,20 +208,21 @@ def descend(
     log = Log(callback) if log is None else log
     first = descent.n_sweeps
     features = np.arange(descent.problem.n_features) if among is None else among
-    last_decrease = np.inf
+    before = np.inf
     while True:
         point = descent.point(among)
+        decrease, before = before - point.value, point.value
         working = _working(point, features)
         wants_stop = log.record(descent, point, len(working))
         n_left = max_iter - (descent.n_sweeps - first)
-        verdict = _verdict(point, tol, wants_stop, last_decrease, n_left)
+        verdict = _verdict(point, tol, wants_stop, decrease, n_left)
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
         if not is_plain and descent.n_sweeps > first:
             descent.jump(point, working)
         # Between Newton steps that know of the penalty, one sweep tells which features move.
         n = 1 if not is_plain and writes_hessian(len(working)) else _SWEEPS
-        last_decrease = _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
+        _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
 
 
 def _working(point: PenalisedPoint, features: Array) -> Array:
@@ -232,14 +233,13 @@ def _working(point: PenalisedPoint, features: Array) -> Array:
     return working
 
 
-def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> float:
-    """Sweep until a sweep brings little; the decrease of the last."""
+def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> None:
+    """Sweep until a sweep brings little, n times at most."""
     first = decrease = descent.sweep(features)
     for _ in range(n - 1):
         if decrease <= max(_ENOUGH * first, enough):
             break
         decrease = descent.sweep(features)
-    return decrease
 
 
 def _verdict(
@@ -251,7 +251,7 @@ def _verdict(
     if point.gap <= tol * point.value:
         return "tolerance", f"certified F - F* <= {tol:g}·F"
     if point.penalty == "none" and decrease <= tol * point.value:
-        return "tolerance", f"the last sweep lowered F by less than {tol:g}·F"
+        return "tolerance", f"the last steps lowered F by less than {tol:g}·F"
     if n_left <= 0:
         return "max_iter", _too_few(point, tol, decrease)
     return None
@@ -260,7 +260,7 @@ def _verdict(
 def _too_few(point: PenalisedPoint, tol: float, decrease: float) -> str:
     left = f"the certified gap, {point.gap:.3g},"
     if point.penalty == "none":
-        left = f"the decrease of the last sweep, {decrease:.3g},"
+        left = f"the decrease of the last steps, {decrease:.3g},"
     limit = tol * point.value
     remedy = "raise max_iter or tol, or scale the features"
     return f"{left} is above tol·F = {limit:.3g} after max_iter sweeps; {remedy}"
