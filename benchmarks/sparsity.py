@@ -36,9 +36,9 @@ SHARES = tuple(0.7 * 2.0**-k for k in range(9))  # of the l1 alpha that leaves n
 ALPHAS = tuple(10.0**k for k in range(2, -6, -1))  # of l2
 INDUCED = (1.0, 0.1, 0.01)  # alpha of the l2 penalty with feature induction
 PER_ROUND, N_ROUNDS = 20, 25
-AGGRESSIVENESS = tuple(10.0**-k for k in range(5))
+AGGRESSIVENESS = tuple(10.0 ** (-k / 2) for k in range(9))
 N_STEPS = 1_000_000
-LAMBDAS = tuple(10.0 ** np.arange(0.0, -6.1, -1.0))  # of RankSVM: C = 1/(λ·pairs)
+LAMBDAS = tuple(10.0 ** np.arange(0.0, -6.1, -0.5))  # of RankSVM: C = 1/(λ·pairs)
 TOL = 1e-4
 FEW = 0.02  # share of the features
 
@@ -90,7 +90,7 @@ def pamir(data: Dataset) -> Fits:
     learners = [Learner("pa", aggressiveness=value) for value in AGGRESSIVENESS]
     descent = Stochastic(data.n_features, learners, None, 1)
     descent.run(data.rows, pair_sampler(data.queries), N_STEPS)
-    return [(f"{value:g}", w) for value, w in zip(AGGRESSIVENESS, descent.weights(), strict=True)]
+    return [(f"{value:.2g}", w) for value, w in zip(AGGRESSIVENESS, descent.weights(), strict=True)]
 
 
 def ranksvm(data: Dataset) -> Fits:
@@ -98,7 +98,7 @@ def ranksvm(data: Dataset) -> Fits:
     for value in LAMBDAS:
         start = fits[-1][1] if fits else None
         C = 1.0 / (value * data.queries.n_pairs)
-        fits.append((f"{value:g}", train_ranksvm(data, C=C, w0=start, tol=1e-3, n_jobs=1).w))
+        fits.append((f"{value:.2g}", train_ranksvm(data, C=C, w0=start, tol=1e-3, n_jobs=1).w))
     return fits
 
 
@@ -166,6 +166,10 @@ def compare(task: Task) -> list[Table]:
             "ties count as errors, in AP and P@10 as what they come to on average; queries without "
             "a relevant row are left out",
             f"PAMIR: {N_STEPS:,} steps; induction: {PER_ROUND} features a round, l2",
+            f"parameters that validation chose among: l1 {len(SHARES)}, l2 {len(ALPHAS)}, "
+            f"induction {len(INDUCED) * N_ROUNDS} (alpha and round), PAMIR {len(AGGRESSIVENESS)}, "
+            f"RankSVM {len(LAMBDAS)}; the first three were widened after trials in which validation chose "
+            "at their ends, the last two made finer after all others had been seen",
         ],
     )  # fmt: skip
     found = {name: outcomes(fit, task.models) for name, fit in METHODS.items()}
