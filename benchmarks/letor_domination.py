@@ -84,7 +84,7 @@ def compare(name: str, folds: Sequence[Parts], quick: bool) -> Table:
             f"weight; l2: {ALPHAS[0]:g} to {ALPHAS[-1]:g}; margins {', '.join(map(str, MARGINS))}; "
             "non-zero: weights, mean; chosen: in each fold",
             "the grids of the domination loss were widened after a trial on one fold, which showed "
-            "test measures too; RankSVM's 13 values of C are as first written",
+            "test measures too; RankSVM's 13 values of λ are as first written",
             "equal scores, of which very sparse models have many, rank in the order of the file",
         ],
     )
