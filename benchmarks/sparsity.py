@@ -169,7 +169,8 @@ def compare(task: Task) -> list[Table]:
             f"parameters that validation chose among: l1 {len(SHARES)}, l2 {len(ALPHAS)}, "
             f"induction {len(INDUCED) * N_ROUNDS} (alpha and round), PAMIR {len(AGGRESSIVENESS)}, "
             f"RankSVM {len(LAMBDAS)}; the first three were widened after trials in which "
-            "validation chose at their ends, the last two made finer after all others had been seen",
+            "validation chose at their ends, the last two made finer after all others had been "
+            "seen",
         ],
     )  # fmt: skip
     found = {name: outcomes(fit, task.models) for name, fit in METHODS.items()}
