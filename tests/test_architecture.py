@@ -74,6 +74,7 @@ ALLOWED: dict[str, set[str]] = {
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
+    "lowrank": TRAINING | {"scaling", "seeds", "model"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
@@ -104,7 +105,7 @@ ALLOWED: dict[str, set[str]] = {
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic", "domination", "domination_tuning"},
+    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

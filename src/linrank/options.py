@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "ALGORITHMS",
     "AVERAGES",
+    "CONSTRAINTS",
     "COUNTED",
     "COUNTINGS",
     "CURVATURES",
@@ -15,6 +16,7 @@ __all__ = [
     "DOMINATION",
     "DOMINATION_PATH",
     "DOMINATION_SOLVERS",
+    "FACTORIZED",
     "LAYERS",
     "LOSSES",
     "METHODS",
@@ -24,6 +26,7 @@ __all__ = [
     "PENALTIES",
     "PUBLISHED",
     "RECORDS",
+    "REGULARIZED",
     "SAMPLINGS",
     "SCALES",
     "SELECTIONS",
@@ -104,3 +107,11 @@ DOMINATION = (
     "max_iter",
 )
 DOMINATION_PATH = tuple(name for name in DOMINATION if name != "feature_induction")
+
+# ---- low-rank duals -----------------------------------------------------------------------------
+
+CONSTRAINTS = ("box", "ball")  # of the factors
+
+# As TRAINING: options beside C that go to the training as they are.
+FACTORIZED = ("n_components", "constraint", "tol", "max_iter", "query_normalization")
+REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory_limit")
