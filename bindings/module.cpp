@@ -23,4 +23,5 @@ NB_MODULE(_core, m) {
     bind_samplers(m);
     bind_descent(m);
     bind_stream(m);
+    bind_rectangles(m);
 }

@@ -18,3 +18,4 @@ void bind_metrics(nanobind::module_ &m);
 void bind_descent(nanobind::module_ &m);
 void bind_stream(nanobind::module_ &m);
 void bind_samplers(nanobind::module_ &m);
+void bind_rectangles(nanobind::module_ &m);

@@ -93,6 +93,7 @@ ALLOWED: dict[str, set[str]] = {
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination"},
+    "regularized_ranksvm": MODEL | {"metrics", "monitor", "weights", "linear_ranker", "lowrank"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from linrank.per_query_ranker import PerQueryRanker
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
+    from linrank.regularized_ranksvm import RegularizedRankSVM
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
     from linrank.text_features import PivotedTfidf
@@ -54,6 +55,7 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "RankerMixin",
+    "RegularizedRankSVM",
     "SGDRanker",
     "SGDRankerCV",
     "domination_path",
@@ -87,6 +89,7 @@ _HOME = {
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
+    "RegularizedRankSVM": "linrank.regularized_ranksvm",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "domination_path": "linrank.domination.path",

@@ -1,0 +1,158 @@
+"""The α that balances the RankSVM dual and the distance to a given matrix, by Newton's method.
+
+``min over 0 <= α <= Cω of ½‖β‖² - e'α + Σ ρ/2 (α - y)²`` has one unknown for each pair, but
+``‖β‖²`` has the rank of the features. In its dual, ``min over w of ½‖w‖² + L(Xw)`` with the smooth
+loss ``L(z) = Σ max over a of a(1 - z_i + z_j) - ρ/2 (a - y)²``, the unknowns are the weights: a
+RankSVM whose loss differs from pair to pair. The best a is ``clip(y + (1 - z_i + z_j)/ρ)``, and
+``∇F(w) = w - β(α(w))``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import Rows
+from linrank.losses.base import PairLoss
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.lowrank.rectangles import Rectangles
+from linrank.objective import Ridge, Sum
+from linrank.pairs import Pairs
+from linrank.risk import Risk
+from linrank.solvers.conjugate import half_square
+from linrank.solvers.directions import Directions
+from linrank.solvers.newton import line_search
+from linrank.solvers.preconditioner import by_cholesky
+
+__all__ = ["ProximalProblem"]
+
+Array = NDArray[Any]
+
+_STEPS = 60  # of Newton's method for one y; a handful is usual
+_MATRIX = 2000  # features up to which a Cholesky factor pays
+
+
+@dataclass(frozen=True, eq=False)
+class ProximalPoint:
+    """The loss at the scores ``z``, for the y and ρ of the moment."""
+
+    z: Array
+    value: float
+    total_curvature: float
+    gradient: Array
+
+
+class ProximalHinge(PairLoss):
+    """``L(z) = Σ max over a of a(1 - z_i + z_j) - ρ/2 (a - y)² + ρ/2 y²``, ``0 <= a <= Cω``."""
+
+    def __init__(self, rectangles: Rectangles, y: Array, rho: Array, n_threads: int) -> None:
+        super().__init__(rectangles.pairs, n_threads)
+        self.rectangles = rectangles
+        self.y, self.rho = y, rho  # the owner writes to y between two solutions
+
+    def at(self, z: Array, near: Any = None) -> ProximalPoint:
+        found = self.rectangles.core.loss(z, self.y, self.rho, self.n_threads)
+        return ProximalPoint(z, *found)
+
+    def curvature(self, point: ProximalPoint, v: Array) -> Array:
+        core = self.rectangles.core
+        return np.asarray(core.curvature(point.z, self.y, self.rho, v, self.n_threads))
+
+
+class AllPairs:
+    """``M = I + t K``, K the Hessian if all pairs were inside their bounds, t the share that is."""
+
+    limit = 100
+    memory = 24
+    forcing = 0.1
+    is_exact = False
+
+    def __init__(self, rows: Rows, pairs: Pairs, scale: Array | None, n_threads: int) -> None:
+        # At w = 0 all pairs are violated, and half the squared hinge has the curvature 1.
+        risk = Risk(rows, SquaredHinge(pairs, n_threads), 0.5, scale).at(np.zeros(rows.shape[1]))
+        self._total = pairs.total_weight()
+        self._is_matrix = rows.shape[1] <= _MATRIX
+        self._hessian = 2.0 * (
+            risk.hessian_matrix() if self._is_matrix else risk.hessian_diagonal()
+        )
+        self._share = 0.0
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        """``M``, or its diagonal."""
+        share = self._share
+        whole: Array = 1.0 + share * self._hessian
+        return np.eye(len(point.w)) + share * self._hessian if self._is_matrix else whole
+
+    def at(self, point: Any, n_last: int) -> Any:
+        share = max(point.parts[1].loss.total_curvature / self._total, 1e-12)
+        if not 0.7 < share / max(self._share, 1e-300) < 1.4:
+            self._share = share
+            matrix = self.matrix(point, n_last)
+            self._solve = by_cholesky(matrix) if self._is_matrix else lambda r: r / matrix
+        return self._solve
+
+
+class ProximalProblem:
+    """The problem for any y: solves, and writes the α that belongs to the solution.
+
+    Parameters
+    ----------
+    rows, scale
+        The features and their factors.
+    rectangles : Rectangles
+        The pairs and the bounds of their dual variables.
+    y : float64 array (n_entries,)
+        The matrix to be near to. Its owner may write to it between two solutions.
+    rho : float64 array (n_blocks,)
+        The weight ρ of the distance, for each block; likewise.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        rectangles: Rectangles,
+        y: Array,
+        rho: Array,
+        *,
+        scale: Array | None,
+        n_threads: int,
+    ) -> None:
+        self.loss = ProximalHinge(rectangles, y, rho, n_threads)
+        self.risk = Risk(rows, self.loss, 1.0, scale)
+        self.objective = Sum(Ridge(), self.risk)
+        weight = np.zeros(rectangles.pairs.queries.n_queries)
+        weight[rectangles.query] = 1.0 / rho
+        pairs = Pairs(rectangles.pairs.queries, query_weight=weight)
+        self._directions = Directions(AllPairs(rows, pairs, scale, n_threads), rows.shape[1])
+
+    def solve(self, w: Array, goal: float) -> tuple[Any, bool]:
+        """A point with ``½‖w - β‖² <= goal``; False where rounding keeps Newton's method from it.
+
+        That half square is all that a solution too early adds to the certified gap.
+        """
+        point = self.objective.at(w)
+        for _ in range(_STEPS):
+            half = half_square(point.gradient)
+            if half <= goal:
+                return point, True
+            step = self._directions.at(point, residual=max(0.01 * half, 0.25 * goal))
+            trial, _ = line_search(point, step.d, step.image)
+            if trial is None:
+                return point, False
+            point = trial
+        return point, half_square(point.gradient) <= goal
+
+    def write(self, point: Any, alpha: Array) -> None:
+        """The α of a point."""
+        loss, z = self.loss, point.parts[1].z
+        loss.rectangles.core.point(z, loss.y, loss.rho, alpha, loss.n_threads)
+
+    def weights(self, alpha: Array) -> Array:
+        """``β = Σ α_ij (x_i - x_j)``, from row and column sums of α."""
+        loss, risk = self.loss, self.risk
+        c = np.asarray(loss.rectangles.core.coefficients(alpha, loss.n_threads))
+        return risk.stretch(_core.gradient(risk.rows.core, c, loss.order, loss.n_threads))

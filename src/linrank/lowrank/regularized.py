@@ -1,0 +1,258 @@
+"""Training a RankSVM whose dual variables form matrices of small nuclear norm."""
+
+from __future__ import annotations
+
+import numbers
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.lowrank.rectangles import Rectangles, check_memory
+from linrank.lowrank.splitting import Iterate, Splitting
+from linrank.pairs import choose_pairs
+from linrank.ranksvm import check_numbers
+from linrank.solvers.result import Callback, Result, Verdict
+from linrank.threads import resolve, useful_threads
+
+__all__ = ["RegularizedResult", "train_regularized"]
+
+Array = NDArray[Any]
+
+TOLERANCE = 1e-4  # of the certified gap, relative to |Ψ|
+ITERATIONS = 1000
+_BALANCED = 40  # iterations in which ρ may change
+_STUCK = 10  # iterations in a row that rounding may cut short
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizedResult(Result):
+    """The outcome of a fit: `Result` for Ψ, and the dual variables.
+
+    Attributes
+    ----------
+    value, gap : float
+        ``Ψ(α)``, exactly, and a certified bound of its distance to the minimum.
+    kkt_residual, gradient_norm : float
+        Length of what is left of the conditions of the optimum, both the same.
+    duals : Rectangles
+        α, block by block.
+    ranks : int64 array (n_queries,)
+        Singular values of each query's block above ``γ/2λ``: the rank of A.
+    """
+
+    duals: Rectangles = field(repr=False, kw_only=True)
+    ranks: Array = field(repr=False, kw_only=True)
+
+
+def train_regularized(
+    data: Dataset,
+    *,
+    gamma: float = 10.0,
+    lam: float = 0.1,
+    C: float = 1.0,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: Array | None = None,
+    query_weight: Array | None = None,
+    query_normalization: str | None = None,
+    memory_limit: int | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> RegularizedResult:
+    """Minimise ``Ψ(α) = ½‖β‖² - e'α + min over A of γ‖A‖_* + λ‖P(α) - A‖²``, ``0 <= α <= Cω``.
+
+    ``β = Σ α_ij D(x_i - x_j)`` over the pairs (i above j) is the model, ``P(α)`` the matrix of α by
+    query, ``‖A‖_*`` the sum of singular values. ``-Ψ`` is the RankSVM dual less the two penalties.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
+    gamma : float, default=10.0
+        γ >= 0. Singular values of ``P(α)`` up to ``γ/2λ`` have no share in A. 0 is the plain dual.
+    lam : float, default=0.1
+        λ > 0.
+    C : float, default=1.0
+        Upper bound of the dual variables, > 0.
+    tol : float, optional
+        Stop when the certified gap is at most ``tol·|Ψ|``; 1e-4 if None. Ψ is negative at the
+        optimum, and 0 at ``α = 0``.
+    max_iter : int, optional
+        Iterations at most; 1000 if None.
+    scale : float64 array (n_features,), optional
+        The diagonal of D.
+    query_weight : float64 array (n_queries,), optional
+        The factors c_q.
+    query_normalization : {None, "pairs"}
+        ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
+    memory_limit : int, optional
+        Bytes that the dual variables and their copies may take; what the system has if None.
+    seed : int
+        Not looked at: nothing is random. Here because other ways of training have it.
+    n_jobs : int, optional
+        Threads; None for all cores.
+    callback : callable, optional
+        Called with the state of each iterate; stops by returning True.
+    """
+    _check(gamma, lam, C, tol, max_iter, query_normalization, memory_limit)
+    log = _Log(callback, time.perf_counter())
+    pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
+    check_memory(pairs, memory_limit)
+    rectangles = Rectangles(pairs, float(C))
+    n_jobs = resolve(n_jobs)
+    splitting = Splitting(
+        data.rows,
+        rectangles,
+        float(gamma),
+        float(lam),
+        scale=scale,
+        n_threads=useful_threads(data.rows.nbytes + 8 * rectangles.n_entries, n_jobs),
+        n_jobs=n_jobs,
+    )
+    tol = TOLERANCE if tol is None else tol
+    max_iter = ITERATIONS if max_iter is None else max_iter
+    # At α = 0, w = 0, Z = 0 the bound is -Σ Cω.
+    nothing = Iterate(
+        np.zeros(data.n_features), 0.0, -float(C) * pairs.total_weight(), float("nan"), True
+    )
+    verdict = _descend(splitting, log, nothing, tol, max_iter)
+    return _result(splitting, log, verdict)
+
+
+def _descend(
+    splitting: Splitting, log: _Log, nothing: Iterate, tol: float, max_iter: int
+) -> Verdict:
+    """Iterate until something says stop."""
+    if log.add(nothing):
+        return "callback", "stopped by the callback"
+    n_stuck = 0
+    while True:
+        goal = max(0.01 * tol * abs(log.objective), 1e-3 * log.gap)
+        spectra = None
+        if log.n_iter == 0:
+            iterate = splitting.start(goal)
+        else:
+            iterate, spectra = splitting.step(goal)
+        is_better = iterate.objective < log.objective
+        wants_stop = log.add(iterate)
+        if is_better:
+            splitting.keep_best()
+        if wants_stop:
+            return "callback", "stopped by the callback"
+        if log.gap <= tol * abs(log.objective):
+            return "tolerance", f"certified Ψ - Ψ* <= {tol:g}·|Ψ|"
+        n_stuck = 0 if iterate.is_solved else n_stuck + 1
+        if n_stuck >= _STUCK:
+            return "precision", (
+                "steps have fallen below the rounding of Ψ; the result is as good as it gets"
+            )
+        if log.n_iter >= max_iter:
+            return "max_iter", (
+                f"the certified gap, {log.gap:.3g}, is above tol·|Ψ| = "
+                f"{tol * abs(log.objective):.3g} after max_iter={max_iter} iterations; raise "
+                "max_iter or tol"
+            )
+        if spectra is not None and log.n_iter % 4 == 0 and log.n_iter <= _BALANCED:
+            splitting.balance(spectra)
+
+
+def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedResult:
+    """The best α, its objective and ranks computed anew."""
+    rectangles = splitting.rectangles
+    w, value, by_block = splitting.certify()
+    ranks = np.zeros(rectangles.pairs.queries.n_queries, dtype=np.int64)
+    ranks[rectangles.query] = by_block
+    residual = log.history["kkt_residual"][-1]
+    stopped, message = verdict
+    return RegularizedResult(
+        w=w,
+        value=value,
+        gap=max(0.0, value - log.bound),
+        gradient_norm=residual,
+        kkt_residual=residual,
+        n_iter=log.n_iter,
+        n_hvp=0,
+        converged=stopped == "tolerance",
+        stopped=stopped,
+        message=message,
+        history=log.history,
+        duals=replace(rectangles, values=splitting.best),
+        ranks=ranks,
+    )
+
+
+class _Log:
+    """The history, the best objective and the best bound, and the callback."""
+
+    def __init__(self, callback: Callback | None, started: float) -> None:
+        self._callback, self._started = callback, started
+        keys = ("objective", "lower_bound", "gap", "kkt_residual", "seconds")
+        self.history: dict[str, list[float]] = {key: [] for key in keys}
+        self.objective, self.bound = np.inf, -np.inf
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history["objective"]) - 1
+
+    @property
+    def gap(self) -> float:
+        return max(0.0, self.objective - self.bound)
+
+    def add(self, iterate: Iterate) -> bool:
+        """Add an iterate; True if the callback asks to stop."""
+        if not np.isfinite(iterate.objective):
+            raise ValueError(
+                f"the objective is {iterate.objective:g}: features, weights or C are too large for "
+                "double precision; divide them by a common factor"
+            )
+        self.objective = min(self.objective, iterate.objective)
+        self.bound = max(self.bound, iterate.bound)
+        entry = {
+            "objective": iterate.objective,
+            "lower_bound": self.bound,
+            "gap": max(0.0, iterate.objective - self.bound),
+            "kkt_residual": iterate.residual,
+            "seconds": time.perf_counter() - self._started,
+        }
+        for key, value in entry.items():
+            self.history[key].append(value)
+        if self._callback is None:
+            return False
+        return bool(self._callback({**entry, "w": iterate.w, "n_iter": self.n_iter}))
+
+
+def _check(
+    gamma: Any,
+    lam: Any,
+    C: Any,
+    tol: Any,
+    max_iter: Any,
+    query_normalization: Any,
+    memory_limit: Any,
+) -> None:
+    """Raise ValueError for what `train_regularized` does not take."""
+    check_numbers(C, tol, max_iter)
+    if not (isinstance(gamma, numbers.Real) and 0.0 <= float(gamma) < np.inf):
+        raise ValueError(
+            f"gamma must be a finite number >= 0, got {gamma!r}; 0 is the plain RankSVM dual, and "
+            "larger values give matrices of lower rank"
+        )
+    if not (isinstance(lam, numbers.Real) and 0.0 < float(lam) < np.inf):
+        raise ValueError(
+            f"lam must be a finite number > 0, got {lam!r}; the larger it is, the closer A is to "
+            "the matrix of dual variables"
+        )
+    if query_normalization not in (None, "pairs"):
+        raise ValueError(
+            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
+        )
+    is_integer = isinstance(memory_limit, numbers.Integral)
+    if memory_limit is not None and not (is_integer and memory_limit >= 1):
+        raise ValueError(
+            f"memory_limit must be None or a number of bytes >= 1, got {memory_limit!r}"
+        )
