@@ -143,17 +143,16 @@ def check_memory(pairs: Pairs, limit: int | None) -> None:
     """
     n_entries = _count_entries(pairs)
     n_bytes = 8 * BUFFERS * n_entries
-    source = "memory_limit allows" if limit is not None else "are available"
-    if limit is None:
-        limit = available()
-    if limit is None or n_bytes <= limit:
+    allowed = limit if limit is not None else available()
+    if allowed is None or n_bytes <= allowed:
         return
+    room = describe_bytes(allowed)
+    room = f"{room} are available" if limit is None else f"memory_limit allows {room}"
     raise MemoryError(
         f"RegularizedRankSVM keeps {BUFFERS} numbers for each of {pairs.n_pairs:,} pairs "
-        f"({n_entries:,} entries of its matrices): {describe_bytes(n_bytes)}, but "
-        + (f"{source} {describe_bytes(limit)}" if limit is not None else source)
-        + "; use FactorizedRankSVM or RankSVM, whose memory does not grow with the pairs, or train "
-        "on a sample of the rows or queries"
+        f"({n_entries:,} entries of its matrices): {describe_bytes(n_bytes)}, but {room}; use "
+        "FactorizedRankSVM or RankSVM, whose memory does not grow with the pairs, or train on a "
+        "sample of the rows or queries"
     )
 
 

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 TOLERANCE = 1e-4  # of the certified gap, relative to |Ψ|
 ITERATIONS = 1000
-_BALANCED = 40  # iterations in which ρ may change
+_BALANCED = 400  # iterations in which ρ may change; convergence is proved for a fixed one
 _STUCK = 10  # iterations in a row that rounding may cut short
 
 

@@ -27,6 +27,7 @@ Array = NDArray[Any]
 
 _OVER = 1.6  # relaxation: between 1.5 and 1.8 iterations are fewest
 _STEP = 0.5  # ρ·Cω at first: a change of the margin by 1 moves α by twice its bound
+_WORTHWHILE = 1e7  # multiplications of all decompositions: some 5 ms, and threads pay
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,8 @@ class Splitting:
         self.problem = ProximalProblem(
             rows, rectangles, self.y, self.rho, scale=scale, n_threads=n_threads
         )
+        shapes = np.array(rectangles.shapes, dtype=np.float64)
+        self._prices = shapes.prod(axis=1) * shapes.min(axis=1)  # of a decomposition
         self._w = np.zeros(rows.shape[1])
         self._distance = 0.0
 
@@ -241,9 +244,10 @@ class Splitting:
                 ) from error
             return use(k, found)
 
-        hard = np.sqrt(squares) > thresholds  # the others have no singular value above
+        # No singular value exceeds the Frobenius norm: the other blocks are not decomposed.
+        hard = np.sqrt(squares) > thresholds
         n_hard = int(np.count_nonzero(hard))
-        if self.n_jobs == 1 or n_hard < 2:
+        if self.n_jobs == 1 or n_hard < 2 or float(self._prices @ hard) < _WORTHWHILE:
             yield from ((k, work(k)) for k in range(len(squares)))
             return
         pool = ThreadPoolExecutor(min(self.n_jobs, n_hard))

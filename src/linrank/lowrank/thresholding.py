@@ -57,10 +57,13 @@ class Leading:
 def leading(M: Array, threshold: float) -> Leading:
     """The singular values above ``threshold``; LinAlgError if the iteration does not converge."""
     is_left = M.shape[0] <= M.shape[1]
+    largest = float(np.abs(M).max(initial=0.0))
+    if largest > 0.0 and not 1e-140 < largest < 1e140:  # squares would leave the range of doubles
+        return _by_svd(M, threshold, is_left)
     norm = float(np.linalg.norm(M))
     if norm <= threshold:  # no singular value exceeds the Frobenius norm
         return Leading(np.zeros(0), np.zeros((min(M.shape), 0)), is_left)
-    if threshold < _TINY * norm or not 1e-140 < norm < 1e140:  # squares would leave the range
+    if threshold < _TINY * norm:
         return _by_svd(M, threshold, is_left)
     gram = M @ M.T if is_left else M.T @ M
     try:

@@ -1,0 +1,317 @@
+"""train_regularized against explicit pairs, generic solvers and its own limits."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from explicit_pairs import ExplicitPairs, box_quadratic_program
+from linrank.data.dataset import Dataset
+from linrank.errors import NoPairsError
+from linrank.lowrank import proximal, splitting
+from linrank.lowrank.regularized import train_regularized
+from linrank.ranksvm import train
+from plain_regularized import PlainRegularized
+from small_data import small
+from strategies import datasets
+
+CASES = [(1.0, 0.1, 1.0), (0.3, 1.0, 0.5), (0.5, 5.0, 3.0), (0.05, 0.02, 0.1)]
+
+
+def alpha_of(result, pairs):
+    """The dual variables in the order of the explicit pairs; entries that are no pairs are 0."""
+    found = {}
+    for k in range(result.duals.n_blocks):
+        block = result.duals.block(k)
+        columns = result.duals.columns(k)
+        for r, i in enumerate(result.duals.rows(k)):
+            n = result.duals.n_pairs(k)[r]
+            found.update({(i, j): block[r, c] for c, j in enumerate(columns[:n])})
+            assert not block[r, n:].any()
+    return np.array(
+        [found.get((i, j), 0.0) for i, j in zip(pairs.winner, pairs.loser, strict=True)]
+    )
+
+
+def check_consistent(result, plain):
+    """What the result says of its α is what the definition says."""
+    alpha = alpha_of(result, plain.pairs)
+    assert (alpha >= 0.0).all()
+    assert (alpha <= plain.upper * (1 + 1e-12)).all()
+    assert_allclose(result.w, plain.pairs.difference.T @ alpha, atol=1e-9)
+    assert_allclose(result.value, plain.value(alpha), rtol=1e-9, atol=1e-9)
+    values = np.linalg.svd(plain.matrix(alpha), compute_uv=False)
+    threshold = plain.gamma / (2.0 * plain.lam)
+    if np.abs(values - threshold).min(initial=1.0) > 1e-9:
+        assert result.ranks.sum() == np.count_nonzero(values > threshold)
+    return alpha
+
+
+# ---- the twin itself ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "lam", "C"), CASES)
+def test_gradient_of_the_definition_is_the_finite_difference(gamma, lam, C):
+    data = small(n_levels=3).select(slice(0, 14))
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, gamma, lam, C)
+    rng = np.random.default_rng(0)
+    alpha = rng.uniform(0.0, 1.0, len(plain.upper)) * plain.upper
+    for _ in range(3):
+        d = rng.normal(size=len(alpha))
+        slope = (plain.value(alpha + 1e-6 * d) - plain.value(alpha - 1e-6 * d)) / 2e-6
+        assert_allclose(plain.gradient(alpha) @ d, slope, rtol=1e-6, atol=1e-6)
+
+
+def test_the_low_rank_part_is_the_best_one():
+    data = small(n_levels=3).select(slice(0, 14))
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, 0.5, 0.4, 1.0)
+    rng = np.random.default_rng(1)
+    alpha = rng.uniform(0.0, 1.0, len(plain.upper))
+    A = plain.low_rank(alpha)
+    for _ in range(20):
+        other = A + 0.1 * rng.normal(size=A.shape)
+        assert plain.joint(alpha, other) >= plain.joint(alpha, A)
+
+
+# ---- the optimum --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "lam", "C"), CASES)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_optimum_by_a_generic_solver(gamma, lam, C, is_weighted):
+    """L-BFGS-B on the pairs, its result bracketed by the Frank-Wolfe gap."""
+    data = small(2, n_levels=3).select(slice(0, 30))
+    data = replace(data, weight=np.random.default_rng(0).integers(1, 4, 30) / 2)
+    data = data if is_weighted else replace(data, weight=None)
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, gamma, lam, C)
+    best, lower = plain.minimum()
+    result = train_regularized(data, gamma=gamma, lam=lam, C=C, tol=1e-7)
+    alpha = check_consistent(result, plain)
+    assert result.converged
+    assert result.value <= best + 1e-6 * abs(best)
+    assert result.value - result.gap <= best  # a lower bound of the minimum
+    assert lower <= result.value + 1e-9 * abs(best)  # the other certificate agrees
+    assert best - lower <= 1e-4 * abs(best)
+    assert plain.value(alpha) - plain.gap(alpha) <= best
+
+
+@given(
+    datasets(max_rows=14, weights=True),
+    st.sampled_from([0.0, 0.1, 1.0, 50.0]),
+    st.sampled_from([0.05, 1.0, 20.0]),
+    st.sampled_from([0.1, 2.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_certificate_holds_on_any_data(data, gamma, lam, C):
+    """Sparse, dense, float32, tied rows, one-level queries: within the gap of the lower bound."""
+    try:
+        result = train_regularized(data, gamma=gamma, lam=lam, C=C, tol=1e-5, max_iter=3000)
+    except NoPairsError:
+        assume(False)
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, gamma, lam, C)
+    alpha = check_consistent(result, plain)
+    assert result.converged
+    assert 0.0 <= result.gap <= 1.0001e-5 * abs(result.value)
+    scale = 1e-9 * max(1.0, abs(result.value))
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.5, 1.0):  # no feasible point is below the bound
+        other = share * alpha + (1.0 - share) * rng.uniform(0.0, 1.0, len(alpha)) * plain.upper
+        assert plain.value(other) >= result.value - result.gap - scale
+
+
+def test_gap_bounds_the_distance_at_every_iterate():
+    data = small(3, n_levels=4)
+    best = train_regularized(data, gamma=0.5, lam=2.0, C=2.0, tol=1e-8)
+    history = train_regularized(data, gamma=0.5, lam=2.0, C=2.0, tol=1e-5).history
+    for objective, gap, bound in zip(
+        history["objective"], history["gap"], history["lower_bound"], strict=True
+    ):
+        assert bound <= best.value + 1e-9 * abs(best.value)
+        assert gap >= objective - best.value - 1e-9 * abs(best.value)
+    assert history["objective"][0] == 0.0  # α = 0
+    assert history["lower_bound"] == sorted(history["lower_bound"])
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0])
+@pytest.mark.parametrize("gamma", [0.0, 1e-9])
+def test_without_the_nuclear_norm_it_is_the_hinge_ranksvm(C, gamma):
+    data = small(4, n_levels=3)
+    result = train_regularized(data, gamma=gamma, lam=0.2, C=C, tol=1e-6)
+    hinge = train(data, C=C, loss="hinge", solver="bundle", tol=1e-7)
+    assert_allclose(-result.value, hinge.value, rtol=2e-6)
+    assert_allclose(result.w, hinge.w, atol=0.02 * np.abs(hinge.w).max())
+
+
+@pytest.mark.parametrize("lam", [0.05, 3.0])
+def test_a_large_gamma_leaves_no_low_rank_part(lam):
+    """Then A = 0, and the problem is the dual of ``M + 2λI`` on the box."""
+    data = small(5, n_levels=3).select(slice(0, 40))
+    result = train_regularized(data, gamma=1e6, lam=lam, tol=1e-9)
+    pairs = ExplicitPairs.of(data)
+    # λ‖α‖² is ½‖√(2λ) α‖²: a feature of its own for each pair.
+    own = np.sqrt(2.0 * lam) * np.eye(len(pairs.weight))
+    _, lower = box_quadratic_program(np.hstack([pairs.difference, own]), pairs.weight)
+    assert_allclose(-result.value, lower, rtol=1e-8)
+    assert not result.ranks.any()
+
+
+def test_rank_falls_with_gamma():
+    data = small(6, n_levels=2)
+    ranks = [train_regularized(data, gamma=g, lam=0.5).ranks.sum() for g in (0.0, 0.2, 1.0, 20.0)]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] > ranks[1] > ranks[-1] == 0
+
+
+# ---- what does not matter, and what does --------------------------------------------------------
+
+
+def test_constants_of_a_query_and_the_order_of_rows_do_not_matter():
+    data = small(7, n_levels=3)
+    rng = np.random.default_rng(0)
+    _, code = np.unique(data.qid, return_inverse=True)
+    shift = rng.normal(size=(code.max() + 1, data.n_features))[code]
+    order = rng.permutation(data.n_rows)
+    moved = Dataset.of((data.X + shift)[order], data.y[order], qid=data.qid[order])
+    one, other = (train_regularized(d, gamma=0.5, lam=0.3, tol=1e-8) for d in (data, moved))
+    assert_allclose(other.value, one.value, rtol=1e-7)
+    assert_allclose(other.w, one.w, atol=1e-3)
+
+
+def test_queries_that_weigh_nothing_do_not_matter():
+    data = small(8, n_levels=3)
+    queries = data.queries
+    weight = np.ones(queries.n_queries)
+    weight[::2] = 0.0
+    kept = np.isin(data.qid, queries.ids[1::2])
+    options = {"gamma": 0.5, "lam": 0.3, "tol": 1e-8}
+    whole = train_regularized(data, query_weight=weight, **options)
+    part = train_regularized(data.select(kept), **options)
+    assert_allclose(whole.value, part.value, rtol=1e-10)
+    assert_array_equal(whole.ranks[1::2], part.ranks)
+    assert not whole.ranks[::2].any()
+
+
+def test_normalised_queries_are_weighted_ones():
+    data = small(9, n_levels=3)
+    weight = 1.0 / np.maximum(data.queries.pairs_per_query, 1)
+    options = {"gamma": 0.01, "lam": 0.3, "C": 5.0, "tol": 1e-7}
+    one = train_regularized(data, query_normalization="pairs", **options)
+    other = train_regularized(data, query_weight=weight, **options)
+    assert one.converged
+    assert_allclose(one.value, other.value, rtol=1e-12)
+
+
+def test_factors_of_the_columns():
+    data = small(10)
+    scale = np.linspace(0.2, 3.0, data.n_features)
+    options = {"gamma": 0.5, "lam": 0.3, "tol": 1e-8}
+    scaled = Dataset.of(data.X * scale, data.y, qid=data.qid)
+    one, other = (
+        train_regularized(data, scale=scale, **options),
+        train_regularized(scaled, **options),
+    )
+    assert_allclose(one.value, other.value, rtol=1e-7)
+    assert_allclose(one.w, other.w, atol=1e-3)
+
+
+def test_same_bits_on_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(splitting, "_WORTHWHILE", 0.0)  # threads even for small blocks
+    data = small(11, n_levels=3)
+    one, many = (train_regularized(data, gamma=0.2, lam=0.5, n_jobs=n) for n in (1, 3))
+    assert_array_equal(one.w, many.w)
+    assert_array_equal(one.duals.values, many.duals.values)
+
+
+def test_more_features_than_a_matrix_is_worth(monkeypatch):
+    """Sparse text: conjugate gradients with a diagonal instead of a factor."""
+    data = small(12)
+    options = {"gamma": 0.3, "lam": 0.3, "tol": 1e-7}
+    by_matrix = train_regularized(data, **options)
+    monkeypatch.setattr(proximal, "_MATRIX", 0)
+    assert_allclose(train_regularized(data, **options).value, by_matrix.value, rtol=2e-7)
+
+
+# ---- stopping, errors ---------------------------------------------------------------------------
+
+
+def test_stops_after_max_iter_with_a_valid_gap():
+    data = small(13, n_levels=4)
+    best = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-7)
+    few = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-7, max_iter=2)
+    assert (few.n_iter, few.stopped, few.converged) == (2, "max_iter", False)
+    assert "raise max_iter or tol" in few.message
+    assert few.gap >= few.value - best.value > 0.0
+
+
+def test_the_callback_sees_every_iterate_and_stops():
+    states = []
+
+    def stop(state):
+        states.append(state)
+        return state["n_iter"] == 2
+
+    data = small(14)
+    result = train_regularized(data, gamma=1.0, lam=10.0, C=10.0, tol=1e-9, callback=stop)
+    assert result.stopped == "callback"
+    assert [s["n_iter"] for s in states] == [0, 1, 2]
+    assert_array_equal(states[0]["w"], 0.0)
+    assert {"objective", "gap", "lower_bound", "kkt_residual", "seconds", "w"} <= set(states[1])
+
+
+def test_an_interrupt_leaves_at_once():
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_regularized(small(), callback=interrupt)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gamma": -1.0}, "gamma must be a finite number >= 0, got -1.0"),
+        ({"gamma": float("nan")}, "gamma must be a finite number >= 0, got nan"),
+        ({"lam": 0.0}, "lam must be a finite number > 0, got 0.0"),
+        ({"lam": "x"}, "lam must be a finite number > 0, got 'x'"),
+        ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"tol": -1.0}, "tol must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
+        ({"memory_limit": 0}, "memory_limit must be None or a number of bytes"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        train_regularized(small(), **options)
+
+
+def test_more_pairs_than_memory():
+    with pytest.raises(MemoryError, match=r"pairs .* memory_limit allows 1.0 kB; use Factorized"):
+        train_regularized(small(), memory_limit=1000)
+
+
+def test_a_decomposition_that_fails_names_its_query(monkeypatch):
+    def fail(M, threshold):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    monkeypatch.setattr(splitting, "leading", fail)
+    data = Dataset.of([[0.0], [1.0], [2.0]], [0, 1, 1], qid=["a", "a", "a"])
+    with pytest.raises(np.linalg.LinAlgError, match=r"2x1 block of query 'a' do not converge"):
+        train_regularized(data, gamma=1e-3)
+
+
+def test_features_beyond_double_precision():
+    data = Dataset.of([[0.0], [1e200], [2e200]], [0, 1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(ValueError, match=r"divide|overflow"):
+            train_regularized(data)

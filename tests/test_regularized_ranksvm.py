@@ -1,0 +1,179 @@
+"""RegularizedRankSVM: scikit-learn's checks, weights, validation, attributes, model files."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    ConvergenceWarning,
+    NoPairsError,
+    QueryKFold,
+    RankSVM,
+    RegularizedRankSVM,
+    evaluate,
+    load_model,
+    make_ranking,
+)
+from real_data import mq2008
+
+DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)
+OTHER = DATA.select(DATA.qid >= np.unique(DATA.qid)[8])
+TRAIN = DATA.select(DATA.qid < np.unique(DATA.qid)[8])
+
+
+def fit(gamma=1.0, lam=0.1, C=1.0, data=DATA, qid=True, weight=None, query_weight=None, **params):
+    return RegularizedRankSVM(gamma, lam, C, **params).fit(
+        data.X,
+        data.y,
+        qid=data.qid if qid else None,
+        sample_weight=weight,
+        query_weight=query_weight,
+    )
+
+
+# A weight of 2 doubles the bound of a dual variable; a row that comes twice has two of them, and
+# the penalties of the matrix are others.
+REPEATED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "repeating a row is another matrix"
+    for kind in ("dense", "sparse")
+}
+
+
+@parametrize_with_checks(
+    [
+        RegularizedRankSVM(tol=1e-7),
+        RegularizedRankSVM(gamma=0.0),
+        RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
+    ],
+    expected_failed_checks=lambda estimator: REPEATED,
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # checks with max_iter=1 or 2
+        check(estimator)
+
+
+def test_attributes_belong_together():
+    ranker = fit(keep_duals=True)
+    assert ranker.converged_
+    assert ranker.duality_gap_ <= 1e-4 * abs(ranker.objective_)
+    assert ranker.n_pairs_ == DATA.queries.n_pairs
+    assert len(ranker.ranks_) == ranker.n_queries_ == 15
+    assert len(ranker.history_["objective"]) == ranker.n_iter_ + 1
+    w = np.zeros(6)
+    for k in range(ranker.duals_.n_blocks):
+        block = ranker.duals_.block(k)
+        w += block.sum(1) @ DATA.X[ranker.duals_.rows(k)]
+        w -= block.sum(0) @ DATA.X[ranker.duals_.columns(k)]
+    assert_allclose(ranker.coef_, w, atol=1e-6)
+    assert not hasattr(clone(ranker).set_params(keep_duals=False), "duals_")
+    ranker.set_params(keep_duals=False).fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert not hasattr(ranker, "duals_")
+
+
+def test_gamma_zero_is_ranksvm():
+    ours = fit(0.0, C=0.3, tol=1e-6)
+    hinge = RankSVM(C=0.3, loss="hinge", tol=1e-6).fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert_allclose(-ours.objective_, hinge.objective_, rtol=1e-5)
+
+
+def test_storage_and_scaling_do_not_matter():
+    dense = fit(scale="standard", tol=1e-7)
+    X = sparse.csr_array(DATA.X)
+    other = RegularizedRankSVM(1.0, scale="standard", tol=1e-7).fit(X, DATA.y, qid=DATA.qid)
+    assert_allclose(other.objective_, dense.objective_, rtol=1e-6)
+    by_hand = RegularizedRankSVM(1.0, tol=1e-7).fit(
+        DATA.X / DATA.X.std(axis=0), DATA.y, qid=DATA.qid
+    )
+    assert_allclose(by_hand.objective_, dense.objective_, rtol=1e-5)
+
+
+def test_weights_bound_the_dual_variables():
+    rng = np.random.default_rng(0)
+    u = rng.integers(1, 4, DATA.n_rows) / 2
+    c = dict(zip(DATA.queries.ids.tolist(), rng.integers(0, 3, 15), strict=True))
+    ranker = fit(weight=u, query_weight=c, keep_duals=True)
+    assert ranker.converged_
+    for k in range(ranker.duals_.n_blocks):
+        assert (ranker.duals_.block(k) <= ranker.duals_.bounds(k) * (1 + 1e-12)).all()
+    doubled = fit(C=2.0, keep_duals=True, tol=1e-7)
+    weighted = fit(C=1.0, query_weight=dict.fromkeys(c, 2.0), tol=1e-7)
+    assert_allclose(weighted.objective_, doubled.objective_, rtol=1e-6)
+
+
+def test_validation_and_early_stopping():
+    ranker = RegularizedRankSVM(0.5, 10.0, 0.1, early_stopping=True, n_iter_no_change=2, tol=1e-8)
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, X_val=OTHER.X, y_val=OTHER.y, qid_val=OTHER.qid)
+    scores = ranker.history_["val_ndcg@10"]
+    assert scores[ranker.best_iteration_] == max(scores)
+    found = evaluate(OTHER.y, ranker.predict(OTHER.X), qid=OTHER.qid, metrics=["ndcg@10"])
+    assert_allclose(found["ndcg@10"], max(scores), rtol=1e-12)
+    assert len(scores) == len(ranker.history_["objective"])
+    plain = RegularizedRankSVM(0.5).fit(
+        DATA.X, DATA.y, qid=DATA.qid, eval_set=[(OTHER.X, OTHER.y)], eval_qid=[OTHER.qid]
+    )
+    assert plain.best_iteration_ <= plain.n_iter_
+
+
+def test_too_few_iterations_warn():
+    with pytest.warns(ConvergenceWarning, match="RegularizedRankSVM did not converge: .* max_iter"):
+        ranker = fit(0.5, 10.0, 10.0, max_iter=1, tol=1e-9)
+    assert not ranker.converged_
+    assert ranker.n_iter_ == 1
+
+
+def test_model_files(tmp_path):
+    ranker = fit(scale="minmax")
+    ranker.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    assert_array_equal(model.predict(OTHER.X), ranker.predict(OTHER.X))
+    told = model.training
+    assert (told["method"], told["gamma"], told["lam"], told["C"]) == ("regularized", 1.0, 0.1, 1.0)
+    assert told["mean_rank"] == ranker.ranks_.mean()
+    assert_allclose(ranker.explain(OTHER.X).sum(axis=1), ranker.predict(OTHER.X), atol=1e-9)
+
+
+def test_searches_over_gamma_and_lam():
+    search = GridSearchCV(
+        RegularizedRankSVM(tol=1e-3), {"gamma": [0.1, 10.0], "lam": [0.1, 1.0]}, cv=QueryKFold(3)
+    )
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert search.best_score_ > 0.5
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="gamma must be a finite number >= 0, got -1"):
+        fit(-1)
+    with pytest.raises(ValueError, match="lam must be a finite number > 0, got 0"):
+        fit(lam=0)
+    with pytest.raises(MemoryError, match="memory_limit allows 100 B; use FactorizedRankSVM"):
+        fit(memory_limit=100)
+    with pytest.raises(NoPairsError):
+        RegularizedRankSVM().fit(DATA.X, np.ones(DATA.n_rows), qid=DATA.qid)
+    with pytest.raises(ValueError, match="early_stopping=True needs validation data"):
+        fit(early_stopping=True)
+
+
+def test_same_bits_on_any_number_of_threads():
+    one, many = fit(0.2, n_jobs=1), fit(0.2, n_jobs=3)
+    assert_array_equal(one.coef_, many.coef_)
+    assert one.objective_ == many.objective_
+
+
+def test_real_data_within_a_few_iterations():
+    data = mq2008(1)
+    ranker = RegularizedRankSVM(1.0, scale="query").fit(data.X, data.y, qid=data.qid)
+    assert ranker.converged_
+    assert ranker.n_iter_ <= 10
+    found = evaluate(data.y, ranker.predict(data.X, qid=data.qid), qid=data.qid, metrics=["map"])
+    assert found["map"] > 0.4
