@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from explicit_pairs import ExplicitPairs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from plain_factorized import PlainFactors, bounds, largest_fall
 from scipy import sparse
 from scipy.optimize import minimize
-from small_data import small, weighted
-from strategies import datasets
 
+from explicit_pairs import ExplicitPairs
 from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.errors import NoPairsError
 from linrank.lowrank.factorized import train_factorized
 from linrank.ranksvm import train
+from plain_factorized import PlainFactors, bounds, largest_fall
+from small_data import small, weighted
+from strategies import datasets
 
 CONSTRAINTS = ["box", "ball"]
 
@@ -221,7 +221,7 @@ def test_callback_sees_epochs_and_stops():
         small(12), callback=lambda s: bool(seen.append(s)) or s["n_iter"] == 3
     )
     assert [s["n_iter"] for s in seen] == [0, 1, 2, 3]
-    assert result.stopped == "callback" and result.n_iter == 3 and not result.converged
+    assert (result.stopped, result.n_iter, result.converged) == ("callback", 3, False)
     assert [s["objective"] for s in seen] == result.history["objective"]
     np.testing.assert_array_equal(seen[-1]["w"], result.w)
 
@@ -230,10 +230,11 @@ def test_says_why_it_stopped():
     data = small(13)
     assert train_factorized(data).stopped == "tolerance"
     short = train_factorized(data, max_iter=7, tol=1e-12)
-    assert short.stopped == "max_iter" and "raise max_iter or tol" in short.message
+    assert short.stopped == "max_iter"
+    assert "raise max_iter or tol" in short.message
     # All factors at their bounds: no step is left, and that is the optimum.
     full = train_factorized(data, C=1e-9)
-    assert full.stopped == "tolerance" and full.converged
+    assert (full.stopped, full.converged) == ("tolerance", True)
     np.testing.assert_allclose(full.factors.max(axis=1) ** 2 * 5, 1e-9)
 
 

@@ -216,11 +216,8 @@ def _descend(
             descent.reject()
             momenta = _momenta()
             value = descent.epoch(next(momenta), n_threads)
-            if not value < log.value:  # no momentum to blame: rounding
-                return (
-                    "precision",
-                    "no step lowers the objective: rounding forbids more",
-                )
+            if not value < log.value:
+                return _at_rest(value, log.value)
         descent.accept()
         if log.add(value):
             return "callback", "stopped by the callback"
