@@ -135,6 +135,8 @@ def test_gap_bounds_the_distance_at_every_iterate():
         assert bound <= best.value + 1e-9 * abs(best.value)
         assert gap >= objective - best.value - 1e-9 * abs(best.value)
     assert history["objective"][0] == 0.0  # α = 0
+    assert_allclose(history["gap"][0], 2.0 * data.queries.n_pairs)  # -Σ Cω is a bound
+    assert_allclose(history["kkt_residual"][0], np.sqrt(data.queries.n_pairs))  # by min(1, C)
     assert history["lower_bound"] == sorted(history["lower_bound"])
 
 

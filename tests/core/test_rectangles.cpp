@@ -2,6 +2,7 @@
 #include "rectangles.hpp"
 
 #include "problem.hpp"
+#include "queries.hpp"
 
 using namespace linrank;
 using namespace linrank_test;

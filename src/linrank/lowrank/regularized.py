@@ -116,19 +116,13 @@ def train_regularized(
     )
     tol = TOLERANCE if tol is None else tol
     max_iter = ITERATIONS if max_iter is None else max_iter
-    # At α = 0, w = 0, Z = 0 the bound is -Σ Cω.
-    nothing = Iterate(
-        np.zeros(data.n_features), 0.0, -float(C) * pairs.total_weight(), float("nan"), True
-    )
-    verdict = _descend(splitting, log, nothing, tol, max_iter)
+    verdict = _descend(splitting, log, tol, max_iter)
     return _result(splitting, log, verdict)
 
 
-def _descend(
-    splitting: Splitting, log: _Log, nothing: Iterate, tol: float, max_iter: int
-) -> Verdict:
+def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verdict:
     """Iterate until something says stop."""
-    if log.add(nothing):
+    if log.add(splitting.nothing()):
         return "callback", "stopped by the callback"
     n_stuck = 0
     while True:

@@ -151,6 +151,13 @@ class Splitting:
         self._w = np.zeros(rows.shape[1])
         self._distance = 0.0
 
+    def nothing(self) -> Iterate:
+        """``α = 0``, of which all is known: ``w = A = Z = 0``, and the bound is ``-Σ Cω``."""
+        z, zero = np.zeros(self.problem.loss.n_positions), self.y
+        found = self.rectangles.core.sums(z, zero, zero, zero, self.rho, self.n_threads)
+        lowest, residual = (float(np.asarray(part).sum()) for part in found[4:])
+        return Iterate(np.zeros_like(self._w), 0.0, -lowest, float(np.sqrt(residual)), True)
+
     def start(self, goal: float) -> Iterate:
         """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``."""
         point, is_solved = self._solve(goal)
