@@ -138,8 +138,11 @@ def compare_values(
         cells: list[object] = [f"{-best.at(seconds) / optimum:.5g}", best.epochs_at(seconds)]
         for way in NAMES:
             key, run = lowest(paced[way], seconds)
-            cells += [f"{-run.at(seconds) / optimum:.5g}", run.epochs_at(seconds)]
-            cells.append("{:g}, {:.0e}".format(*key))
+            if run.epochs_at(seconds):
+                cells += [f"{-run.at(seconds) / optimum:.5g}", run.epochs_at(seconds)]
+                cells.append("{:g}, {:.0e}".format(*key))
+            else:
+                cells += ["", 0, ""]
         values.add(name, f"{optimum:.6g}", f"{seconds:g}", *cells)
     add_goal(goals, name, best, paced, limit, optimum)
 

@@ -76,12 +76,12 @@ def _judge(table: Table, lines: dict[str, list[tuple[float, float]]]) -> None:
         table.notes.append(
             f"{title}: {min(cost):.3g} to {max(cost):.3g} ns a row, {factor:.2g}x, {flat}"
         )
-    largest = [line[-1][1] for line in lines.values()]
-    factor = max(largest) / min(largest)
-    times = LENGTHS[-1] / LENGTHS[0]
+    shortest, *_, longest = (line[-1][1] for line in lines.values())
+    times, factor = LENGTHS[-1] / LENGTHS[0], longest / shortest
+    free = "independent of pairs" if factor <= FLAT else "NOT independent of pairs"
     table.notes.append(
-        f"at the most rows, {times:g} times as many pairs change the cost of a row by {factor:.2g}x"
-        f": {'independent' if factor <= FLAT else 'NOT independent'} of pairs"
+        f"at the most rows, {times:g} times as long queries, and as many pairs, cost {factor:.2g}x "
+        f"as much a row: {free}"
     )
 
 

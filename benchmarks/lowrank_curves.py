@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from linrank.lowrank.regularized import train_regularized
 
 import curves
 import problems
 from linrank.data.dataset import Dataset
 from linrank.lowrank.factorized import train_factorized
-from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
 from linrank.solvers.result import Result
 from report import Table, main
