@@ -105,7 +105,7 @@ def value_table() -> Table:
         ],
         notes=[
             "F*: the optimum of RankSVM with the hinge, which -f never exceeds; the lowest f until "
-            "then counts, and seconds include what is made before the first epoch",
+            "then counts; seconds of linrank include what is made before the first epoch",
             f"η: powers of ten from {RATES[-1]:g} to {RATES[0]:g}, with V uniform in the whole "
             f"box, as printed, or in {STARTS[1]:g} of it: {TRIAL:g} s each, then of both starts "
             f"the best and those next to it for {LIMIT:g} s. linrank has its own start",

@@ -11,24 +11,30 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from linrank.lowrank.regularized import train_regularized
 
 import curves
 import problems
 from linrank.data.dataset import Dataset
+from linrank.losses.hinge import Hinge
 from linrank.lowrank.factorized import train_factorized
+from linrank.pairs import choose_pairs
 from linrank.ranksvm import train
 from linrank.solvers.result import Result
 from report import Table, main
 
 C = 1.0
-N_ITER = 200
-SHOWN = (0, 1, 2, 5, 10, 20, 50, 100, 200)
-METHODS: dict[str, Callable[..., Result]] = {
-    "factorized, box": partial(train_factorized, n_components=5, constraint="box"),
-    "factorized, ball": partial(train_factorized, n_components=5, constraint="ball"),
-    "regularized": partial(train_regularized, gamma=10.0, lam=0.1),
-}
+N_ITER = {"factorized": 1000, "regularized": 300}
+SHOWN = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 1000)
+
+
+def methods() -> dict[str, Callable[..., Result]]:
+    from linrank.lowrank.regularized import train_regularized
+
+    return {
+        "factorized, box": partial(train_factorized, n_components=5, constraint="box"),
+        "factorized, ball": partial(train_factorized, n_components=5, constraint="ball"),
+        "regularized": partial(train_regularized, gamma=10.0, lam=0.1),
+    }
 
 
 def measure(quick: bool) -> list[Table]:
@@ -36,11 +42,10 @@ def measure(quick: bool) -> list[Table]:
         data = problems.load("ohsumed")
     except problems.Absent as absent:
         return [Table("Objectives by iterations", [], notes=[f"ohsumed skipped: {absent}"])]
-    n_iter = 10 if quick else N_ITER
-    fits = {
-        name: method(data, C=C, tol=1e-9, max_iter=n_iter, n_jobs=1)
-        for name, method in METHODS.items()
-    }
+    fits = {}
+    for name, method in methods().items():
+        n_iter = 10 if quick else N_ITER[name.split(",")[0]]
+        fits[name] = method(data, C=C, tol=1e-9, max_iter=n_iter, n_jobs=1)
     return [by_iteration(data, fits), ends(data, fits)]
 
 
@@ -114,9 +119,6 @@ def ends(data: Dataset, fits: dict[str, Any]) -> Table:
 
 def hinge_value(data: Dataset, w: Any) -> float:
     """``½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))`` over all pairs."""
-    from linrank.losses.hinge import Hinge
-    from linrank.pairs import choose_pairs
-
     z = data.queries.gather(np.asarray(data.X @ w, dtype=np.float64))
     return float(0.5 * w @ w + C * Hinge(choose_pairs(data)).at(z).value)
 
