@@ -69,24 +69,25 @@ def by_iteration(data: Dataset, fits: dict[str, Any]) -> Table:
         table.add(n, *cells)
     table.pictures["lowrank-objective"] = curves.draw(
         panels(fits, "iterations"),
-        n_columns=3,
+        n_columns=2,
         label="objective",
         is_gap=False,
         against="iterations",
     )
     table.pictures["lowrank-objective-seconds"] = curves.draw(
-        panels(fits, "seconds"), n_columns=3, label="objective", is_gap=False
+        panels(fits, "seconds"), n_columns=2, label="objective", is_gap=False
     )
     return table
 
 
 def panels(fits: dict[str, Any], against: str) -> dict[str, dict[str, curves.Line]]:
-    """A panel a method: objectives are not comparable between them. Without the start."""
-    found = {}
+    """A panel an objective: they are not comparable. Without the start."""
+    found: dict[str, dict[str, curves.Line]] = {}
     for name, fit in fits.items():
         values = fit.history["objective"]
         at = range(len(values)) if against == "iterations" else fit.history["seconds"]
-        found[name] = {name: curves.thinned(list(zip(at, values, strict=True))[1:])}
+        line = curves.thinned(list(zip(at, values, strict=True))[1:])
+        found.setdefault(name.split(",")[0], {})[name] = line
     return found
 
 
