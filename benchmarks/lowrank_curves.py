@@ -56,7 +56,8 @@ def by_iteration(data: Dataset, fits: dict[str, Any]) -> Table:
         ["iteration", *(title for name in fits for title in (name, "s"))],
         notes=[
             "iterations: of the factorized epochs, passes over all queries; of the regularized "
-            "proximal steps with momentum, each with a singular value decomposition a query",
+            "steps of its splitting: Newton's method for the weights, then the singular values of "
+            "every query",
             "objectives: f(V) and the reduced Ψ(α); seconds on the wall, since the start",
         ],
     )
