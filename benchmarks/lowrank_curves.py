@@ -97,23 +97,20 @@ def ends(data: Dataset, fits: dict[str, Any]) -> Table:
     table = Table(
         "Where they end, by the optimum of the hinge RankSVM",
         [
-            "method",
-            "iterations",
-            "seconds",
-            "stopped by",
-            "objective",
-            "-objective / F*",
-            "F(w) / F*",
+            *("method", "iterations", "seconds", "stopped by", "objective", "gap"),
+            *("-objective / F*", "F(w) / F*"),
         ],
         notes=[
             f"F* = {hinge.value:.8g} within {hinge.gap:.2g}: the hinge's; -f(V) is a lower bound "
             "of it, and F(w) the hinge's objective of the model",
+            "gap: of the factorized F(w) + f(V), which does not go to 0; of the regularized a "
+            "bound of the distance to the least Ψ",
         ],
     )
     for name, fit in fits.items():
         table.add(
             *(name, fit.n_iter, f"{fit.history['seconds'][-1]:.3g}", fit.stopped),
-            *(f"{fit.value:.8g}", f"{-fit.value / hinge.value:.5g}"),
+            *(f"{fit.value:.8g}", f"{fit.gap:.2g}", f"{-fit.value / hinge.value:.5g}"),
             f"{hinge_value(data, fit.w) / hinge.value:.5g}",
         )
     return table
