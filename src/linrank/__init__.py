@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NoPairsError,
     )
     from linrank.estimators import RankSVM
+    from linrank.factorized_ranksvm import FactorizedRankSVM
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -43,6 +44,7 @@ __all__ = [
     "DominationPathResult",
     "DominationRanker",
     "DominationRankerCV",
+    "FactorizedRankSVM",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -76,6 +78,7 @@ _HOME = {
     "DominationPathResult": "linrank.domination.path_result",
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
+    "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
