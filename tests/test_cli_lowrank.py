@@ -49,7 +49,6 @@ def train(files, model, *options):
         (["-c", "2", "--query-normalization", "pairs"], {"C": 2, "query_normalization": "pairs"}),
         (["-e", "1e-3", "-j", "1"], {"tol": 1e-3}),
         (["--scale", "query"], {"scale": "query"}),
-        (["--dtype", "float64"], {}),
     ],
 )
 def test_the_model_is_that_of_the_estimator(files, model, options, params):

@@ -40,9 +40,9 @@ class FactorizedRankSVM(LowRankRanker):
         every number of ``v_i`` is at most ``b_i/√K``. ``ball``: ``‖v_i‖ <= b_i``, which contains
         the box, and with which more components never make the minimum of f larger.
     tol : float or None, default=None
-        Stop when an epoch lowers f by at most ``tol·|f|``; None for 1e-4.
+        Stop when f falls by at most ``tol·|f|`` an epoch, on average over five; None for 1e-4.
     max_iter : int or None, default=None
-        Epochs at most, >= 1; None for 200.
+        Epochs at most, >= 1; None for 1000.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
@@ -59,8 +59,8 @@ class FactorizedRankSVM(LowRankRanker):
     scoring : str, default="ndcg@10"
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
     random_state : int, None, RandomState or Generator, default=None
-        Of the V to start from. With an integer, the same data give the same bits, on any number of
-        threads.
+        Of the V to start from, and of the order of the queries in an epoch. With an integer, the
+        same data give the same bits, on any number of threads.
     callback : callable or None, default=None
         Called after every epoch with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
@@ -76,7 +76,7 @@ class FactorizedRankSVM(LowRankRanker):
     factors_ : ndarray of shape (n_rows, n_components)
         V, a row for each row of the training data; only with `keep_factors`.
     objective_ : float
-        ``f(V)``, negative.
+        ``f(V)``.
     lower_bound_ : float
         ``-f(V)``: no coefficients have a smaller hinge objective.
     hinge_objective_ : float
@@ -191,6 +191,6 @@ class FactorizedRankSVM(LowRankRanker):
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
         result = self._fit(train_factorized, data, sets, query_weight)
         self.lower_bound_ = -result.value
-        self.hinge_objective_ = result.gap - result.value
+        self.hinge_objective_ = result.hinge_objective
         self._adopt_optional("factors_", result.factors if self.keep_factors else None)
         return self

@@ -108,7 +108,7 @@ def _say_result(result: Any, args: argparse.Namespace, took: float, console: Con
     if is_factorized:
         console.say(
             "hinge",
-            f"objective {result.gap - result.value:.10g} of RankSVM with the hinge, whose minimum "
+            f"objective {result.hinge_objective:.10g} of RankSVM with the hinge, whose minimum "
             f"is at least {-result.value:.10g}",
         )
     else:
@@ -136,7 +136,7 @@ def _summary(model: LinearModel, result: Any, args: argparse.Namespace) -> dict[
         "duality_gap": result.gap,
     }
     if args.method == LOW_RANK[0]:
-        told |= {"lower_bound": -result.value, "hinge_objective": result.gap - result.value}
+        told |= {"lower_bound": -result.value, "hinge_objective": result.hinge_objective}
     else:
         told["ranks"] = result.ranks.tolist()
     return {

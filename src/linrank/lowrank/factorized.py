@@ -112,6 +112,10 @@ def train_factorized(
         Called with the state of each epoch; stops by returning True.
     """
     check_factorized(n_components, C, constraint, tol, max_iter)
+    if query_normalization not in (None, "pairs"):
+        raise ValueError(
+            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
+        )
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
@@ -209,6 +213,8 @@ def _descend(
     descent: _core.FactorDescent, log: _Log, tol: float, max_iter: int, n_threads: int
 ) -> Verdict:
     """Epochs until f rests; one that raises f is undone, and the next starts without momentum."""
+    if log.is_over:
+        return "callback", "stopped by the callback"
     momenta = _momenta()
     while log.n_iter < max_iter:
         value = descent.epoch(next(momenta), n_threads)
@@ -216,11 +222,10 @@ def _descend(
             descent.reject()
             momenta = _momenta()
             value = descent.epoch(next(momenta), n_threads)
-            if not value < log.value:  # no momentum to blame: rounding
-                return (
-                    "precision",
-                    "no step lowers the objective: rounding forbids more",
-                )
+            if not value < log.value:  # no momentum to blame: the end of the way, or rounding
+                if descent.linear_decrease(n_threads) <= tol * abs(log.value):
+                    return "tolerance", "no step lowers the objective: the factors are stationary"
+                return "precision", "no step lowers the objective: rounding forbids more"
         descent.accept()
         if log.add(value):
             return "callback", "stopped by the callback"
@@ -241,7 +246,7 @@ class _Log:
     ) -> None:
         self.history: dict[str, list[float]] = {"objective": [], "lower_bound": [], "seconds": []}
         self._descent, self._callback, self._started = descent, callback, started
-        self.add(descent.value())
+        self.is_over = self.add(descent.value())  # the callback may be content with the start
 
     @property
     def value(self) -> float:
