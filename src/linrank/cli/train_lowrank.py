@@ -6,6 +6,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
@@ -48,14 +49,11 @@ def run_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> in
 
 
 def _trainer(method: str) -> Callable[..., Any]:
-    """What trains by a method; only the regularised one needs SciPy."""
-    if method == LOW_RANK[0]:
-        from linrank.lowrank.factorized import train_factorized
-
-        return train_factorized
-    from linrank.lowrank.regularized import train_regularized
-
-    return train_regularized
+    """What trains by a method; found by its name, as only the regularised one loads SciPy."""
+    trainer: Callable[..., Any] = getattr(
+        import_module(f"linrank.lowrank.{method}"), f"train_{method}"
+    )
+    return trainer
 
 
 def _fit(
