@@ -245,3 +245,41 @@ def test_wrong_weights_on_the_command_line(text):
     with pytest.raises(argparse.ArgumentTypeError, match="must be a finite number ≥ 0"):
         weight(text)
     assert weight("0") == 0.0
+
+
+# ---- regularized --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def face():
+    """The estimator of the regularised method."""
+    return pytest.importorskip("linrank.regularized_ranksvm").RegularizedRankSVM
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        ([], {}),
+        (["--gamma", "0.5", "--lam", "2"], {"gamma": 0.5, "lam": 2.0}),
+        (["--memory-limit", "100", "-e", "1e-2"], {"memory_limit": 100_000_000, "tol": 1e-2}),
+    ],
+)
+def test_the_regularised_model_is_that_of_the_estimator(
+    files, model, capsys, face, options, params
+):
+    base = ["train", files["train"], model, *REGULARIZED, "-c", "0.01", "--scale", "standard"]
+    assert main([*base, *options, "--json", "-v"]) == 0
+    captured = capsys.readouterr()
+    data = files["train_data"]
+    twin = face(C=0.01, scale="standard", random_state=0, **params)
+    twin.fit(data.X, data.y, qid=data.qid)
+    found = load_model(model)
+    assert_array_equal(found.coef, twin.coef_)
+    assert found.training == {**twin.model_.training, "index_base": 1}
+    report = json.loads(captured.out)["training"]
+    assert report["method"] == found.training["method"] == "regularized"
+    assert report["objective"] == twin.objective_
+    assert report["duality_gap"] == twin.duality_gap_
+    assert report["ranks"] == twin.ranks_.tolist()
+    for words in ("regularized, γ = ", "above the minimum", "by query, mean", "iteration   0"):
+        assert words in captured.err
