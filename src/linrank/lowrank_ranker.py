@@ -54,8 +54,7 @@ class LowRankRanker(LinearRanker):
         )
         result = run(callback=monitor if monitor.is_needed else None)
         if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"{type(self).__name__} did not converge: {result.message}{remedy}"
+            message = f"{type(self).__name__} did not converge: {result.message}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         if self.early_stopping:
             result = _best(result, monitor, run)
