@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from explicit_pairs import ExplicitPairs
 from linrank import (
     ConvergenceWarning,
     FactorizedRankSVM,
@@ -29,6 +31,7 @@ from linrank import (
     ranking_scorer,
 )
 from linrank.scaling import Scaling
+from plain_factorized import PlainFactors, bounds
 
 RAW = make_ranking(
     n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, dtype="float64", random_state=3
@@ -51,51 +54,31 @@ def held_out(**params):
     return ranker.fit(DATA.X, DATA.y, qid=DATA.qid, X_val=TEST.X, y_val=TEST.y, qid_val=TEST.qid)
 
 
-class Explicit:
-    """The problem over a list of all its pairs, straight from the formulas."""
-
-    def __init__(self, data, C=0.1, u=None, c=None, normalized=False):
-        X, y, qid = np.asarray(data.X, dtype=float), data.y, data.qid
-        u = np.ones(len(y)) if u is None else u
-        c = dict.fromkeys(set(qid.tolist()), 1.0) if c is None else dict(c)
-        same = (qid[:, None] == qid[None]) & (y[:, None] > y[None])
-        self.i, self.j = np.nonzero(same)
-        if normalized:
-            product = u[self.i] * u[self.j]
-            c = {q: c[q] / max(product[qid[self.i] == q].sum(), 1e-300) for q in c}
-        by_row = np.array([c[q] for q in qid.tolist()])
-        self.bound = C * by_row[self.i] * u[self.i] * u[self.j]  # C ω_ij
-        self.reach = u * np.sqrt(by_row * C)  # b_i
-        self.difference = X[self.i] - X[self.j]
-
-    def duals(self, V):
-        return (V[self.i] * V[self.j]).sum(axis=1)
-
-    def weights(self, V):
-        return self.duals(V) @ self.difference
-
-    def f(self, V):
-        w = self.weights(V)
-        return 0.5 * w @ w - self.duals(V).sum()
-
-    def hinge(self, w):
-        return 0.5 * w @ w + self.bound @ np.maximum(0.0, 1.0 - self.difference @ w)
+def plain(data, C=0.1, u=None, c=None, normalized=False):
+    """The problem over a list of all its pairs, and the bound b of each row."""
+    data = replace(data, weight=u)
+    if normalized:
+        pairs = ExplicitPairs.of(data)
+        query = data.qid[pairs.winner]
+        sums = {q: pairs.weight[query == q].sum() for q in set(data.qid.tolist())}
+        c = {q: 1.0 / total if total > 0 else 0.0 for q, total in sums.items()}
+    return PlainFactors(ExplicitPairs.of(data, query_weight=c)), bounds(data, C, c)
 
 
-def check_numbers(ranker, explicit, rtol=1e-9):
+def check_numbers(ranker, factors, reach, rtol=1e-9):
     """Model, objective and bounds are those of the factors, which are feasible."""
-    V = ranker.factors_
-    assert_allclose(ranker.coef_, explicit.weights(V), rtol=1e-6, atol=1e-9)
-    assert_allclose(ranker.objective_, explicit.f(V), rtol=rtol)
-    assert_allclose(ranker.hinge_objective_, explicit.hinge(ranker.coef_), rtol=rtol)
+    V, C = ranker.factors_, ranker.C
+    assert_allclose(ranker.coef_, factors.weights(V), rtol=1e-6, atol=1e-9)
+    assert_allclose(ranker.objective_, factors.value(V), rtol=rtol)
+    assert_allclose(ranker.hinge_objective_, factors.hinge_objective(ranker.coef_, C), rtol=rtol)
     assert ranker.lower_bound_ == -ranker.objective_
     assert_allclose(ranker.duality_gap_, ranker.hinge_objective_ - ranker.lower_bound_)
     assert (V >= 0).all()
-    assert (explicit.duals(V) <= explicit.bound * (1 + 1e-9)).all()
+    assert (factors.alpha(V) <= C * factors.pairs.weight * (1 + 1e-9)).all()
     size = np.linalg.norm(V, axis=1)
     if ranker.constraint == "box":
         size = V.max(axis=1) * np.sqrt(ranker.n_components)
-    assert (size <= explicit.reach * (1 + 1e-9)).all()
+    assert (size <= reach * (1 + 1e-9)).all()
 
 
 # ---- the numbers --------------------------------------------------------------------------------
@@ -106,7 +89,7 @@ def check_numbers(ranker, explicit, rtol=1e-9):
 def test_model_and_objectives_are_those_of_the_factors(constraint, n_components):
     ranker = fit(n_components, constraint=constraint)
     assert ranker.factors_.shape == (DATA.n_rows, n_components)
-    check_numbers(ranker, Explicit(DATA))
+    check_numbers(ranker, *plain(DATA))
     assert ranker.converged_
     assert ranker.n_pairs_ == DATA.queries.n_pairs
     assert ranker.n_queries_ == 15
@@ -118,9 +101,9 @@ def test_weights_of_rows_and_queries(constraint):
     u = rng.integers(0, 3, DATA.n_rows).astype(float)
     c = {q: rng.uniform(0.5, 2) for q in set(DATA.qid.tolist())}
     ranker = fit(constraint=constraint, sample_weight=u, query_weight=c)
-    check_numbers(ranker, Explicit(DATA, u=u, c=c))
+    check_numbers(ranker, *plain(DATA, u=u, c=c))
     normalized = fit(C=5.0, constraint=constraint, sample_weight=u, query_normalization="pairs")
-    check_numbers(normalized, Explicit(DATA, C=5.0, u=u, normalized=True))
+    check_numbers(normalized, *plain(DATA, C=5.0, u=u, normalized=True))
 
 
 def test_the_optimum_of_the_hinge_lies_between_the_bounds():
@@ -146,17 +129,17 @@ def test_factors_follow_the_order_of_the_rows():
     for X in (mixed.X, sparse.csr_array(mixed.X)):
         ranker = FactorizedRankSVM(3, 0.1, random_state=0, keep_factors=True)
         ranker.fit(X, mixed.y, qid=mixed.qid.astype(str))
-        check_numbers(ranker, Explicit(mixed))
+        check_numbers(ranker, *plain(mixed))
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
 def test_scaling_is_part_of_the_model(scale):
     scaling = Scaling.fit(scale, RAW.rows)
     scaled = scaling.applied(RAW)
-    explicit = Explicit(scaled)
+    factors = plain(scaled)[0]
     ranker = fit(data=RAW, scale=scale)
-    assert_allclose(ranker.objective_, explicit.f(ranker.factors_), rtol=1e-9)
-    expected = scaled.X @ explicit.weights(ranker.factors_)
+    assert_allclose(ranker.objective_, factors.value(ranker.factors_), rtol=1e-9)
+    expected = scaled.X @ factors.weights(ranker.factors_)
     assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
 
 
@@ -215,7 +198,7 @@ def test_early_stopping_keeps_the_best_epoch():
     assert ranker.objective_ == ranker.history_["objective"][best]
     assert ranker.n_iter_ == len(values) - 1
     assert not ranker.converged_
-    check_numbers(ranker, Explicit(DATA))
+    check_numbers(ranker, *plain(DATA))
     found = evaluate(TEST.y, ranker.predict(TEST.X), qid=TEST.qid, metrics=["p@5"])["p@5"]
     assert_allclose(found, max(values))
     assert ranker.model_.training["stopped"] == "callback"
@@ -261,7 +244,7 @@ def test_a_small_C_puts_all_duals_at_their_bounds(constraint):
         warnings.simplefilter("error", ConvergenceWarning)
         ranker = fit(C=1e-6, constraint=constraint)
     assert ranker.converged_
-    duals = Explicit(DATA, C=1e-6).duals(ranker.factors_)
+    duals = plain(DATA)[0].alpha(ranker.factors_)
     assert_allclose(duals, 1e-6, rtol=1e-9 if constraint == "box" else 1e-2)
 
 
