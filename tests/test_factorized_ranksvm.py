@@ -31,7 +31,7 @@ from linrank import (
     ranking_scorer,
 )
 from linrank.scaling import Scaling
-from plain_factorized import PlainFactors, bounds
+from plain_factorized import PlainFactors, bounds, largest_fall
 
 RAW = make_ranking(
     n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, dtype="float64", random_state=3
@@ -91,6 +91,10 @@ def test_model_and_objectives_are_those_of_the_factors(constraint, n_components)
     assert ranker.factors_.shape == (DATA.n_rows, n_components)
     check_numbers(ranker, *plain(DATA))
     assert ranker.converged_
+    V = ranker.factors_
+    expected = largest_fall(V, plain(DATA)[0].gradient(V), plain(DATA)[1], constraint)
+    assert_allclose(ranker.kkt_residual_, expected, rtol=1e-6)
+    assert 0 <= ranker.kkt_residual_ < 0.01 * ranker.lower_bound_
     assert ranker.n_pairs_ == DATA.queries.n_pairs
     assert ranker.n_queries_ == 15
 

@@ -85,6 +85,9 @@ class FactorizedRankSVM(LowRankRanker):
         ``hinge_objective_ - lower_bound_``: how far these coefficients can be, at most, from the
         optimum of RankSVM. It does not fall to 0: factors of few components cannot reach that
         optimum.
+    kkt_residual_ : float
+        How much f falls by its linearisation within the constraint, at most: 0 where V is
+        stationary, as local minima are.
     n_iter_ : int
         Epochs.
     converged_ : bool
@@ -192,5 +195,6 @@ class FactorizedRankSVM(LowRankRanker):
         result = self._fit(train_factorized, data, sets, query_weight)
         self.lower_bound_ = -result.value
         self.hinge_objective_ = result.hinge_objective
+        self.kkt_residual_ = result.kkt_residual
         self._adopt_optional("factors_", result.factors if self.keep_factors else None)
         return self
