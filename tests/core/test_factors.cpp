@@ -167,7 +167,8 @@ void epochs_descend(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
     for (int epoch = 0; epoch < 12; ++epoch, momentum = 0.5) {
         double value = one.epoch(momentum, 1);
         CHECK(value == two.epoch(momentum, 3));
-        CHECK(close(value, other.epoch(momentum, 2), 1e-9));
+        const double sparse_value = other.epoch(momentum, 2);
+        CHECK(epoch > 2 || close(value, sparse_value, 1e-9));  // later on rounding leads apart: f is not convex
         if (value > last + 1e-9 * (1 + std::abs(last))) {
             CHECK(epoch > 1);  // the first two start where the last one ended
             for (FactorDescent *d : {&one, &two, &other}) d->reject();
@@ -181,6 +182,7 @@ void epochs_descend(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
         last = one.value();
         CHECK(close(last, value, 1e-12));
         CHECK(close(last, objective(p, one.factors()), 1e-9));
+        CHECK(close(other.value(), objective(p, other.factors()), 1e-9));
         check_feasible(p, one.factors());
         CHECK(one.factors() == two.factors() && one.weights() == two.weights());
     }
