@@ -27,8 +27,8 @@ __all__ = ["FactorizedResult", "check_factorized", "train_factorized"]
 
 Array = NDArray[Any]
 
-TOLERANCE = 1e-5
-EPOCHS = 1000
+TOLERANCE = 1e-6
+EPOCHS = 2000
 _WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
 
 
@@ -93,9 +93,9 @@ def train_factorized(
     constraint : {"box", "ball"}
         Where the factors may lie.
     tol : float, optional
-        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-5.
+        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-6.
     max_iter : int, optional
-        Epochs at most, >= 1; None for 1000.
+        Epochs at most, >= 1; None for 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D.
     query_weight : float64 array (n_queries,), optional
