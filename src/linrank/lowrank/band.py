@@ -100,7 +100,9 @@ def maximise_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
         if apart + float(np.abs(off) @ upper) <= tol:
             break
         mu = 0.1 * apart / (2 * len(alpha))
-        s, dw = _newton_step(D, gram, low / alpha + high / room, 1.0 - D @ w + mu / alpha - mu / room)
+        s, dw = _newton_step(
+            D, gram, low / alpha + high / room, 1.0 - D @ w + mu / alpha - mu / room
+        )
         d_low, d_high = mu / alpha - low - low / alpha * s, mu / room - high + high / room * s
         t = _longest(((alpha, s), (room, -s), (low, d_low), (high, d_high)))
         alpha, room, w = alpha + t * s, room - t * s, w + t * dw

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.lowrank.matrix import DualMatrix
 from linrank.data.rows import Rows
 from linrank.lowrank.entries import Entries, FactorEntries, SquaredHingeEntries
 from linrank.lowrank.hinge_duals import hinge_entries
+from linrank.lowrank.matrix import DualMatrix
 from linrank.model import LinearModel
 from linrank.options import LOSSES
 from linrank.problem import Problem
@@ -67,8 +67,8 @@ def dual_matrix(
         The training data, as they were given to ``fit``. X may be a `Dataset`, which brings the
         labels and ids.
     thresholded : bool, default=False
-        Of a RegularizedRankSVM: blocks are ``A = SVT_{γ/2λ}(α)``, whose rank the penalty holds down,
-        in place of α itself.
+        Of a RegularizedRankSVM: blocks are ``A = SVT_{γ/2λ}(α)``, whose rank the penalty
+        holds down, in place of α itself.
     tol : float, default=1e-9
         Of the hinge: how near to its optimum the dual is to be, relative to the objective.
     n_jobs : int, optional
@@ -159,13 +159,9 @@ def _kind(model: Any, linear: LinearModel) -> str:
 # ---- what the data are --------------------------------------------------------------------------
 
 
-def _data(
-    X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, n_jobs: int | None
-) -> Dataset:
+def _data(X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, n_jobs: int | None) -> Dataset:
     if not isinstance(X, Dataset):
-        return Dataset.of(
-            X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs
-        )
+        return Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)
     given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
     for name, value in given.items():
         if value is not None:

@@ -26,6 +26,7 @@ __all__ = ["hinge_entries"]
 Array = NDArray[Any]
 _WIDTHS = np.logspace(0.0, -7.0, 15)  # ε that are tried, before those between them
 _NEAR = 1e-6  # gap from which bands are listed: from there a thousand pairs do
+_INNER = 1e-14  # error of the dual over a band, relative to F: what rounding leaves
 _ROUNDS = 12
 _WIDENING = 64  # of the band, at most
 _HALVINGS = 12
@@ -59,10 +60,11 @@ def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
     for _ in range(_ROUNDS):
         if primal - best.value <= tol * primal or size > largest:
             break
-        found = _refined(problem, point, size, 0.1 * tol * primal)
+        found = _refined(problem, point, size, _INNER * primal)
         if found is None:
             break
-        best = max(best, found, key=lambda one: one.value)
+        if found.value > best.value + _INNER * primal:
+            best = found
         moved = _lower_point(problem, point, found.beta)
         if moved is None:
             size *= 4

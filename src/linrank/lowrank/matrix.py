@@ -28,7 +28,7 @@ RANK_TOL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The dual variables of one query: ``values[a, b]`` is α of rows ``rows[a]`` and ``columns[b]``.
+    """The dual variables of one query: ``values[a, b]`` is α of ``rows[a]`` and ``columns[b]``.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class DualMatrix:
     @cached_property
     def _numbers(self) -> list[int]:
         """Numbers of the queries with pairs."""
-        return np.flatnonzero(self._pairs.queries.n_levels > 1).tolist()
+        return [int(q) for q in np.flatnonzero(self._pairs.queries.n_levels > 1)]
 
     @cached_property
     def query_ids(self) -> list[Any]:
