@@ -191,7 +191,7 @@ def test_without_a_band_the_huber_point_is_left(monkeypatch):
 def test_a_band_is_what_its_definition_says():
     data = weighted(make_ranking(12, 10, 5, random_state=5, n_levels=3, dtype="float64"), 5)
     problem = Problem.of(data, 1.0, loss="hinge")
-    w = 0.3 * np.random.default_rng(0).normal(size=5)
+    w = 3.0 * np.random.default_rng(0).normal(size=5)
     z = data.queries.gather(data.X @ w)
     found = band.list_band(problem.pairs, z, 0.5, 10_000)
     listed = ExplicitPairs.of(data)
