@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
 from linrank.lowrank.entries import Entries, FactorEntries, SquaredHingeEntries
 from linrank.lowrank.hinge_duals import hinge_entries
 from linrank.lowrank.matrix import DualMatrix
@@ -23,7 +21,6 @@ __all__ = ["dual_matrix"]
 
 Array = NDArray[Any]
 
-_CHEAP = 1 << 28  # bytes of rows that are copied in double
 _SUPPORTED = (
     "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
     "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"
@@ -204,9 +201,8 @@ def _problem(
         for name in ("pairs", "pair_weighting", "query_normalization")
         if training.get(name) is not None
     }
-    scaled = linear.scaling.transformed(data, n_jobs=n_jobs)
     return Problem.of(
-        replace(scaled, rows=_doubles(scaled.rows)),
+        linear.scaling.transformed(data, n_jobs=n_jobs),
         float(training["C"]),
         loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
         scale=linear.scaling.factors,
@@ -214,13 +210,6 @@ def _problem(
         n_jobs=n_jobs,
         **weighing,
     )
-
-
-def _doubles(rows: Rows) -> Rows:
-    """The rows in double where a copy is cheap: the certificate of α sees their rounding."""
-    if rows.dtype == np.float64 or rows.nbytes > _CHEAP:
-        return rows
-    return replace(rows, values=rows.values.astype(np.float64))
 
 
 def _factors(model: Any, problem: Problem) -> Array:
