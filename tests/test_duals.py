@@ -265,6 +265,74 @@ def test_masking_raises_the_rank_above_that_of_the_factors():
         assert dual_matrix(model, data.X, data.y).ranks().tolist() == [expected]
 
 
+class Kept:
+    """What the duals of a RegularizedRankSVM look like: blocks with rows by ascending level."""
+
+    def __init__(self, pairs, alpha, listed, query):
+        self.pairs, self.query = pairs, query
+        self._whole = np.zeros((pairs.queries.n_rows,) * 2)
+        self._whole[listed.winner, listed.loser] = alpha
+
+    def _side(self, k, keep):
+        queries, q = self.pairs.queries, self.query[k]
+        at = np.arange(queries.offsets[q], queries.offsets[q + 1])
+        level = queries.levels[at]
+        at = at[np.argsort(level, kind="stable")]
+        at = at[keep(queries.levels[at], queries.n_levels[q] - 1)]
+        return at if queries.order is None else queries.order[at]
+
+    def rows(self, k):
+        return self._side(k, lambda level, highest: level > 0)
+
+    def columns(self, k):
+        return self._side(k, lambda level, highest: level < highest)
+
+    def block(self, k):
+        return self._whole[np.ix_(self.rows(k), self.columns(k))]
+
+
+def regularized(data: Dataset, left_out: int = 0):
+    listed = ExplicitPairs.of(data)
+    problem = Problem.of(data, 1.0, loss="hinge")
+    numbers = np.flatnonzero(data.queries.n_levels > 1)[left_out:]
+    alpha = np.random.default_rng(0).uniform(0, 1, len(listed.winner))
+    alpha[~np.isin(data.qid[listed.winner], data.queries.ids[numbers])] = 0.0
+    training = {"method": "regularized", "C": 1.0, "gamma": 0.6, "lam": 0.5}
+    model = LinearModel(listed.difference.T @ alpha, training=training)
+    return (
+        SimpleNamespace(model_=model, duals_=Kept(problem.pairs, alpha, listed, numbers)),
+        alpha,
+        listed,
+    )
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_kept_duals_are_found_by_row(interleaved):
+    data = small(2, n_levels=4)
+    if interleaved:
+        data = data.select(np.random.default_rng(0).permutation(data.n_rows))
+    model, expected, listed = regularized(data, left_out=1)
+    dual = dual_matrix(model, data)
+    np.testing.assert_array_equal(by_pair(dual, listed, data), expected)
+    np.testing.assert_allclose(dual.beta, model.model_.coef, rtol=1e-9)
+    thresholded = dual_matrix(model, data, thresholded=True)
+    assert "regularized, thresholded" in repr(thresholded)
+    assert thresholded.value == dual.value  # it is that of α
+    for block, singular in zip(thresholded, dual.singular_values(), strict=True):
+        soft = np.maximum(singular - 0.6, 0.0)  # γ/2λ
+        np.testing.assert_allclose(block.singular_values, soft, atol=1e-12)
+        assert block.rank() == (soft > 0).sum()
+
+
+def test_duals_that_are_not_there_or_do_not_fit():
+    data = small(0)
+    model, _, _ = regularized(data)
+    with pytest.raises(ValueError, match="keep_duals=True"):
+        dual_matrix(model.model_, data)
+    with pytest.raises(ValueError, match=rf"duals_ are of {data.n_rows} rows, but X has"):
+        dual_matrix(model, data.select(slice(1, None)))
+
+
 # ---- the matrix ---------------------------------------------------------------------------------
 
 

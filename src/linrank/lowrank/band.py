@@ -96,13 +96,14 @@ def maximise_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
     gram = D @ D.T if len(D) < D.shape[1] else None
     for _ in range(_STEPS):
         apart = float(low @ alpha + high @ room)
-        off = D @ w - 1.0 - low + high  # 0 from the first full step on
-        if apart + float(np.abs(off) @ upper) <= tol:
+        off = float(np.abs(D @ w - 1.0 - low + high) @ upper)  # 0 but for rounding, in the end
+        if apart + off <= tol or apart <= 1e-3 * tol:
             break
         mu = 0.1 * apart / (2 * len(alpha))
-        s, dw = _newton_step(
-            D, gram, low / alpha + high / room, 1.0 - D @ w + mu / alpha - mu / room
-        )
+        r = 1.0 - D @ w + mu / alpha - mu / room
+        s, dw = _newton_step(D, gram, low / alpha + high / room, r)
+        if not np.isfinite(s).all():  # S has left the range of doubles: nothing more to be had
+            break
         d_low, d_high = mu / alpha - low - low / alpha * s, mu / room - high + high / room * s
         t = _longest(((alpha, s), (room, -s), (low, d_low), (high, d_high)))
         alpha, room, w = alpha + t * s, room - t * s, w + t * dw
@@ -111,14 +112,17 @@ def maximise_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
 
 
 def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> tuple[Array, Array]:
-    """``(s, D's)`` with ``(DD' + S) s = r``."""
-    if gram is not None:
-        s = np.linalg.solve(gram + np.diag(S), r)
-        return s, D.T @ s
-    # With d = D's: s = (r - D d)/S, so that (I + D'S⁻¹D) d = D'S⁻¹r.
-    inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
-    d = np.linalg.solve(inner, D.T @ (r / S))
-    return (r - D @ d) / S, d
+    """``(s, D's)`` with ``(DD' + S) s = r``; NaN where the system is singular in doubles."""
+    try:
+        if gram is not None:
+            s = np.linalg.solve(gram + np.diag(S), r)
+            return s, D.T @ s
+        # With d = D's: s = (r - D d)/S, so that (I + D'S⁻¹D) d = D'S⁻¹r.
+        inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
+        d = np.linalg.solve(inner, D.T @ (r / S))
+        return (r - D @ d) / S, d
+    except np.linalg.LinAlgError:
+        return np.full_like(S, np.nan), np.zeros(D.shape[1])
 
 
 def _longest(moves: tuple[tuple[Array, Array], ...]) -> float:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.lowrank.entries import Entries, FactorEntries, SquaredHingeEntries
+from linrank.lowrank.entries import (
+    Entries,
+    FactorEntries,
+    RectangleEntries,
+    SquaredHingeEntries,
+    soft_threshold,
+)
 from linrank.lowrank.hinge_duals import hinge_entries
 from linrank.lowrank.matrix import DualMatrix
 from linrank.model import LinearModel
@@ -95,17 +102,16 @@ def dual_matrix(
         )
     problem = _problem(linear, kind, data, query_weight, n_jobs)
     w = linear.scaling.unfold(linear.coef)
-    if kind == "regularized":
-        entries, threshold = _regularized(model)
-        return DualMatrix(
-            problem, w, entries, kind=kind, threshold=threshold if thresholded else None
-        )
-    return DualMatrix(problem, w, _entries(model, kind, problem, w, tol), kind=kind)
+    threshold = _soft_threshold(linear) if thresholded else None
+    entries = _entries(model, kind, problem, w, tol)
+    return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
 
 
 def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
     if kind == "factorized":
         return FactorEntries(_factors(model, problem))
+    if kind == "regularized":
+        return _regularized(model, problem)
     if problem.loss == "hinge":
         return hinge_entries(problem, w, tol)
     return SquaredHingeEntries(problem.objective().at(w).parts[1].z, problem.C)
@@ -229,5 +235,23 @@ def _factors(model: Any, problem: Problem) -> Array:
     return problem.pairs.queries.gather(factors)
 
 
-def _regularized(model: Any) -> tuple[Entries, Any]:
-    raise NotImplementedError
+def _regularized(model: Any, problem: Problem) -> RectangleEntries:
+    """The α that the training has kept."""
+    duals = getattr(model, "duals_", None)
+    if duals is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no duals_, its α; fit it with keep_duals=True and "
+            "pass the estimator itself"
+        )
+    queries = problem.pairs.queries if problem.pairs is not None else None
+    if queries is None or duals.pairs.queries.n_rows != queries.n_rows:
+        n_rows = duals.pairs.queries.n_rows
+        raise ValueError(f"duals_ are of {n_rows} rows, but X has {problem.rows.shape[0]}")
+    return RectangleEntries(duals, queries.order)
+
+
+def _soft_threshold(linear: LinearModel) -> Callable[[Array], Array]:
+    """``A = SVT_{γ/2λ}(α)``, the matrix that the penalty of the training makes one of low rank."""
+    training: Mapping[str, Any] = linear.training
+    gamma, lam = float(training["gamma"]), float(training["lam"])
+    return partial(soft_threshold, threshold=gamma / (2.0 * lam))

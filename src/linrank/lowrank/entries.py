@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from linrank.lowrank.cells import Cells
 
-__all__ = ["BandEntries", "Entries", "FactorEntries", "HuberEntries", "SquaredHingeEntries"]
+__all__ = [
+    "BandEntries",
+    "Entries",
+    "FactorEntries",
+    "HuberEntries",
+    "RectangleEntries",
+    "SquaredHingeEntries",
+    "soft_threshold",
+]
 
 Array = NDArray[Any]
 Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
@@ -90,3 +98,35 @@ class FactorEntries:
     def __call__(self, cells: Cells) -> Array:
         product = self.factors[cells.top] @ self.factors[cells.bottom].T
         return np.where(cells.is_pair, product, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RectangleEntries:
+    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
+
+    ``duals`` has ``query``, the number of the query of each of its blocks, ``block(k)``, and
+    ``rows(k)`` and ``columns(k)``, the rows of X that they are of; ``order`` is that of `Queries`.
+    A query without a block, all of whose pairs have weight 0, has α = 0.
+    """
+
+    duals: Any
+    order: Array | None
+
+    def __call__(self, cells: Cells) -> Array:
+        k = int(np.searchsorted(self.duals.query, cells.query))
+        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
+            return np.zeros(cells.weight.shape)
+        top, bottom = cells.top, cells.bottom
+        if self.order is not None:
+            top, bottom = self.order[top], self.order[bottom]
+        i, j = _places(self.duals.rows(k), top), _places(self.duals.columns(k), bottom)
+        alpha: Array = self.duals.block(k)[np.ix_(i, j)]
+        return alpha
+
+
+def soft_threshold(matrix: Array, threshold: float) -> Array:
+    """``SVT_τ(M) = Σ max(0, σ_k - τ) u_k v_kᵀ``."""
+    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    rank = int((singular > threshold).sum())
+    product: Array = (left[:, :rank] * (singular[:rank] - threshold)) @ right[:rank]
+    return product
