@@ -89,40 +89,42 @@ def maximise_in_box(D: Array, offset: Array, upper: Array, tol: float) -> Array:
     """
     alpha = 0.5 * upper
     room = upper - alpha
-    w = offset + D.T @ alpha
-    excess = D @ w - 1.0
+    excess = D @ (offset + D.T @ alpha) - 1.0
     scale = float(np.abs(excess).mean()) + 1e-12
     low, high = np.maximum(excess, 0.0) + scale, np.maximum(-excess, 0.0) + scale
     gram = D @ D.T if len(D) < D.shape[1] else None
+    best, largest = alpha, -np.inf
     for _ in range(_STEPS):
-        apart = float(low @ alpha + high @ room)
-        off = float(np.abs(D @ w - 1.0 - low + high) @ upper)  # 0 but for rounding, in the end
+        w = offset + D.T @ alpha
+        value = float(alpha.sum() - 0.5 * w @ w)
+        # Where S is tiny its steps are rounding in the end: they are not all kept.
+        best, largest = (alpha, value) if value > largest else (best, largest)
+        apart, excess = float(low @ alpha + high @ room), D @ w - 1.0
+        off = float(np.abs(excess - low + high) @ upper)  # 0 but for rounding, in the end
         if apart + off <= tol or apart <= 1e-3 * tol:
             break
         mu = 0.1 * apart / (2 * len(alpha))
-        r = 1.0 - D @ w + mu / alpha - mu / room
-        s, dw = _newton_step(D, gram, low / alpha + high / room, r)
+        s = _newton_step(D, gram, low / alpha + high / room, mu / alpha - mu / room - excess)
         if not np.isfinite(s).all():  # S has left the range of doubles: nothing more to be had
             break
         d_low, d_high = mu / alpha - low - low / alpha * s, mu / room - high + high / room * s
         t = _longest(((alpha, s), (room, -s), (low, d_low), (high, d_high)))
-        alpha, room, w = alpha + t * s, room - t * s, w + t * dw
+        alpha, room = alpha + t * s, room - t * s
         low, high = low + t * d_low, high + t * d_high
-    return _snapped(np.clip(alpha, 0.0, upper), D, offset, upper, tol)
+    return _snapped(np.clip(best, 0.0, upper), D, offset, upper, tol)
 
 
-def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> tuple[Array, Array]:
-    """``(s, D's)`` with ``(DD' + S) s = r``; NaN where the system is singular in doubles."""
+def _newton_step(D: Array, gram: Array | None, S: Array, r: Array) -> Array:
+    """s with ``(DD' + S) s = r``; NaN where the system is singular in doubles."""
     try:
         if gram is not None:
-            s = np.linalg.solve(gram + np.diag(S), r)
-            return s, D.T @ s
+            return np.linalg.solve(gram + np.diag(S), r)
         # With d = D's: s = (r - D d)/S, so that (I + D'S⁻¹D) d = D'S⁻¹r.
         inner = np.eye(D.shape[1]) + D.T @ (D / S[:, np.newaxis])
-        d = np.linalg.solve(inner, D.T @ (r / S))
-        return (r - D @ d) / S, d
+        s: Array = (r - D @ np.linalg.solve(inner, D.T @ (r / S))) / S
     except np.linalg.LinAlgError:
-        return np.full_like(S, np.nan), np.zeros(D.shape[1])
+        s = np.full_like(S, np.nan)
+    return s
 
 
 def _longest(moves: tuple[tuple[Array, Array], ...]) -> float:
