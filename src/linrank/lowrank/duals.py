@@ -86,7 +86,7 @@ def dual_matrix(
     --------
     >>> from linrank import RankSVM, dual_matrix
     >>> X, y = [[0.0], [1.0], [2.0]], [0, 0, 1]
-    >>> dual = dual_matrix(RankSVM(C=10.0, loss="hinge", tol=1e-8).fit(X, y), X, y)
+    >>> dual = dual_matrix(RankSVM(C=10.0, loss="hinge").fit(X, y), X, y)
     >>> dual.full().round(6).tolist()  # row 2 is above row 1: margin 1
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
