@@ -93,6 +93,8 @@ ALLOWED: dict[str, set[str]] = {
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination"},
+    "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
+    "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}

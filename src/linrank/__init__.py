@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NoPairsError,
     )
     from linrank.estimators import RankSVM
+    from linrank.factorized_ranksvm import FactorizedRankSVM
     from linrank.lowrank.duals import dual_matrix
     from linrank.lowrank.matrix import DualMatrix
     from linrank.lowrank.profile import RankProfile, rank_profile
@@ -47,6 +48,7 @@ __all__ = [
     "DominationRanker",
     "DominationRankerCV",
     "DualMatrix",
+    "FactorizedRankSVM",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -84,6 +86,7 @@ _HOME = {
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
     "DualMatrix": "linrank.lowrank.matrix",
+    "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
