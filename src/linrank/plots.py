@@ -12,6 +12,7 @@ import numpy as np
 
 from linrank.path_plots import induction, path
 from linrank.plot_axes import BLUE, GREY, ORANGE, axes_or_new, finish
+from linrank.rank_plots import rank_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["convergence", "descent", "induction", "path", "query_histogram", "weights"]
+__all__ = [
+    "convergence",
+    "descent",
+    "induction",
+    "path",
+    "query_histogram",
+    "rank_profile",
+    "weights",
+]
 
 
 def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = None) -> Axes:
