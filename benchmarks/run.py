@@ -54,6 +54,8 @@ SUBJECTS = {
     "sparsity": ["--quick"],
     "letor_domination": ["--quick"],
     "topics": ["--quick"],
+    "letor_lowrank": ["--quick"],
+    "lowrank_sensitivity": ["--quick"],
 }
 
 
