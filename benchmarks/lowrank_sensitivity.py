@@ -1,7 +1,7 @@
 """What K, γ, λ and C do on OHSUMED fold 1: Tables 6, 7, 8 and Figure 2 of Xu et al. (2019).
 
-The paper does not say which C it used; it searched 0.1 to 10. C = 1 stands for that range; the other
-values are those where RankSVM is regularised at all, as 367,663 pairs outweigh ½‖w‖² by far.
+The paper does not say which C it used; it searched 0.1 to 10. C = 1 stands for that range; the
+other values are those where ½‖w‖² has a say against 367,663 pairs.
 """
 
 from __future__ import annotations
