@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
     bind_layering(m);
     bind_domination(m);
     bind_coordinates(m);
+    bind_factors(m);
     bind_preferences(m);
     bind_published(m);
     bind_products(m);

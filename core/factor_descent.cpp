@@ -1,0 +1,230 @@
+#include "factor_descent.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "parallel.hpp"
+#include "quartic.hpp"
+
+namespace linrank {
+namespace {
+
+// Queries that find their directions at the same β: enough to keep threads busy, few enough that they read
+// their rows from the cache when they finish, and that an epoch remains a sequence of many steps. The numbers
+// depend on the data only, and so does the result.
+constexpr std::int64_t kBatchBytes = 1 << 21;
+constexpr std::int64_t kBatchNumbers = 1 << 20;  // of all directions
+constexpr std::int64_t kBatchesPerEpoch = 64;
+constexpr std::int64_t kBytesWorthThreads = 1 << 19;
+constexpr int kSweeps = 4;            // over the steps of a batch, at most
+constexpr double kSettled = 1e-3;     // no step changed by more
+
+double half_square(const std::vector<double> &w) {
+    return 0.5 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
+}
+
+double inner(const std::vector<double> &a, const std::vector<double> &b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+}  // namespace
+
+FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<double> factors,
+                             std::uint64_t seed)
+    : rows_(std::move(rows)), problem_(std::move(problem)), random_(seed), accepted_(std::move(factors)),
+      start_(accepted_.size()), reached_(accepted_.size()),
+      accepted_weights_(std::size_t(rows_.n_columns()), 0.0) {
+    Scratch scratch;
+    std::vector<double> local;
+    for (std::int64_t q = 0; q < rows_.n_queries(); ++q) {
+        double *v = at(accepted_, q);
+        if (problem_.n_levels[std::size_t(q)] < 2) {  // no pair: its factors mean nothing
+            std::fill_n(v, rows_.n_rows(q) * problem_.n_factors, 0.0);
+            continue;
+        }
+        order_.push_back(q);
+        project(query(q), problem_.constraint, v);
+        accepted_sum_ += weights_of(q, v, local, scratch);
+        rows_.scatter(q, 1.0, local, accepted_weights_);
+    }
+    reject();
+}
+
+FactorQuery FactorDescent::query(std::int64_t q) const {
+    const auto first = std::size_t(rows_.first(q)), n = std::size_t(rows_.n_rows(q));
+    return {std::span(problem_.levels).subspan(first, n), std::span(problem_.bound).subspan(first, n),
+            problem_.n_levels[std::size_t(q)], problem_.n_factors};
+}
+
+double FactorDescent::weights_of(std::int64_t q, const double *factors, std::vector<double> &local,
+                                 Scratch &s) const {
+    const FactorQuery here = query(q);
+    s.v.compute(here, factors);
+    s.coefficients.assign(std::size_t(here.n_rows()), 0.0);
+    add_coefficients(here, factors, s.v, s.coefficients.data());
+    rows_.combine(q, s.coefficients, local);
+    return pair_sum(here, s.v, s.v);
+}
+
+void FactorDescent::accept() {
+    std::swap(accepted_, reached_);
+    std::swap(accepted_weights_, weights_);
+    accepted_sum_ = sum_;
+}
+
+void FactorDescent::reject() {
+    std::copy(accepted_.begin(), accepted_.end(), start_.begin());
+    next_weights_ = accepted_weights_;
+    next_sum_ = accepted_sum_;
+}
+
+double FactorDescent::value() const { return half_square(accepted_weights_) - accepted_sum_; }
+
+double FactorDescent::epoch(double momentum, int n_threads) {
+    for (std::size_t i = order_.size(); i > 1; --i)
+        std::swap(order_[i - 1], order_[scaled(random_.next(), i)]);
+    weights_ = next_weights_;
+    sum_ = next_sum_;
+    std::fill(next_weights_.begin(), next_weights_.end(), 0.0);
+    next_sum_ = 0;
+    const auto n_queries = std::int64_t(order_.size());
+    for (std::int64_t first = 0, end; first < n_queries; first = end) {
+        end = end_of_batch(first);
+        const std::int64_t n = end - first;
+        if (std::int64_t(directions_.size()) < n) directions_.resize(std::size_t(n));
+        std::int64_t bytes = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            directions_[std::size_t(i)].query = order_[std::size_t(first + i)];
+            bytes += rows_.bytes(order_[std::size_t(first + i)]);
+        }
+        // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
+        const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
+        if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(std::size_t(n_tasks));
+        const auto each = [&](const auto &work) {
+            parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
+                for (std::int64_t i = task; i < n; i += n_tasks)
+                    work(directions_[std::size_t(i)], scratch_[std::size_t(task)]);
+            });
+        };
+        each([&](Direction &d, Scratch &s) { find_direction(d, s); });
+        find_steps({directions_.data(), std::size_t(n)});
+        each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
+        for (std::int64_t i = 0; i < n; ++i) {
+            const Direction &d = directions_[std::size_t(i)];
+            rows_.scatter(d.query, 1.0, d.next, next_weights_);
+            next_sum_ += d.sum_next;
+        }
+    }
+    return half_square(weights_) - sum_;
+}
+
+std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
+    const auto n_queries = std::int64_t(order_.size());
+    const std::int64_t most = std::max<std::int64_t>(1, n_queries / kBatchesPerEpoch);
+    std::int64_t bytes = 0, numbers = 0, end = first;
+    for (; end < n_queries && end - first < most; ++end) {
+        const std::int64_t q = order_[std::size_t(end)];
+        bytes += rows_.bytes(q);
+        numbers += 3 * rows_.width(q);
+        if (end > first && (bytes > kBatchBytes || numbers > kBatchNumbers)) break;
+    }
+    return end;
+}
+
+void FactorDescent::find_direction(Direction &d, Scratch &s) {
+    const FactorQuery here = query(d.query);
+    const std::int64_t n = here.n_rows(), K = here.n_factors;
+    const double *v = at(start_, d.query);
+    double *w = at(reached_, d.query);  // the direction, until the step is known
+    rows_.scores(d.query, weights_, s.local, s.t);
+    s.v.compute(here, v);
+    s.gradient.resize(std::size_t(n * K));
+    factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
+    double steepest = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t k = 0; k < K; ++k)
+            steepest = std::max(steepest, here.bound[std::size_t(i)] * std::abs(s.gradient[std::size_t(i * K + k)]));
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double b = here.bound[std::size_t(i)], step = steepest > 0 ? b * (b / steepest) : 0.0;
+        for (std::int64_t k = 0; k < K; ++k) w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
+    }
+    project(here, problem_.constraint, w);
+    for (std::int64_t e = 0; e < n * K; ++e) w[e] -= v[e];
+
+    s.w.compute(here, w);
+    s.coefficients.assign(std::size_t(n), 0.0);
+    add_coefficients(here, w, s.v, s.coefficients.data());
+    add_coefficients(here, v, s.w, s.coefficients.data());
+    rows_.combine(d.query, s.coefficients, d.first);
+    std::fill(s.coefficients.begin(), s.coefficients.end(), 0.0);
+    add_coefficients(here, w, s.w, s.coefficients.data());
+    rows_.combine(d.query, s.coefficients, d.second);
+    d.sum_first = pair_sum(here, s.w, s.v) + pair_sum(here, s.v, s.w);
+    d.sum_second = pair_sum(here, s.w, s.w);
+    d.first_first = inner(d.first, d.first);
+    d.first_second = inner(d.first, d.second);
+    d.second_second = inner(d.second, d.second);
+    d.step = 0;
+}
+
+double FactorDescent::best_step(const Direction &d) const {
+    const double t = d.step;
+    // Of β without this query's step.
+    const double to_first = rows_.inner(d.query, d.first, weights_) - t * (d.first_first + t * d.first_second);
+    const double to_second = rows_.inner(d.query, d.second, weights_) - t * (d.first_second + t * d.second_second);
+    return lowest_in_unit({to_first - d.sum_first, 0.5 * d.first_first + to_second - d.sum_second,
+                           d.first_second, 0.5 * d.second_second});
+}
+
+void FactorDescent::find_steps(std::span<Direction> batch) {
+    double moved = 1.0;
+    for (int sweep = 0; sweep < kSweeps && moved > kSettled; ++sweep) {
+        moved = 0;
+        for (Direction &d : batch) {
+            const double t = d.step;
+            d.step = best_step(d);
+            const double change = d.step - t, change_of_square = change * (d.step + t);
+            if (change == 0.0) continue;
+            rows_.scatter(d.query, change, d.first, weights_);
+            rows_.scatter(d.query, change_of_square, d.second, weights_);
+            sum_ += change * d.sum_first + change_of_square * d.sum_second;
+            if (batch.size() > 1) moved = std::max(moved, std::abs(change));
+        }
+    }
+}
+
+void FactorDescent::finish(Direction &d, double momentum, Scratch &s) {
+    const std::int64_t n = rows_.n_rows(d.query) * problem_.n_factors;
+    double *next = at(start_, d.query), *reached = at(reached_, d.query);
+    const double *last = at(accepted_, d.query);
+    for (std::int64_t e = 0; e < n; ++e) {
+        reached[e] = next[e] + d.step * reached[e];
+        next[e] = reached[e] + momentum * (reached[e] - last[e]);
+    }
+    project(query(d.query), problem_.constraint, next);
+    d.sum_next = weights_of(d.query, next, d.next, s);
+}
+
+double FactorDescent::linear_decrease(int n_threads) const {
+    const auto n_queries = std::int64_t(order_.size());
+    const std::int64_t n_tasks = std::clamp<std::int64_t>(n_threads, 1, n_queries);
+    std::vector<double> by_query(order_.size());
+    parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
+        Scratch s;
+        for (std::int64_t i = task; i < n_queries; i += n_tasks) {
+            const std::int64_t q = order_[std::size_t(i)];
+            const FactorQuery here = query(q);
+            const double *v = accepted_.data() + rows_.first(q) * here.n_factors;
+            rows_.scores(q, accepted_weights_, s.local, s.t);
+            s.v.compute(here, v);
+            s.gradient.resize(std::size_t(here.n_rows() * here.n_factors));
+            factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
+            by_query[std::size_t(i)] = linrank::linear_decrease(here, problem_.constraint, v, s.gradient.data());
+        }
+    });
+    return std::accumulate(by_query.begin(), by_query.end(), 0.0);
+}
+
+}  // namespace linrank

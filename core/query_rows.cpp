@@ -1,0 +1,107 @@
+#include "query_rows.hpp"
+
+#include <utility>
+
+#include "row_range.hpp"
+
+namespace linrank {
+
+QueryRows::QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vector<std::int64_t> offsets,
+                     std::vector<double> scale)
+    : n_columns_(linrank::n_columns(rows)), order_(std::move(order)), offsets_(std::move(offsets)),
+      scale_(std::move(scale)) {
+    std::visit([&](const auto &storage) {
+        if constexpr (requires { storage.columns; }) renumber(storage);
+        else rows_ = storage;
+    }, rows);
+}
+
+template <class Value, class Index>
+void QueryRows::renumber(const CsrRows<Value, Index> &rows) {
+    local_.resize(std::size_t(rows.offsets[rows.n_rows]));
+    first_column_.assign(1, 0);
+    std::vector<std::int32_t> number(std::size_t(rows.n_columns), -1);
+    for (std::int64_t q = 0; q < n_queries(); ++q) {
+        const auto begin = columns_.size();
+        for (std::int64_t t = first(q); t < first(q + 1); ++t) {
+            const std::int64_t i = row(t);
+            for (std::int64_t e = rows.offsets[i]; e < rows.offsets[i + 1]; ++e) {
+                std::int32_t &known = number[std::size_t(rows.columns[e])];
+                if (known < 0) {
+                    known = std::int32_t(columns_.size() - begin);
+                    columns_.push_back(std::int64_t(rows.columns[e]));
+                }
+                local_[std::size_t(e)] = known;
+            }
+        }
+        for (auto c = begin; c < columns_.size(); ++c) number[std::size_t(columns_[c])] = -1;
+        first_column_.push_back(std::int64_t(columns_.size()));
+    }
+    rows_ = CsrRows<Value, std::int32_t>{rows.values, local_.data(), rows.offsets, rows.n_rows,
+                                         rows.n_columns};
+}
+
+std::int64_t QueryRows::width(std::int64_t q) const {
+    if (is_dense()) return n_columns_;
+    return first_column_[std::size_t(q) + 1] - first_column_[std::size_t(q)];
+}
+
+std::int64_t QueryRows::bytes(std::int64_t q) const {
+    // Of sparse rows without a look at each of them: the columns of a query are no more than its entries.
+    return is_dense() ? 4 * n_rows(q) * n_columns_ : 8 * (width(q) + n_rows(q));
+}
+
+void QueryRows::scores(std::int64_t q, const std::vector<double> &w, std::vector<double> &scratch,
+                       std::vector<double> &out) const {
+    const double *local = w.data();
+    if (!is_dense()) {
+        const std::int64_t *column = columns(q);
+        scratch.resize(std::size_t(width(q)));
+        for (std::size_t c = 0; c < scratch.size(); ++c)
+            scratch[c] = scale_.empty() ? w[std::size_t(column[c])]
+                                        : w[std::size_t(column[c])] * scale_[std::size_t(column[c])];
+        local = scratch.data();
+    } else if (!scale_.empty()) {
+        scratch.resize(w.size());
+        for (std::size_t c = 0; c < w.size(); ++c) scratch[c] = scale_[c] * w[c];
+        local = scratch.data();
+    }
+    out.resize(std::size_t(n_rows(q)));
+    std::visit([&]<class Storage>(const Storage &rows) {
+        RowRange<Storage>(rows, order_, first(q), n_rows(q)).dot(local, out.data());
+    }, rows_);
+}
+
+void QueryRows::combine(std::int64_t q, const std::vector<double> &a, std::vector<double> &out) const {
+    out.assign(std::size_t(width(q)), 0.0);
+    std::visit([&]<class Storage>(const Storage &rows) {
+        RowRange<Storage>(rows, order_, first(q), n_rows(q)).add(a.data(), out.data());
+    }, rows_);
+    if (scale_.empty()) return;
+    for (std::size_t c = 0; c < out.size(); ++c)
+        out[c] *= scale_[is_dense() ? c : std::size_t(columns(q)[c])];
+}
+
+double QueryRows::inner(std::int64_t q, const std::vector<double> &local,
+                        const std::vector<double> &global) const {
+    double sum = 0;
+    if (is_dense()) {
+        for (std::size_t c = 0; c < local.size(); ++c) sum += local[c] * global[c];
+        return sum;
+    }
+    const std::int64_t *column = columns(q);
+    for (std::size_t c = 0; c < local.size(); ++c) sum += local[c] * global[std::size_t(column[c])];
+    return sum;
+}
+
+void QueryRows::scatter(std::int64_t q, double factor, const std::vector<double> &local,
+                        std::vector<double> &global) const {
+    if (is_dense()) {
+        for (std::size_t c = 0; c < local.size(); ++c) global[c] += factor * local[c];
+        return;
+    }
+    const std::int64_t *column = columns(q);
+    for (std::size_t c = 0; c < local.size(); ++c) global[std::size_t(column[c])] += factor * local[c];
+}
+
+}  // namespace linrank

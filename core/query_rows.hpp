@@ -1,0 +1,67 @@
+// The rows of each query, with vectors over the columns that it has entries in.
+#pragma once
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "products.hpp"
+#include "rows.hpp"
+
+namespace linrank {
+
+/// Rows D x by query, D = diag(scale).
+///
+/// A query of sparse rows meets few columns. They are numbered anew in each query, so that a vector over
+/// them, called local, is short; it costs four bytes an entry. Dense rows keep all columns.
+class QueryRows {
+public:
+    /// `order` is empty when positions are rows, `scale` for ones. The arrays of `rows` outlive this.
+    QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vector<std::int64_t> offsets,
+              std::vector<double> scale);
+    QueryRows(QueryRows &&) = default;
+    QueryRows(const QueryRows &) = delete;  // rows_ looks at local_
+
+    std::int64_t n_columns() const { return n_columns_; }
+    std::int64_t n_queries() const { return std::int64_t(offsets_.size()) - 1; }
+    std::int64_t first(std::int64_t q) const { return offsets_[std::size_t(q)]; }
+    std::int64_t n_rows(std::int64_t q) const { return first(q + 1) - first(q); }
+    /// Length of a local vector of query q.
+    std::int64_t width(std::int64_t q) const;
+    /// Bytes that a pass over the rows of query q reads, about.
+    std::int64_t bytes(std::int64_t q) const;
+
+    /// out[i] = D x_i·w for the rows of q, w over all columns.
+    void scores(std::int64_t q, const std::vector<double> &w, std::vector<double> &scratch,
+                std::vector<double> &out) const;
+    /// out = Σ a[i] D x_i, local.
+    void combine(std::int64_t q, const std::vector<double> &a, std::vector<double> &out) const;
+
+    /// Σ local·global over the columns of q.
+    double inner(std::int64_t q, const std::vector<double> &local, const std::vector<double> &global) const;
+    /// global += factor · local.
+    void scatter(std::int64_t q, double factor, const std::vector<double> &local,
+                 std::vector<double> &global) const;
+
+private:
+    using Narrow = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float, std::int32_t>,
+                                CsrRows<double, std::int32_t>>;
+    template <class Value, class Index>
+    void renumber(const CsrRows<Value, Index> &rows);
+    bool is_dense() const { return first_column_.empty(); }
+    std::int64_t row(std::int64_t position) const {
+        return order_.empty() ? position : order_[std::size_t(position)];
+    }
+    const std::int64_t *columns(std::int64_t q) const {
+        return columns_.data() + first_column_[std::size_t(q)];
+    }
+
+    std::int64_t n_columns_;
+    std::vector<std::int64_t> order_, offsets_;
+    std::vector<double> scale_;
+    Narrow rows_;
+    std::vector<std::int32_t> local_;         // column of each entry, counted in its query
+    std::vector<std::int64_t> first_column_;  // of each query, in columns_; empty for dense rows
+    std::vector<std::int64_t> columns_;       // their numbers in the matrix
+};
+
+}  // namespace linrank

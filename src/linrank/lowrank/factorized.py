@@ -1,0 +1,308 @@
+"""Factorized RankSVM: the dual variable of a pair is the inner product of vectors of its rows."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.losses.hinge import Hinge
+from linrank.memory import check_fits
+from linrank.objective import Ridge, Sum
+from linrank.options import CONSTRAINTS
+from linrank.pairs import Pairs, choose_pairs
+from linrank.risk import Risk
+from linrank.solvers.result import Callback, Result, Verdict
+from linrank.threads import resolve, useful_threads
+
+__all__ = ["FactorizedResult", "check_factorized", "train_factorized"]
+
+Array = NDArray[Any]
+
+TOLERANCE = 1e-4
+EPOCHS = 1000
+_WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
+
+
+@dataclass(frozen=True, eq=False)
+class FactorizedResult(Result):
+    """The outcome of a fit: ``value`` is f(V), which no other point need be near.
+
+    Attributes
+    ----------
+    factors : float64 array (n_rows, n_components)
+        V, by row of the data; rows of queries without pairs are 0.
+    hinge_objective : float
+        ``P(w) = ½‖w‖² + C Σ ω max(0, 1 - w·D(x_i - x_j))``: the hinge RankSVM's objective at w.
+    gap : float
+        ``P(w) + f(V)``. The hinge RankSVM's optimum lies between ``-f(V)`` and ``P(w)``; the
+        difference does not go to 0, as few duals have this form.
+    kkt_residual : float
+        How much f falls by its linearisation within the constraints: 0 where V is stationary.
+    """
+
+    factors: Array
+    hinge_objective: float
+
+    @property
+    def summary(self) -> dict[str, float | int | bool | str | None]:
+        told = super().summary
+        del told["gradient_norm"]
+        return told | {"lower_bound": -self.value, "hinge_objective": self.hinge_objective}
+
+
+def train_factorized(
+    data: Dataset,
+    *,
+    n_components: int = 5,
+    C: float = 1.0,
+    constraint: str = "box",
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: Array | None = None,
+    query_weight: Array | None = None,
+    query_normalization: str | None = None,
+    V0: Array | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> FactorizedResult:
+    """Minimise ``f(V) = ½‖β‖² - Σ α_ij`` over duals ``α_ij = <v_i, v_j>`` of the pairs (i above j).
+
+    ``β = Σ α_ij D(x_i - x_j)`` is the model. With ``b_i = u_i √(C c_q)``, the factors of row i obey
+    ``v_i >= 0`` and ``v_ik <= b_i/√K`` (box) or ``‖v_i‖ <= b_i`` (ball), so that
+    ``0 <= α_ij <= C ω_ij``: α is feasible for the dual of the hinge RankSVM, and -f(V) a lower
+    bound of its optimum. f is not convex: another seed may end elsewhere.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
+    n_components : int, default=5
+        K, the length of the v, >= 1.
+    C : float, default=1.0
+        Upper bound of a dual, > 0.
+    constraint : {"box", "ball"}
+        Where the factors may lie.
+    tol : float, optional
+        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-4.
+    max_iter : int, optional
+        Epochs at most, >= 1; None for 1000.
+    scale : float64 array (n_features,), optional
+        The diagonal of D.
+    query_weight : float64 array (n_queries,), optional
+        The factors c_q, in the order of ``data.queries``.
+    query_normalization : {None, "pairs"}
+        ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
+    V0 : float64 array (n_rows, n_components), optional
+        Start, by row; None draws each component from ``[0, b_i/√K]``. At 0 the gradient is 0.
+    seed : int
+        Of the start, and of the order of the queries.
+    n_jobs : int, optional
+        Threads; None for all cores. The result does not depend on it.
+    callback : callable, optional
+        Called with the state of each epoch; stops by returning True.
+    """
+    check_factorized(n_components, C, constraint, tol, max_iter)
+    started = time.perf_counter()
+    pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
+    n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
+    _check_memory(pairs.queries.n_rows, n_components)
+    bound = factor_bounds(pairs, C)
+    descent = _start(data, pairs, bound, n_components, constraint, scale, V0, seed)
+    log = _Log(descent, callback, started)
+    tol = TOLERANCE if tol is None else tol
+    max_iter = EPOCHS if max_iter is None else max_iter
+    stopped, message = _descend(descent, log, tol, max_iter, n_threads)
+    w = descent.weights()
+    risk = Risk(data.rows, Hinge(pairs, n_threads), float(C), scale)
+    hinge_objective = float(Sum(Ridge(), risk).at(w).value)
+    residual = descent.linear_decrease(n_threads)
+    factors = descent.factors().reshape(-1, n_components)
+    return FactorizedResult(
+        w=w,
+        value=log.value,
+        gap=hinge_objective + log.value,
+        gradient_norm=residual,
+        kkt_residual=residual,
+        n_iter=log.n_iter,
+        n_hvp=0,
+        converged=stopped == "tolerance",
+        stopped=stopped,
+        message=message,
+        history=log.history,
+        factors=pairs.queries.scatter(factors),
+        hinge_objective=hinge_objective,
+    )
+
+
+def factor_bounds(pairs: Pairs, C: float) -> Array:
+    """``b_i = u_i √(C c_q)``, by position: two rows at their bounds have ``α_ij = C ω_ij``."""
+    queries = pairs.queries
+    bound = np.full(queries.n_rows, math.sqrt(C))
+    if pairs.query_weight is not None:
+        bound *= np.repeat(np.sqrt(pairs.query_weight), np.diff(queries.offsets))
+    if pairs.row_weight is not None:
+        bound *= pairs.row_weight
+    return bound
+
+
+def _start(
+    data: Dataset,
+    pairs: Pairs,
+    bound: Array,
+    n_components: int,
+    constraint: str,
+    scale: Array | None,
+    V0: Array | None,
+    seed: int,
+) -> _core.FactorDescent:
+    queries = pairs.queries
+    if V0 is None:
+        factors = np.random.default_rng(seed).random((queries.n_rows, n_components))
+        factors *= bound[:, np.newaxis] / math.sqrt(n_components)
+    else:
+        factors = _checked_start(V0, (queries.n_rows, n_components))
+        factors = np.ascontiguousarray(queries.gather(factors))
+    return _core.factor_descent(
+        data.rows.core,
+        queries.order,
+        queries.offsets,
+        queries.levels,
+        queries.n_levels,
+        scale,
+        bound,
+        constraint,
+        n_components,
+        factors.ravel(),
+        seed,
+    )
+
+
+def _checked_start(V0: Array, shape: tuple[int, int]) -> Array:
+    factors = np.asarray(V0, dtype=np.float64)
+    if factors.shape != shape:
+        raise ValueError(f"V0 has shape {factors.shape}, expected {shape}: a vector for each row")
+    if not np.isfinite(factors).all():
+        raise ValueError("V0 has a NaN or infinite entry")
+    return factors
+
+
+def _momenta() -> Iterator[float]:
+    """``(θ_k - 1)/θ_{k+1}`` of Nesterov's sequence ``θ_1 = 1, θ_{k+1} = (1 + √(1 + 4θ_k²))/2``."""
+    theta = 1.0
+    while True:
+        after = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * theta * theta))
+        yield (theta - 1.0) / after
+        theta = after
+
+
+def _descend(
+    descent: _core.FactorDescent, log: _Log, tol: float, max_iter: int, n_threads: int
+) -> Verdict:
+    """Epochs until f rests; one that raises f is undone, and the next starts without momentum."""
+    momenta = _momenta()
+    while log.n_iter < max_iter:
+        value = descent.epoch(next(momenta), n_threads)
+        if not value <= log.value:
+            descent.reject()
+            momenta = _momenta()
+            value = descent.epoch(next(momenta), n_threads)
+            if not value < log.value:  # no momentum to blame: rounding
+                return (
+                    "precision",
+                    "no step lowers the objective: rounding forbids more",
+                )
+        descent.accept()
+        if log.add(value):
+            return "callback", "stopped by the callback"
+        if log.fall(_WINDOW) <= tol * abs(value):
+            return "tolerance", f"an epoch lowers the objective by less than {tol:g} of it"
+    fall = log.fall(_WINDOW) / abs(log.value)
+    return "max_iter", (
+        f"an epoch still lowers the objective by {fall:.1e} of it after {max_iter} of them; raise "
+        "max_iter or tol"
+    )
+
+
+class _Log:
+    """The history of a descent, and its callback."""
+
+    def __init__(
+        self, descent: _core.FactorDescent, callback: Callback | None, started: float
+    ) -> None:
+        self.history: dict[str, list[float]] = {"objective": [], "lower_bound": [], "seconds": []}
+        self._descent, self._callback, self._started = descent, callback, started
+        self.add(descent.value())
+
+    @property
+    def value(self) -> float:
+        return self.history["objective"][-1]
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history["objective"]) - 1
+
+    def fall(self, n: int) -> float:
+        """How much f has fallen an epoch, on average over the last n; infinite before."""
+        values = self.history["objective"]
+        return (values[-1 - n] - values[-1]) / n if len(values) > n + 1 else math.inf
+
+    def add(self, value: float) -> bool:
+        """Add an epoch; True if the callback asks to stop."""
+        if not math.isfinite(value):
+            raise ValueError(
+                f"the objective of the factors is {value}: features, weights or C are too large "
+                "for double precision; divide them by a common factor"
+            )
+        entry = {
+            "objective": value,
+            "lower_bound": -value,
+            "seconds": time.perf_counter() - self._started,
+        }
+        for key, number in entry.items():
+            self.history[key].append(number)
+        if self._callback is None:
+            return False
+        state = {**entry, "w": self._descent.weights(), "n_iter": self.n_iter}
+        return bool(self._callback(state))
+
+
+def check_factorized(
+    n_components: int, C: float, constraint: str, tol: float | None, max_iter: int | None
+) -> None:
+    """Raise ValueError for a value that `train_factorized` does not take."""
+    _check_natural("n_components", n_components)
+    if n_components >= 2**31:
+        raise ValueError(f"n_components must be below 2^31, got {n_components}")
+    if not (isinstance(C, numbers.Real) and 0.0 < C < math.inf):
+        raise ValueError(f"C must be a finite number > 0, got {C!r}")
+    if constraint not in CONSTRAINTS:
+        expected = " or ".join(map(repr, CONSTRAINTS))
+        raise ValueError(f"constraint must be {expected}, got {constraint!r}")
+    if tol is not None and not (isinstance(tol, numbers.Real) and 0.0 < tol < math.inf):
+        raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
+    if max_iter is not None:
+        _check_natural("max_iter", max_iter)
+
+
+def _check_natural(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+
+def _check_memory(n_rows: int, n_components: int) -> None:
+    """Three copies of V while it runs, and one or two at its ends."""
+    check_fits(
+        5 * 8 * n_rows * n_components,
+        f"{n_components} factors for each of {n_rows} rows",
+        "use a smaller n_components, or fewer rows",
+    )
