@@ -23,7 +23,9 @@ SEEDS = (1, 2, 3)
 # Of C times the number of pairs of the training part, so that a value means the same on every
 # fold; below the first, all duals are at their bound and the direction of w no longer changes.
 FINE = tuple(10.0 ** np.arange(-1.5, 6.01, 1 / 6))
-COARSE = tuple(10.0 ** np.arange(-1.0, 5.1, 0.5))
+COARSE = tuple(10.0 ** np.arange(-1.0, 6.1, 0.5))
+TOL = 1e-5  # of the factorized method; its default leaves w unsettled at the large C
+EPOCHS = 5000
 RANKS = (1, 5, 20)
 SPARSE = tuple(10.0 ** np.arange(0.0, 5.1, 1.0))
 GAMMAS = (1.0, 10.0, 50.0)
@@ -113,6 +115,8 @@ def factorized(constraint: str) -> Callable[[Dataset, int], Iterator[Candidate]]
                     n_components=n_components,
                     C=value / data.queries.n_pairs,
                     constraint=constraint,
+                    tol=TOL,
+                    max_iter=EPOCHS,
                     seed=seed,
                     n_jobs=1,
                 )

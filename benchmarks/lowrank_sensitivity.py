@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import problems
-from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix
+from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix, rank_profile
 from linrank.lowrank.factorized import train_factorized
+from linrank.lowrank.matrix import DualMatrix
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
 from protocol import MEASURES, PARTS, Array, Parts, measured
@@ -24,9 +25,7 @@ RANKS = (1, 3, 5, 10, 20)
 GAMMAS, LAMBDAS = (0.1, 0.5, 1.0, 5.0, 10.0, 50.0), (0.1, 0.5, 1.0, 5.0, 10.0)
 TIMES_PAIRS = (10.0, 100.0)  # C·pairs, besides C = 1
 QUERIES = {49: (5, 5, 8), 45: (5, 6, 92), 35: (5, 15, 234)}  # ranks of Fac, Reg, RSVM in Table 6
-ENERGIES = (0.9, 1.0)
-N_BINS = 10
-NEGLIGIBLE = 1e-12  # of the energy: what singular values of 0 have by rounding
+TOL, EPOCHS = 1e-6, 5000  # of the factorized method
 
 # MAP, NDCG@1, 3, 5 by K (Table 7), and MAP by γ and λ (Table 8).
 TABLE_7 = {
@@ -98,8 +97,11 @@ def components(parts: Parts, Cs: Sequence[float], ranks: Sequence[int]) -> Table
 def _add_components(
     table: Table, parts: Parts, C: float, constraint: str, K: int, optimum: float
 ) -> None:
-    options: dict[str, Any] = {"n_components": K, "C": C, "constraint": constraint, "n_jobs": 1}
-    found = [train_factorized(parts["train"], seed=seed, **options) for seed in SEEDS]
+    options: dict[str, Any] = {"n_components": K, "C": C, "constraint": constraint}
+    found = [
+        train_factorized(parts["train"], seed=seed, tol=TOL, max_iter=EPOCHS, **options)
+        for seed in SEEDS
+    ]
     values = np.array([_test(parts, one.w) for one in found])
     reached = [-one.value / optimum for one in found]
     table.add(
@@ -150,85 +152,88 @@ def penalties(parts: Parts, gammas: Sequence[float]) -> Table:
 
 
 def ranks(parts: Parts, Cs: Sequence[float]) -> Table:
-    data = parts["train"]
     table = Table(
         "Table 6: ranks of the dual matrices of three queries, OHSUMED fold 1",
         [
-            *("query", "rows / pairs", "rank at most", "C", "factorized, K = 5", "regularised"),
+            *("query", "rows / pairs", "largest possible", "C", "factorized", "regularised"),
             *("RankSVM", "RankSVM, A + A'", "paper: Fac, Reg, RSVM"),
         ],
         notes=[
-            "rank at most: rows above the lowest level (or below the highest, if fewer): other "
-            "rows of the matrix are 0",
-            "the paper's ranks of RSVM are twice that bound in all three queries, hence of the "
-            "symmetric A + A'; its 5 of query 49 exceeds the bound, so it is K, or not of A",
-            "factorized: box, seed 1, rank of A, at most K times the number of levels less 1; "
-            "regularised: γ = 10, λ = 0.1, after thresholding",
+            "largest possible: rows above the lowest level, or below the highest if fewer",
+            "the paper's ranks of RSVM are twice that in all three queries, so they are of A + A' "
+            "and full; its 5 of query 49 is more than A can have",
+            "factorized: K = 5, box, seed 1, rank of A, at most K times the number of levels less "
+            "1; regularised: γ = 10, λ = 0.1, after thresholding; RankSVM: exact duals",
         ],
     )
     for C in Cs:
-        common: dict[str, Any] = {"C": C, "n_jobs": 1}
-        models = [
-            FactorizedRankSVM(keep_factors=True, random_state=1, **common),
-            RegularizedRankSVM(keep_duals=True, **common),
-            RankSVM(loss="hinge", tol=1e-6, **common),
-        ]
-        duals = [
-            dual_matrix(
-                model.fit(data.X, data.y, qid=data.qid), data, thresholded="duals_" in vars(model)
-            )
-            for model in models
-        ]
+        duals = _duals(parts, C)
+        profiles = [rank_profile(dual) for dual in duals]
+        profiles.append(rank_profile(duals[-1], symmetric=True))
+        exact = profiles[-2]
         for query, published in QUERIES.items():
-            blocks = [dual.block(query) for dual in duals]
-            exact = blocks[-1]
-            full = exact.full()
+            k = exact.query_ids.index(query)
             table.add(
                 query,
-                f"{exact.n_rows}/{exact.n_pairs}",
-                min(exact.values.shape),
+                f"{exact.n_rows[k]}/{exact.n_pairs[k]}",
+                exact.possible[k],
                 _shown(C, parts),
-                *(block.rank() for block in blocks),
-                int(np.linalg.matrix_rank(full + full.T, tol=1e-6 * np.linalg.norm(full, 2))),
+                *(profile.ranks[k] for profile in profiles),
                 ", ".join(map(str, published)),
             )
     return table
 
 
+def _duals(parts: Parts, C: float) -> list[DualMatrix]:
+    """Of the factorized, the regularised (thresholded) and the exact model."""
+    data = parts["train"]
+    fitted = [
+        model.fit(data.X, data.y, qid=data.qid)
+        for model in (
+            FactorizedRankSVM(C=C, tol=TOL, max_iter=EPOCHS, keep_factors=True, random_state=1),
+            RegularizedRankSVM(C=C, keep_duals=True),
+            RankSVM(C=C, loss="hinge", tol=1e-6),
+        )
+    ]
+    return [dual_matrix(model, data, thresholded=k == 1) for k, model in enumerate(fitted)]
+
+
 def energies(parts: Parts, Cs: Sequence[float]) -> Table:
     """Queries by the share of their dimensions that keep so much of the energy of their duals."""
     data = parts["train"]
-    edges = [f"{100 * k // N_BINS}–{100 * (k + 1) // N_BINS} %" for k in range(N_BINS)]
+    tenths = [f"-{10 * (k + 1)} %" for k in range(10)]
     table = Table(
         "Figure 2: training queries by Dim_t of RankSVM's duals, OHSUMED fold 1",
-        ["C", "energy", *edges, "median Dim_t", "largest possible, median"],
+        ["C", "matrix", "energy", *tenths, "median Dim_t", "median, of the largest possible"],
         notes=[
             "Dim_t: dimensions that keep a share t of the sum of squared singular values, by the "
-            "rows of the query; largest possible: by the shorter side of the rectangle of pairs",
-            "paper: at 90 % 16 queries below 10 %, most below 30 %; at 100 % nearly full rank",
+            "rows of the query; the last column: by the largest rank that its pairs allow",
+            "shuffled: the same duals on random pairs of their query: what is low-rank in it is "
+            "owed to the values and the shape, not to interactions",
+            "paper: at 90 % 16 queries up to 10 %, most up to 30 %; at 100 % nearly all of full "
+            "rank",
         ],
     )
     for C in Cs:
-        model = RankSVM(C=C, loss="hinge", tol=1e-6, n_jobs=1).fit(data.X, data.y, qid=data.qid)
-        blocks = list(dual_matrix(model, data))
-        largest = np.median([min(block.values.shape) / block.n_rows for block in blocks])
-        for energy in ENERGIES:
-            shares = np.array([_dimensions(block, energy) / block.n_rows for block in blocks])
-            counts = np.histogram(shares, bins=N_BINS, range=(0.0, 1.0))[0]
-            table.add(
-                _shown(C, parts),
-                f"{energy:.0%}",
-                *counts,
-                f"{np.median(shares):.1%}",
-                f"{largest:.1%}",
-            )
+        model = RankSVM(C=C, loss="hinge", tol=1e-6).fit(data.X, data.y, qid=data.qid)
+        dual = dual_matrix(model, data)
+        found = rank_profile(dual, baseline="shuffled")
+        matrices = {
+            "A": found,
+            "A, shuffled": found.baseline,
+            "A + A'": rank_profile(dual, symmetric=True),
+        }
+        for name, profile in matrices.items():
+            for k, energy in enumerate(profile.energy):
+                table.add(
+                    _shown(C, parts),
+                    name,
+                    f"{energy:.0%}",
+                    *profile.distribution()[k],
+                    f"{np.median(profile.ratios()[:, k]):.1%}",
+                    f"{np.median(profile.ratios('possible')[:, k]):.1%}",
+                )
     return table
-
-
-def _dimensions(block: Any, energy: float) -> int:
-    """The fewest leading singular values with that share of the energy."""
-    share = np.cumsum(block.singular_values**2)
-    return int(np.searchsorted(share, (energy - NEGLIGIBLE) * share[-1])) + 1
 
 
 if __name__ == "__main__":
