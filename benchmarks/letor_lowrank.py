@@ -7,7 +7,10 @@ baselines have at least as many candidates as the methods that are to beat them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 
@@ -16,7 +19,7 @@ from linrank.data.dataset import Dataset
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
-from protocol import MEASURES, SETS, Array, Candidate, Parts, Row, choose, compared, holm
+from protocol import MEASURES, SETS, Array, Candidate, Outcome, Parts, Row, choose, compared, holm
 from report import Table, main
 
 SEEDS = (1, 2, 3)
@@ -70,14 +73,18 @@ def measure(quick: bool) -> list[Table]:
 
 
 def _row(method: str, folds: Sequence[Parts], quick: bool) -> Row:
+    """All folds and seeds of a method, as many at once as there are cores."""
     candidates, seeds = METHODS[method]
-    return Row(
-        method,
-        [
-            [choose(parts, _thinned(candidates(parts["train"], seed), quick)) for parts in folds]
-            for seed in (seeds[:1] if quick else seeds)
-        ],
-    )
+    seeds = seeds[:1] if quick else seeds
+
+    def outcome(job: tuple[int, Parts]) -> Outcome:
+        seed, parts = job
+        return choose(parts, _thinned(candidates(parts["train"], seed), quick))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = list(pool.map(outcome, product(seeds, folds)))
+    n_folds = len(folds)
+    return Row(method, [found[k : k + n_folds] for k in range(0, len(found), n_folds)])
 
 
 def _thinned(candidates: Iterator[Candidate], quick: bool) -> Iterator[Candidate]:
