@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from linrank.lowrank.matrix import DualMatrix
 
 import problems
 from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix, rank_profile
 from linrank.lowrank.factorized import train_factorized
+from linrank.lowrank.matrix import DualMatrix
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
 from protocol import MEASURES, PARTS, Array, Parts, measured
