@@ -178,7 +178,7 @@ def means(name: str, rows: Sequence[Row]) -> Table:
             "more candidates find more luck on the validation queries: the baselines have no fewer "
             "than the others, and validation MAP stands beside the test MAP to tell",
             f"factorized: mean of the seeds {_listed(SEEDS)}, each with parameters of its own",
-            "the grids of C are as first written, but for the values from 10^5 on, which were "
+            "the grids of C are as first written, but for the values above 10^5, which were "
             "added for the factorized and regularised methods; γ first ended at 50, which four of "
             "five folds of OHSUMED chose: the test measures of those trials had been seen",
         ],
