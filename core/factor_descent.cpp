@@ -144,11 +144,12 @@ void FactorDescent::find_direction(Direction &d, Scratch &s) {
     factor_gradient(here, v, s.t.data(), s.v, s.tv, s.gradient.data());
     double steepest = 0;
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t k = 0; k < K; ++k)
-            steepest = std::max(steepest, here.bound[std::size_t(i)] * std::abs(s.gradient[std::size_t(i * K + k)]));
+        for (std::int64_t k = 0; k < K && here.bound[std::size_t(i)] > 0; ++k)
+            steepest = std::max(steepest, std::abs(s.gradient[std::size_t(i * K + k)]));
     for (std::int64_t i = 0; i < n; ++i) {
-        const double b = here.bound[std::size_t(i)], step = steepest > 0 ? b * (b / steepest) : 0.0;
-        for (std::int64_t k = 0; k < K; ++k) w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
+        const double step = steepest > 0 ? here.bound[std::size_t(i)] / steepest : 0.0;
+        for (std::int64_t k = 0; k < K; ++k)
+            w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
     }
     project(here, problem_.constraint, w);
     for (std::int64_t e = 0; e < n * K; ++e) w[e] -= v[e];

@@ -22,12 +22,13 @@ struct FactorProblem {
 ///
 /// An epoch visits every query once, in a random order, and moves all of its factors along
 ///
-///   W = proj(V - E ∇f) - V,   E_i = b_i² / max_j b_j ‖∂f/∂v_j‖_∞
+///   W = proj(V - E ∇f) - V,   E_i = b_i / max_j ‖∂f/∂v_j‖_∞
 ///
-/// to the lowest point V + τW, 0 <= τ <= 1. Along a line f is a quartic, as β is quadratic in τ, so that no
-/// step raises f and there is no step size to choose. Queries of one batch take their directions at the same
-/// β, side by side; then the τ of all of them are found one after the other, each knowing of the others.
-/// Between epochs V is extrapolated, as Nesterov does; the caller tells whether that went well.
+/// to the lowest point V + τW, 0 <= τ <= 1. (A row of weight u then moves as u copies of one of weight 1.)
+/// Along a line f is a quartic, as β is quadratic in τ, so that no step raises f and there is no step size to
+/// choose. Queries of one batch take their directions at the same β, side by side; then the τ of all of them
+/// are found one after the other, each knowing of the others. Between epochs V is extrapolated, as Nesterov
+/// does; the caller tells whether that went well.
 class FactorDescent {
 public:
     /// `factors` is V by position, one row after the other; it is projected first.

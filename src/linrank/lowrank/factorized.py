@@ -27,7 +27,7 @@ __all__ = ["FactorizedResult", "check_factorized", "train_factorized"]
 
 Array = NDArray[Any]
 
-TOLERANCE = 1e-4
+TOLERANCE = 1e-5
 EPOCHS = 1000
 _WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
 
@@ -93,7 +93,7 @@ def train_factorized(
     constraint : {"box", "ball"}
         Where the factors may lie.
     tol : float, optional
-        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-4.
+        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-5.
     max_iter : int, optional
         Epochs at most, >= 1; None for 1000.
     scale : float64 array (n_features,), optional
@@ -216,11 +216,8 @@ def _descend(
             descent.reject()
             momenta = _momenta()
             value = descent.epoch(next(momenta), n_threads)
-            if not value < log.value:  # no momentum to blame: rounding
-                return (
-                    "precision",
-                    "no step lowers the objective: rounding forbids more",
-                )
+            if not value < log.value:
+                return _at_rest(value, log.value)
         descent.accept()
         if log.add(value):
             return "callback", "stopped by the callback"
@@ -230,6 +227,16 @@ def _descend(
     return "max_iter", (
         f"an epoch still lowers the objective by {fall:.1e} of it after {max_iter} of them; raise "
         "max_iter or tol"
+    )
+
+
+def _at_rest(value: float, last: float) -> Verdict:
+    """Why an epoch without momentum did not lower f: there is no way down, or rounding hides it."""
+    if value - last <= 1e-9 * abs(last):
+        return "tolerance", "no step lowers the objective"
+    return "precision", (
+        f"an epoch would raise the objective from {last:g} to {value:g}: rounding forbids further "
+        "progress; scale the features, or use a smaller C"
     )
 
 
