@@ -58,6 +58,8 @@ SUBJECTS = {
     "factorized_scaling": ["--quick"],
     "factorized_mslr": ["--quick"],
     "lowrank_curves": ["--quick"],
+    "letor_lowrank": ["--quick"],
+    "lowrank_sensitivity": ["--quick"],
 }
 
 
