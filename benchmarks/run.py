@@ -54,6 +54,12 @@ SUBJECTS = {
     "sparsity": ["--quick"],
     "letor_domination": ["--quick"],
     "topics": ["--quick"],
+    "factorized": ["--quick"],
+    "factorized_scaling": ["--quick"],
+    "factorized_mslr": ["--quick"],
+    "lowrank_curves": ["--quick"],
+    "letor_lowrank": ["--quick"],
+    "lowrank_sensitivity": ["--quick"],
 }
 
 

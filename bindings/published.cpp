@@ -4,6 +4,7 @@
 #include "module.hpp"
 #include "points.hpp"
 #include "published/explicit_pairs.hpp"
+#include "published/factor_pairs.hpp"
 #include "published/point.hpp"
 
 namespace {
@@ -39,9 +40,59 @@ void check_published(const PairProblem &pairs) {
         throw std::invalid_argument("the published methods count all pairs, without gains");
 }
 
+using Changed = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ChangedRows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+published::PairWork pair_work(const std::string &name) {
+    if (name == "by_pair") return published::PairWork::by_pair;
+    if (name == "by_row") return published::PairWork::by_row;
+    throw std::invalid_argument("there is no work '" + name + "'; know by_pair and by_row");
+}
+
+/// Calls work(problem, V, beta), all lengths checked.
+template <class Work>
+double with_factors(const BoundRows &rows, const OptionalOrder &order, const BoundProblem &problem,
+                    const Vector<double> &largest, const ChangedRows &V, const Changed &beta,
+                    const Work &work) {
+    const Order o = checked_order(order, n_rows(rows.rows));
+    const PairProblem &pairs = problem.checked(largest);
+    check_published(pairs);
+    require_length(std::size_t(n_positions(rows, o)), pairs.n_rows(), "rows");
+    require_length(V.shape(0), pairs.n_rows(), "V");
+    require_length(beta.shape(0), n_columns(rows.rows), "beta");
+    const published::FactorPairs factors{rows.rows, o, pairs, std::int64_t(V.shape(1)),
+                                         span_of(largest)};
+    return unlocked([&] {
+        return work(factors, std::span<double>(V.data(), V.size()),
+                    std::span<double>(beta.data(), beta.shape(0)));
+    });
+}
+
+void bind_factor_pairs(nb::module_ &m) {
+    m.def("factor_start", [](const BoundRows &rows, OptionalOrder order, const BoundProblem &problem,
+                             Vector<double> largest, ChangedRows V, Changed beta) {
+        return with_factors(rows, order, problem, largest, V, beta,
+                            [](const auto &p, auto v, auto b) { return published::factor_start(p, v, b); });
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("problem"),
+       nb::arg("largest").noconvert(), nb::arg("V").noconvert(), nb::arg("beta").noconvert(),
+       "beta = sum of <v_i, v_j> (x_i - x_j) over the pairs; returns the sum of <v_i, v_j>.");
+    m.def("factor_epoch", [](const BoundRows &rows, OptionalOrder order, const BoundProblem &problem,
+                             Vector<double> largest, ChangedRows V, Changed beta,
+                             const std::string &work, double rate) {
+        const published::PairWork how = pair_work(work);
+        return with_factors(rows, order, problem, largest, V, beta, [=](const auto &p, auto v, auto b) {
+            return published::factor_epoch(p, how, rate, v, b);
+        });
+    }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("problem"),
+       nb::arg("largest").noconvert(), nb::arg("V").noconvert(), nb::arg("beta").noconvert(),
+       nb::arg("work"), nb::arg("rate"),
+       "A projected step of every query, V and beta in place; returns the sum of <v_i, v_j>.");
+}
+
 }  // namespace
 
 void bind_published(nb::module_ &m) {
+    bind_factor_pairs(m);
     nb::class_<BoundPublishedPoint> point(m, "PublishedPoint",
                                           "Pair loss at given scores by a published way of counting.");
     bind_published_point(point);

@@ -74,7 +74,7 @@ ALLOWED: dict[str, set[str]] = {
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
-    "lowrank": TRAINING | {"scaling", "seeds", "model"},
+    "lowrank": MODEL | {"seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
@@ -93,7 +93,9 @@ ALLOWED: dict[str, set[str]] = {
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination"},
-    "regularized_ranksvm": MODEL | {"metrics", "monitor", "weights", "linear_ranker", "lowrank"},
+    "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
+    "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
+    "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
@@ -102,7 +104,8 @@ ALLOWED: dict[str, set[str]] = {
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
     "path_plots": {"plot_axes"},
-    "plots": MODEL | {"metrics", "path", "path_plots", "plot_axes"},
+    "rank_plots": {"plot_axes"},
+    "plots": MODEL | {"metrics", "path", "path_plots", "rank_plots", "plot_axes"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from linrank import RankSVM, RankSVMCV, SGDRanker, make_ranking, plots, ranksvm_path
+from linrank import (
+    FactorizedRankSVM,
+    RankSVM,
+    RankSVMCV,
+    SGDRanker,
+    make_ranking,
+    plots,
+    ranksvm_path,
+)
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -40,6 +48,17 @@ def test_convergence_draws_an_exact_optimum(ax):
     plots.convergence({"objective": [2.0, 1.0], "gap": [1.0, 0.0], "seconds": [0.0, 1.0]}, ax=ax)
     for line in ax.get_lines():
         assert (line.get_ydata() > 0).all()
+
+
+def test_convergence_without_a_certificate(ax):
+    data = make_ranking(n_queries=10, n_features=3, random_state=0)
+    ranker = FactorizedRankSVM(2, 0.01, random_state=0).fit(data.X, data.y, qid=data.qid)
+    plots.convergence(ranker.history_, ax=ax)
+    (line,) = ax.get_lines()
+    objective = np.array(ranker.history_["objective"])
+    expected = (objective - objective[-1]) / abs(objective[-1])
+    np.testing.assert_allclose(line.get_ydata()[:-1], expected[:-1])
+    assert "its last value" in line.get_label()
 
 
 def test_convergence_needs_a_history(ax):

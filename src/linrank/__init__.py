@@ -22,6 +22,10 @@ if TYPE_CHECKING:
         NoPairsError,
     )
     from linrank.estimators import RankSVM
+    from linrank.factorized_ranksvm import FactorizedRankSVM
+    from linrank.lowrank.duals import dual_matrix
+    from linrank.lowrank.matrix import DualMatrix
+    from linrank.lowrank.profile import RankProfile, rank_profile
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -44,6 +48,8 @@ __all__ = [
     "DominationPathResult",
     "DominationRanker",
     "DominationRankerCV",
+    "DualMatrix",
+    "FactorizedRankSVM",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -52,6 +58,7 @@ __all__ = [
     "PivotedTfidf",
     "Preferences",
     "QueryKFold",
+    "RankProfile",
     "RankSVM",
     "RankSVMCV",
     "RankerMixin",
@@ -59,11 +66,13 @@ __all__ = [
     "SGDRanker",
     "SGDRankerCV",
     "domination_path",
+    "dual_matrix",
     "evaluate",
     "load",
     "load_model",
     "load_preferences",
     "make_ranking",
+    "rank_profile",
     "ranking_scorer",
     "ranksvm_path",
 ]
@@ -78,6 +87,8 @@ _HOME = {
     "DominationPathResult": "linrank.domination.path_result",
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
+    "DualMatrix": "linrank.lowrank.matrix",
+    "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
@@ -86,6 +97,7 @@ _HOME = {
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
+    "RankProfile": "linrank.lowrank.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
@@ -93,11 +105,13 @@ _HOME = {
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "domination_path": "linrank.domination.path",
+    "dual_matrix": "linrank.lowrank.duals",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
     "load_preferences": "linrank.data.preference_text",
     "make_ranking": "linrank.datasets",
+    "rank_profile": "linrank.lowrank.profile",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
 }

@@ -285,6 +285,16 @@ def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64],
 def preference_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """The diagonal of H."""
 
+def factor_start(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
+    """
+    beta = sum of <v_i, v_j> (x_i - x_j) over the pairs; returns the sum of <v_i, v_j>.
+    """
+
+def factor_epoch(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], work: str, rate: float) -> float:
+    """
+    A projected step of every query, V and beta in place; returns the sum of <v_i, v_j>.
+    """
+
 class PublishedPoint:
     """Pair loss at given scores by a published way of counting."""
 

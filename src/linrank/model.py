@@ -31,7 +31,8 @@ __all__ = ["LinearModel", "load_model"]
 
 # What the short form of a model says of its training, where it applies.
 _TOLD = (
-    *("method", "C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
+    *("method", "n_components", "constraint", "gamma", "lam"),
+    *("C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
     "n_preferences",
 )
 

@@ -226,7 +226,8 @@ class Monitor:
 
 def _report(state: State, latest: dict[str, float]) -> None:
     """One line per iteration."""
-    known = {key: state[key] for key in ("objective", "gap") if np.isfinite(state[key])}
+    told = [key for key in ("objective", "gap") if np.isfinite(state.get(key, np.nan))]
+    known = {key: state[key] for key in told}
     values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
     # Solvers count iterations, descents steps.
     place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"

@@ -19,6 +19,7 @@ __all__ = [
     "FACTORIZED",
     "LAYERS",
     "LOSSES",
+    "LOW_RANK",
     "METHODS",
     "ORDERS",
     "PAIRS",
@@ -83,9 +84,13 @@ RECORDS = ("exact", "sampled")  # objectives on the way, if any is computed
 # As TRAINING: options beside λ that go to the descent as they are.
 DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
+# ---- methods ------------------------------------------------------------------------------------
+
+LOW_RANK = ("factorized", "regularized")  # ways to train on duals of low rank
+METHODS = ("ranksvm", "domination", *LOW_RANK)  # objectives that the command line minimises
+
 # ---- domination rank ----------------------------------------------------------------------------
 
-METHODS = ("ranksvm", "domination")  # objectives that the command line minimises
 PENALTIES = ("l1", "l2", "none")
 LAYERS = ("labels", "binary")  # or a function of the labels
 DOMINATION_SOLVERS = ("auto", "coordinate", "newton")

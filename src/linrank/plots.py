@@ -12,6 +12,7 @@ import numpy as np
 
 from linrank.path_plots import induction, path
 from linrank.plot_axes import BLUE, GREY, ORANGE, axes_or_new, finish
+from linrank.rank_plots import rank_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["convergence", "descent", "induction", "path", "query_histogram", "weights"]
+__all__ = [
+    "convergence",
+    "descent",
+    "induction",
+    "path",
+    "query_histogram",
+    "rank_profile",
+    "weights",
+]
 
 
 def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = None) -> Axes:
@@ -27,13 +36,14 @@ def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = Non
 
     Two upper bounds of ``(F(w) - F*) / F``: the objective above the best lower bound that the whole
     run has proved, ``(F_k - max_j D_j) / F_end``, and the certified duality gap of each iterate,
-    ``(F_k - D_k) / F_end``.
+    ``(F_k - D_k) / F_end``. Where nothing is certified, as of `FactorizedRankSVM`: the objective
+    above its last value.
 
     Parameters
     ----------
     history : mapping
-        ``history_`` of an estimator or ``history`` of a result: ``"objective"``, ``"gap"`` and
-        ``"seconds"``, one entry per iteration, the starting point first.
+        ``history_`` of an estimator or ``history`` of a result: ``"objective"``, ``"seconds"`` and,
+        if there is one, ``"gap"``, one entry per iteration, the starting point first.
     ax : matplotlib Axes, optional
         Where to draw; a new figure when absent.
 
@@ -42,22 +52,21 @@ def convergence(history: Mapping[str, Sequence[float]], *, ax: Axes | None = Non
     matplotlib Axes
     """
     objective = np.asarray(history["objective"], dtype=np.float64)
-    gap = np.asarray(history["gap"], dtype=np.float64)
     seconds = np.asarray(history["seconds"], dtype=np.float64)
     if not len(objective):
         raise ValueError("the history is empty: fit a model first")
     ax = axes_or_new(ax)
-    bound = np.nanmax(objective - gap)
+    gap = np.asarray(history["gap"], dtype=np.float64) if "gap" in history else None
+    bound = objective[-1] if gap is None else np.nanmax(objective - gap)
     unit = abs(objective[-1]) or 1.0
     above = (objective - bound) / unit
     # Zero has no logarithm; a distance below the rounding of F is not a distance.
     floor = np.finfo(np.float64).eps
-    ax.plot(
-        seconds, np.maximum(above, floor), "o-", color=BLUE, label="objective above the best bound"
-    )
-    ax.plot(
-        seconds, np.maximum(gap / unit, floor), "s--", color=ORANGE, label="certified duality gap"
-    )
+    label = "objective above " + ("its last value" if gap is None else "the best bound")
+    ax.plot(seconds, np.maximum(above, floor), "o-", color=BLUE, label=label)
+    if gap is not None:
+        certified = np.maximum(gap / unit, floor)
+        ax.plot(seconds, certified, "s--", color=ORANGE, label="certified duality gap")
     ax.set(
         yscale="log",
         xlabel="seconds",

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import LinearRanker
 from linrank.lowrank.regularized import train_regularized
-from linrank.model import LinearModel
-from linrank.monitor import Monitor, validation_sets
+from linrank.lowrank_ranker import LowRankRanker
+from linrank.monitor import validation_sets
 from linrank.options import REGULARIZED
-from linrank.scaling import Scaling
-from linrank.weights import query_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from linrank.data.dataset import Dataset
-    from linrank.lowrank.regularized import RegularizedResult
-    from linrank.solvers.result import Result
-
 __all__ = ["RegularizedRankSVM"]
 
 
-class RegularizedRankSVM(LinearRanker):
+class RegularizedRankSVM(LowRankRanker):
     """Linear RankSVM (hinge) whose dual variables form matrices of low rank.
 
     Minimises ``Ψ(α) = ½‖w‖² - Σ α_ij + Σ_q min over A of γ‖A‖_* + λ‖α_q - A‖²`` over
@@ -92,9 +81,7 @@ class RegularizedRankSVM(LinearRanker):
         Rank of A, by query in order of first appearance: singular values of ``α_q`` above
         ``γ/2λ``. ``α_q`` itself mostly has full rank.
     duals_ : linrank.lowrank.rectangles.Rectangles
-        α, one matrix a query, with the rows that it belongs to; only with `keep_duals`. Where
-        early stopping goes back to an earlier iterate, `ranks_` and ``duals_`` are still those of
-        the solution.
+        α, one matrix a query, with the rows that it belongs to; only with `keep_duals`.
     kkt_residual_ : float
         Length of what is left of the conditions of the optimum: 0 there.
     n_iter_ : int
@@ -120,6 +107,9 @@ class RegularizedRankSVM(LinearRanker):
     >>> ranker.rank(X, qid=["a", "a", "a", "b", "b"]).tolist()
     [3, 2, 1, 1, 2]
     """
+
+    _method: ClassVar[str] = "regularized"
+    _passed_on: ClassVar[tuple[str, ...]] = REGULARIZED
 
     def __init__(
         self,
@@ -203,59 +193,8 @@ class RegularizedRankSVM(LinearRanker):
         """
         data = self._training_data(X, y, qid, group, sample_weight)
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling)
-        result = train_regularized(
-            scaling.transformed(data, n_jobs=self.n_jobs),
-            C=self.C,
-            **self._options(),
-            scale=scaling.factors,
-            query_weight=query_weights(query_weight, data.queries),
-            n_jobs=self.n_jobs,
-            callback=monitor if monitor.is_needed else None,
-        )
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"RegularizedRankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        self._adopt_duals(result)
-        best = monitor.best(result) if self.early_stopping else result
-        return self._finish(best, data, scaling, monitor)
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in REGULARIZED}
-
-    def _adopt_duals(self, result: RegularizedResult) -> None:
-        """Set what is known of the dual variables; without `keep_duals` forget earlier ones."""
+        result = self._fit(train_regularized, data, sets, query_weight)
         self.ranks_ = result.ranks
-        if self.keep_duals:
-            self.duals_ = result.duals
-        elif hasattr(self, "duals_"):
-            del self.duals_
-
-    def _finish(
-        self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor
-    ) -> RegularizedRankSVM:
-        self._adopt_validation(monitor)
-        settings = self._options()
-        del settings["memory_limit"]  # says nothing of the model
-        model = LinearModel.of(
-            result,
-            data,
-            scaling,
-            method="regularized",
-            C=float(self.C),
-            n_pairs=data.queries.n_pairs,
-            mean_rank=float(np.mean(self.ranks_)),
-            **settings,
-        )
-        self._adopt_model(model, data)
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
         self.kkt_residual_ = result.kkt_residual
-        self.history_ = {**result.history, **monitor.history}
-        self.n_pairs_ = data.queries.n_pairs
+        self._adopt_optional("duals_", result.duals if self.keep_duals else None)
         return self

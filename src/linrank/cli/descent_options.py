@@ -33,7 +33,12 @@ _DESCENT = {
     "record": "--record",
     "seed": "--seed",
 }
-_SHARED = ("--alpha", "--alphas", "--seed")  # with the domination loss
+# Those that other methods have too.
+_SHARED = {
+    "--alpha": "--method domination",
+    "--alphas": "--method domination",
+    "--seed": "a --method other than ranksvm",
+}
 # What they mean when they are not given; filled in late, so that one can tell.
 _DEFAULTS = {
     "algorithm": ALGORITHMS[0],
@@ -127,7 +132,7 @@ def _add_steps(group: argparse._ArgumentGroup) -> None:
         metavar="A",
         help="largest step of --algorithm pa (default: 1)",
     )
-    group.add_argument("--seed", type=natural, metavar="N", help="of the random pairs (default: 0)")
+    group.add_argument("--seed", type=natural, metavar="N", help="of random numbers (default: 0)")
 
 
 def check_descent(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -160,7 +165,7 @@ def _keep_apart(
     """Fail on an option of the other family of solvers."""
     if args.solver != STOCHASTIC:
         for option in _given(args, descent):
-            other = ", or --method domination" if option in _SHARED else ""
+            other = f", or {_SHARED[option]}" if option in _SHARED else ""
             parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}{other}")
         return
     for option in _given(args, exact):

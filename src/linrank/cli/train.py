@@ -17,6 +17,7 @@ from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
+from linrank.cli.lowrank_options import add_lowrank, check_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data, read_preferences
 from linrank.cli.stream_options import add_streaming, check_streaming
@@ -29,7 +30,7 @@ from linrank.cli.train_report import (
     training_summary,
 )
 from linrank.cli.training import METRICS, check_files, write_and_validate
-from linrank.options import DOMINATION_SOLVERS, SOLVERS, STOCHASTIC, TRAINING
+from linrank.options import DOMINATION_SOLVERS, LOW_RANK, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -50,6 +51,10 @@ pairs drawn at random, at a cost that does not depend on the size of the data. W
 
   minimise  Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁   over rows i and, inside, those below i.
 
+With --method factorized and --method regularized: the hinge, its dual variables α, a matrix for
+each query, made of factors with few components (α_ij = v_i·v_j), or pulled to low rank by a
+nuclear norm.
+
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
 
@@ -66,14 +71,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
         "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
-        "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4)",
-        max_iter="steps at most (default: 100; bundle: 2000; sweeps of domination: 1000)",
+        "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4); "
+        "factorized: when f falls by at most TOL·|f| an epoch (1e-6); regularized: when certified "
+        "to be within TOL·|Ψ| (1e-4)",
+        max_iter="steps at most (default: 100; bundle: 2000; sweeps of domination: 1000; "
+        "epochs of factorized: 2000; steps of regularized: 1000)",
         takes_C=True,
         solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
     )
     parser.set_defaults(solver=None)  # which one depends on --method
     add_descent(parser)
     add_domination(parser)
+    add_lowrank(parser)
     add_streaming(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
@@ -100,6 +109,11 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Train as ``--method`` and ``--solver`` say."""
+    check_lowrank(args, parser)
+    if args.method in LOW_RANK:
+        from linrank.cli.train_lowrank import run_lowrank
+
+        return run_lowrank(args, parser)
     check_method(args, parser)
     if args.method == METHOD:
         from linrank.cli.train_domination import run_domination

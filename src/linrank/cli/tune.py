@@ -24,6 +24,7 @@ from linrank.cli.domination_options import (
     add_method,
     check_method,
 )
+from linrank.cli.lowrank_options import refuse_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
@@ -105,6 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Search as ``--method`` and ``--solver`` say."""
+    refuse_lowrank(args, parser)
     check_method(args, parser)
     if args.method == METHOD:
         from linrank.cli.tune_domination import run_domination

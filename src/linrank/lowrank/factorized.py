@@ -27,8 +27,8 @@ __all__ = ["FactorizedResult", "check_factorized", "train_factorized"]
 
 Array = NDArray[Any]
 
-TOLERANCE = 1e-5
-EPOCHS = 1000
+TOLERANCE = 1e-6
+EPOCHS = 2000
 _WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
 
 
@@ -93,9 +93,9 @@ def train_factorized(
     constraint : {"box", "ball"}
         Where the factors may lie.
     tol : float, optional
-        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-5.
+        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-6.
     max_iter : int, optional
-        Epochs at most, >= 1; None for 1000.
+        Epochs at most, >= 1; None for 2000.
     scale : float64 array (n_features,), optional
         The diagonal of D.
     query_weight : float64 array (n_queries,), optional
@@ -112,6 +112,10 @@ def train_factorized(
         Called with the state of each epoch; stops by returning True.
     """
     check_factorized(n_components, C, constraint, tol, max_iter)
+    if query_normalization not in (None, "pairs"):
+        raise ValueError(
+            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
+        )
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
@@ -209,6 +213,8 @@ def _descend(
     descent: _core.FactorDescent, log: _Log, tol: float, max_iter: int, n_threads: int
 ) -> Verdict:
     """Epochs until f rests; one that raises f is undone, and the next starts without momentum."""
+    if log.is_over:
+        return "callback", "stopped by the callback"
     momenta = _momenta()
     while log.n_iter < max_iter:
         value = descent.epoch(next(momenta), n_threads)
@@ -248,7 +254,7 @@ class _Log:
     ) -> None:
         self.history: dict[str, list[float]] = {"objective": [], "lower_bound": [], "seconds": []}
         self._descent, self._callback, self._started = descent, callback, started
-        self.add(descent.value())
+        self.is_over = self.add(descent.value())  # the callback may be content with the start
 
     @property
     def value(self) -> float:

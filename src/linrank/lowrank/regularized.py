@@ -134,7 +134,7 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
             iterate, spectra = splitting.step(goal)
         is_better = iterate.objective < log.objective
         wants_stop = log.add(iterate)
-        if is_better:
+        if is_better or wants_stop:  # who stops here wants this iterate
             splitting.keep_best()
         if wants_stop:
             return "callback", "stopped by the callback"

@@ -1,12 +1,22 @@
 """The methods of the literature, apart from the production path: for comparison and teaching.
 
 Each way of counting the violated pairs is a short file of ``core/published`` behind one interface;
-all give the same sums. One thread, double precision, rows in CSR.
+all give the same sums. One thread, double precision, rows in CSR. `factorize_by_pairs` is the dual
+of low rank by its pairs, on any rows.
 """
 
 from linrank.options import COUNTINGS
 from linrank.published.counting import Counted, TreeHinge
+from linrank.published.factorized import FactorizedByPairs, factorize_by_pairs
 from linrank.published.method import published_loss
 from linrank.published.prsvm import ExplicitPairs
 
-__all__ = ["COUNTINGS", "Counted", "ExplicitPairs", "TreeHinge", "published_loss"]
+__all__ = [
+    "COUNTINGS",
+    "Counted",
+    "ExplicitPairs",
+    "FactorizedByPairs",
+    "TreeHinge",
+    "factorize_by_pairs",
+    "published_loss",
+]

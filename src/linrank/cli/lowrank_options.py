@@ -1,0 +1,112 @@
+"""Options of training on duals of low rank, and which others they exclude."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from linrank.cli.arguments import fill_in, positive_float, positive_int
+from linrank.options import CONSTRAINTS, LOW_RANK
+
+__all__ = ["add_lowrank", "check_lowrank", "refuse_lowrank", "weight"]
+
+FACTORIZED, REGULARIZED = LOW_RANK
+
+# Options by the name of their value that only one of the methods has, and what they mean when not
+# given; filled in late, so that one can tell.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    FACTORIZED: {"n_components": 5, "constraint": CONSTRAINTS[0]},
+    REGULARIZED: {"gamma": 10.0, "lam": 0.1, "memory_limit": None},
+}
+# Those that they share with other methods.
+_SHARED = {"C": 1.0, "seed": 0}
+# Those that they cannot have: of the exact solvers, of the domination loss, of stochastic descent.
+_REFUSED = (
+    *("solver", "loss", "pairs", "pair_weighting", "counting", "positive", "bounds"),
+    *("preferences", "no_labels", "across_queries"),
+    *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
+    *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
+    *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
+)
+
+
+def add_lowrank(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    group = parser.add_argument_group(f"duals of low rank (--method {FACTORIZED}, {REGULARIZED})")
+    group.add_argument(
+        "--n-components",
+        type=positive_int,
+        metavar="K",
+        help=f"{FACTORIZED}: numbers of each row that make up its duals (default: 5)",
+    )
+    group.add_argument(
+        "--constraint",
+        choices=CONSTRAINTS,
+        help=f"{FACTORIZED}: what bounds them, each by itself or their norm (default: box)",
+    )
+    group.add_argument(
+        "--gamma",
+        type=weight,
+        metavar="G",
+        help=f"{REGULARIZED}: weight of the nuclear norm, 0 for none (default: 10)",
+    )
+    group.add_argument(
+        "--lam",
+        type=positive_float,
+        metavar="L",
+        help=f"{REGULARIZED}: what ties the duals to the matrix of low rank (default: 0.1)",
+    )
+    group.add_argument(
+        "--memory-limit",
+        type=positive_int,
+        metavar="MB",
+        help=f"{REGULARIZED}: refuse to take more for its duals, one number a pair, in 10⁶ bytes "
+        "(default: what is free)",
+    )
+
+
+def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail on options that do not go with ``--method``; fill in those that were not given."""
+    for method in LOW_RANK:
+        for name in _given(args, (*_DEFAULTS[method],)) if args.method != method else ():
+            parser.error(f"{_flag(name)} needs --method {method}")
+    if args.method not in LOW_RANK:
+        return
+    for name in _given(args, _REFUSED):
+        parser.error(f"{_flag(name)} and --method {args.method} exclude each other")
+    fill_in(args, _DEFAULTS[args.method] | _SHARED)
+    if args.method == REGULARIZED and args.memory_limit is not None:
+        args.memory_limit *= 1_000_000
+
+
+def refuse_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail where there is no grid for them."""
+    if args.method in LOW_RANK:
+        face = {FACTORIZED: "FactorizedRankSVM", REGULARIZED: "RegularizedRankSVM"}[args.method]
+        parser.error(
+            f"--method {args.method} is for train; to search its parameters, use scikit-learn's "
+            f"GridSearchCV over linrank.{face} with cv=linrank.QueryKFold() in Python"
+        )
+
+
+def weight(text: str) -> float:
+    """A finite number ≥ 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (value >= 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be a finite number ≥ 0, got {text!r}")
+    return value
+
+
+def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
+    """The options that were on the command line."""
+    values = {name: getattr(args, name) for name in names}
+    # By identity: a γ of 0 was given, and equals False.
+    return [name for name, value in values.items() if value is not None and value is not False]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

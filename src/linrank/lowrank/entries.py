@@ -1,0 +1,132 @@
+"""Dual variables as functions of the cells of a query: α is made where it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.lowrank.cells import Cells
+
+__all__ = [
+    "BandEntries",
+    "Entries",
+    "FactorEntries",
+    "HuberEntries",
+    "RectangleEntries",
+    "SquaredHingeEntries",
+    "soft_threshold",
+]
+
+Array = NDArray[Any]
+Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
+
+
+def slacks(z: Array, cells: Cells) -> Array:
+    """``ξ_ij = 1 - z_i + z_j`` by cell, from the scores by position."""
+    found: Array = (1.0 - z[cells.top])[:, np.newaxis] + z[cells.bottom]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredHingeEntries:
+    """``α = 2Cω max(0, ξ)``, the slope of the squared hinge at the scores z."""
+
+    z: Array
+    C: float
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha: Array = np.maximum(slacks(self.z, cells), 0.0)
+        alpha *= 2.0 * self.C * cells.weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class HuberEntries:
+    """``α = t Cω clip(ξ/ε, 0, 1)``, a feasible point of the dual of the hinge."""
+
+    z: Array
+    C: float
+    epsilon: float
+    length: float = 1.0  # t
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha: Array = np.clip(slacks(self.z, cells) / self.epsilon, 0.0, 1.0)
+        alpha *= self.length * self.C * cells.weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class BandEntries:
+    """``α = Cω`` for ``ξ > 0``, 0 for ``ξ <= 0``, but for the listed pairs of a band around 0.
+
+    ``winner``, ``loser`` (positions) and ``alpha`` are the listed pairs, query by query;
+    those of query q are ``first[q]:first[q + 1]``.
+    """
+
+    z: Array
+    C: float
+    first: Array
+    winner: Array
+    loser: Array
+    alpha: Array
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha = np.where(slacks(self.z, cells) > 0.0, self.C * cells.weight, 0.0)
+        listed = slice(*self.first[cells.query : cells.query + 2])
+        i, j = _places(cells.top, self.winner[listed]), _places(cells.bottom, self.loser[listed])
+        alpha[i, j] = self.alpha[listed]
+        return alpha
+
+
+def _places(positions: Array, wanted: Array) -> Array:
+    """Where in ``positions`` the ``wanted`` ones stand, all of which are there."""
+    order = np.argsort(positions)
+    found: Array = order[np.searchsorted(positions, wanted, sorter=order)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FactorEntries:
+    """``α_ij = <v_i, v_j>`` on pairs; ``factors`` are v by position."""
+
+    factors: Array
+
+    def __call__(self, cells: Cells) -> Array:
+        product = self.factors[cells.top] @ self.factors[cells.bottom].T
+        return np.where(cells.is_pair, product, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RectangleEntries:
+    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
+
+    ``duals`` has ``query``, the number of the query of each of its blocks, ``block(k)``, and
+    ``rows(k)`` and ``columns(k)``, the rows of X that they are of; ``order`` is that of `Queries`.
+    A query without a block, all of whose pairs have weight 0, has α = 0.
+    """
+
+    duals: Any
+    order: Array | None
+
+    def __call__(self, cells: Cells) -> Array:
+        k = int(np.searchsorted(self.duals.query, cells.query))
+        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
+            return np.zeros(cells.weight.shape)
+        top, bottom = cells.top, cells.bottom
+        if self.order is not None:
+            top, bottom = self.order[top], self.order[bottom]
+        i, j = _places(self.duals.rows(k), top), _places(self.duals.columns(k), bottom)
+        alpha: Array = self.duals.block(k)[np.ix_(i, j)]
+        return alpha
+
+
+def soft_threshold(matrix: Array, threshold: float) -> Array:
+    """``SVT_τ(M) = Σ max(0, σ_k - τ) u_k v_kᵀ``."""
+    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    rank = int((singular > threshold).sum())
+    product: Array = (left[:, :rank] * (singular[:rank] - threshold)) @ right[:rank]
+    return product

@@ -1,0 +1,173 @@
+"""Dual variables of the hinge, which its margins alone do not tell.
+
+At the optimum ``α = Cω`` where the margin is below 1 and 0 where it is above; the pairs whose
+margin *is* 1, about one a feature, have fractions. They are found in two ways, the second better:
+the Huber point ``α = Cω clip(ξ/ε, 0, 1)`` with the ε of the largest dual value, and the maximum of
+the dual over the α of a band of pairs around the kink, all others staying at their end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.lowrank.band import Band, list_band, maximise_in_box
+from linrank.lowrank.entries import BandEntries, Entries, HuberEntries
+from linrank.planning import plan
+from linrank.problem import Problem
+from linrank.solvers.newton import newton
+from linrank.solvers.result import duality_gap
+
+__all__ = ["hinge_entries"]
+
+Array = NDArray[Any]
+_WIDTHS = np.logspace(0.0, -7.0, 15)  # ε that are tried, before those between them
+_NEAR = 1e-6  # gap from which bands are listed: from there a thousand pairs do
+_INNER = 1e-14  # error of the dual over a band, relative to F: what rounding leaves
+_ROUNDS = 12
+_WIDENING = 64  # of the band, at most
+_HALVINGS = 12
+_LISTED = 1 << 25  # numbers that the differences of a band may take: 256 MiB
+_FEWEST = 1000  # pairs of the first band, or
+_PER_FEATURE = 20  # so many a feature
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A feasible α by its entries, its dual value and ``β = Σ α_ij (x_i - x_j)``."""
+
+    value: float
+    entries: Entries
+    beta: Array
+
+
+def hinge_entries(problem: Problem, w: Array, tol: float) -> Entries:
+    """The α of the hinge, with ``F* - D(α) <= tol·F`` if that can be had.
+
+    Newton's method goes from ``w`` to within 1e-6 of the optimum. A round then lists the pairs of a
+    band around the kink, maximises the dual over their α, and goes on from the weights that this α
+    makes, or from a point on the way there where F is lower, else with a wider band. It ends when
+    the least F and the largest D so far prove enough. Bands that do not fit 256 MiB are not listed;
+    the best α so far is then what there is.
+    """
+    point = problem.objective().at(_polished(problem, w, max(tol, _NEAR)))
+    best = _best_huber(problem, point)
+    primal, size = point.primal, max(_FEWEST, _PER_FEATURE * len(w))
+    largest = _WIDENING * size
+    for _ in range(_ROUNDS):
+        if primal - best.value <= tol * primal or size > largest:
+            break
+        found = _refined(problem, point, size, _INNER * primal)
+        if found is None:
+            break
+        if found.value > best.value + _INNER * primal:
+            best = found
+        moved = _lower_point(problem, point, found.beta)
+        if moved is None:
+            size *= 4
+        else:
+            point = moved
+            primal = min(primal, point.primal)
+    return best.entries
+
+
+def _polished(problem: Problem, w: Array, tol: float) -> Array:
+    """``w``, or where Newton's method comes to from there: a gap of at most ``tol·F``, or near."""
+    w0, preconditioner = plan(problem, w)
+    result = newton(
+        problem.objective(),
+        w0,
+        preconditioner=preconditioner,
+        tol=tol,
+        sharpen=problem.sharpening(tol),
+    )
+    return result.w
+
+
+def _best_huber(problem: Problem, point: Any) -> _Found:
+    """The Huber point of the ε that gives the largest dual value at the w of ``point``."""
+
+    def at(epsilon: float) -> Any:
+        return problem.objective(epsilon).resume(point)
+
+    def gap(epsilon: float) -> float:
+        return duality_gap(at(epsilon))
+
+    k = int(np.argmin([gap(float(epsilon)) for epsilon in _WIDTHS]))
+    low, high = (float(_WIDTHS[min(max(m, 0), len(_WIDTHS) - 1)]) for m in (k + 1, k - 1))
+    between = np.geomspace(low, high, 9)
+    epsilon = float(between[int(np.argmin([gap(float(one)) for one in between]))])
+    best = at(epsilon)
+    u = best.w - best.gradient
+    square, dual = float(u @ u), best.dual
+    t = min(1.0, max(0.0, dual.linear / square)) if square > 0.0 else 1.0
+    entries = HuberEntries(best.parts[1].z, problem.C, epsilon, t)
+    return _Found(best.primal - duality_gap(best), entries, t * u)
+
+
+def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
+    """The largest dual value over the α of about ``size`` pairs around the kink at ``point``.
+
+    The pairs beyond the band are never listed: their part of β and of e'α is that of the Huber
+    point with the band's δ as its ε, less what that has inside the band.
+    """
+    pairs = problem.pairs
+    if pairs is None:
+        return None
+    limit = min(8 * size, _LISTED // len(point.w))
+    width = _width_of(problem, point, min(size, limit))
+    z = point.parts[1].z
+    band = list_band(pairs, z, width, limit)
+    if band is None or len(band) == 0:
+        return None
+    huber = problem.objective(width).resume(point)
+    inside = problem.C * band.weight * np.clip(band.slack / width, 0.0, 1.0)
+    D = _differences(problem, band)
+    offset = point.w - huber.gradient - D.T @ inside
+    upper = problem.C * band.weight
+    alpha = maximise_in_box(D, offset, upper, tol)
+    beta = offset + D.T @ alpha
+    value = huber.dual.linear - float(inside.sum()) + float(alpha.sum()) - 0.5 * float(beta @ beta)
+    entries = BandEntries(z, problem.C, band.first, band.winner, band.loser, alpha)
+    return _Found(value, entries, beta)
+
+
+def _width_of(problem: Problem, point: Any, size: int) -> float:
+    """The δ, at least 1e-7, whose band ``|ξ| <= δ`` has about ``size`` pairs.
+
+    Half of them have ``0 < ξ < δ``, and ``δ Σω l''`` of the Huberised hinge is their weight.
+    """
+    low, high = float(np.log(_WIDTHS[-1])), float(np.log(_WIDTHS[0]))
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        width = float(np.exp(middle))
+        part = problem.objective(width).resume(point).parts[1]
+        n_inside = width * part.loss.total_curvature / part.risk.loss.mean_weight
+        low, high = (low, middle) if 2.0 * n_inside > size else (middle, high)
+    return float(np.exp(high if high == np.log(_WIDTHS[0]) else low))
+
+
+def _differences(problem: Problem, band: Band) -> Array:
+    """``D (x_i - x_j)`` of the band's pairs, a row each, in double."""
+    positions, index = np.unique(np.concatenate([band.winner, band.loser]), return_inverse=True)
+    order = problem.pairs.queries.order if problem.pairs is not None else None
+    rows = problem.rows.take(positions if order is None else order[positions]).to_user()
+    dense = np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray(), dtype=np.float64)
+    if problem.scale is not None:
+        dense = dense * problem.scale
+    winner, loser = np.split(index, 2)
+    difference: Array = dense[winner] - dense[loser]
+    return difference
+
+
+def _lower_point(problem: Problem, point: Any, goal: Array) -> Any | None:
+    """The first point from ``goal`` back to ``point``, by halves, with a lower F; None if none."""
+    objective = problem.objective()
+    for k in range(_HALVINGS):
+        moved = objective.at(point.w + 0.5**k * (goal - point.w))
+        if moved.primal < point.primal:
+            return moved
+    return None

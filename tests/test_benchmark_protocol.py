@@ -1,0 +1,95 @@
+"""The protocol of the benchmarks on LETOR folds: choices, pooling, corrected p values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from linrank.data.dataset import Dataset
+
+FOLDER = str(Path(__file__).resolve().parent.parent / "benchmarks")
+sys.path.append(FOLDER)
+try:
+    import protocol
+finally:
+    sys.path.remove(FOLDER)
+
+probabilities = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)
+
+
+def outcome(values, chosen="", validation=0.0):
+    return protocol.Outcome(chosen, 1, validation, np.array(values, dtype=float))
+
+
+@given(probabilities)
+def test_holm_rejects_what_its_steps_reject(ps):
+    """Step by step: the smallest against a/m, the next against a/(m-1), until one is above."""
+    corrected = protocol.holm(ps)
+    for level in (0.01, 0.05, 0.3):
+        rejected = set()
+        for step, k in enumerate(sorted(range(len(ps)), key=lambda k: ps[k])):
+            if ps[k] * (len(ps) - step) > level:
+                break
+            rejected.add(k)
+        assert {k for k, p in enumerate(corrected) if p <= level} == rejected
+
+
+def test_holm_of_a_textbook_case():
+    assert_allclose(protocol.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+
+
+def test_the_best_on_validation_is_measured_on_the_test_part():
+    """Of two directions each part favours another; the test part has no say."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    parts = {
+        "vali": Dataset.of(X, [1.0, 0.0], qid=[1, 1]),
+        "test": Dataset.of(X, [0.0, 1.0], qid=[1, 1]),
+    }
+    candidates = [("second", np.array([0.0, 1.0])), ("first", np.array([1.0, 0.0]))]
+    found = protocol.choose(parts, candidates)
+    assert (found.chosen, found.n_candidates, found.validation) == ("first", 2, 1.0)
+    assert found.by_query[0, 0] == 0.5  # average precision of the second place
+
+
+def test_a_row_pools_queries_and_averages_folds_and_runs():
+    """Folds of different size: the mean of folds is not the mean of queries."""
+    one = [outcome([[1.0] * 4]), outcome([[0.0] * 4, [0.5] * 4])]
+    other = [outcome([[0.0] * 4]), outcome([[0.0] * 4, [0.5] * 4])]
+    row = protocol.Row("method", [one, other])
+    assert_allclose(row.by_query[:, 0], [0.5, 0.0, 0.5])
+    assert_allclose(row.by_fold[:, 0], [0.5, 0.25])
+    assert_allclose(row.by_run[:, 0], [0.625, 0.125])
+
+
+def test_differences_are_paired():
+    rng = np.random.default_rng(0)
+    base = rng.random((40, 4))
+    better = base + 0.1 + 0.01 * rng.random((40, 4))
+    rows = [protocol.Row(name, [[outcome(v)]]) for name, v in (("base", base), ("new", better))]
+    found = protocol.compared(rows[1], rows[0])
+    assert [one.measure for one in found] == list(protocol.MEASURES)
+    assert all(0.1 < one.low < one.mean < one.high < 0.11 and one.p < 1e-10 for one in found)
+
+
+def test_no_difference_is_no_evidence():
+    row = protocol.Row("same", [[outcome(np.ones((3, 4)))]])
+    assert [one.p for one in protocol.compared(row, row)] == [1.0] * 4
+
+
+@pytest.mark.parametrize("name", list(protocol.SETS))
+def test_a_query_is_tested_once(name):
+    try:
+        folds = protocol.SETS[name]()
+    except protocol.problems.Absent as absent:
+        pytest.skip(str(absent))
+    tested = np.concatenate([np.unique(parts["test"].qid) for parts in folds])
+    assert len(tested) == len(np.unique(tested))
+    for parts in folds:
+        seen = [set(np.unique(parts[part].qid).tolist()) for part in protocol.PARTS]
+        assert len(set.union(*seen)) == sum(map(len, seen))

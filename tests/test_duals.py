@@ -1,0 +1,291 @@
+"""Dual variables as matrices: against listed pairs, and what is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from dual_values import by_pair, dual_value, fit
+from explicit_pairs import ExplicitPairs
+from linrank import (
+    DominationRanker,
+    LinearModel,
+    RankSVM,
+    RankSVMCV,
+    SGDRanker,
+    dual_matrix,
+)
+from linrank.data.dataset import Dataset
+from linrank.lowrank.matrix import Block
+from linrank.problem import Problem
+from small_data import small, weighted
+
+# ---- the squared hinge --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_squared_hinge_is_the_slope_at_the_margins(seed, is_weighted):
+    data = small(seed, n_levels=4)
+    data = weighted(data, seed) if is_weighted else data
+    weight = {q: 0.5 + k % 3 for k, q in enumerate(np.unique(data.qid).tolist())}
+    ranker = fit(data, 0.3, "squared_hinge", weight, tol=1e-12)
+    dual = dual_matrix(
+        ranker, data.X, data.y, data.qid, sample_weight=data.weight, query_weight=weight
+    )
+    listed = ExplicitPairs.of(data, query_weight=weight)
+    alpha = by_pair(dual, listed, data)
+    expected = 0.6 * listed.weight * np.maximum(0.0, listed.slacks(ranker.coef_))
+    np.testing.assert_allclose(alpha, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(dual.beta, ranker.coef_, atol=1e-5)  # w = X'A'α at the optimum
+    np.testing.assert_allclose(dual.beta, listed.difference.T @ alpha, atol=1e-12)
+    assert dual.value == pytest.approx(dual_value(alpha, listed, 0.3, "squared_hinge"), rel=1e-12)
+    assert dual.primal == pytest.approx(listed.objective(ranker.coef_, 0.3, "squared_hinge"))
+    assert 0.0 <= dual.gap <= 1e-9 * dual.primal
+
+
+def test_the_gap_of_the_squared_hinge_is_half_the_square_of_the_gradient():
+    data = small(1)
+    ranker = fit(data, 1.0, "squared_hinge", tol=0.5)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    gradient = ranker.coef_ - dual.beta
+    assert dual.gap > 1e-6
+    assert dual.gap == pytest.approx(0.5 * gradient @ gradient, rel=1e-8)
+
+
+# ---- models that bring their dual variables -----------------------------------------------------
+
+
+def factorized(data: Dataset, K: int, seed: int = 0, **settings):
+    """What an estimator with factors looks like, its weights those that the factors make."""
+    rng = np.random.default_rng(seed)
+    V = rng.uniform(0, 0.1, (data.n_rows, K))
+    listed = ExplicitPairs.of(data)
+    alpha = np.einsum("pk,pk->p", V[listed.winner], V[listed.loser])
+    training = {"method": "factorized", "C": 1.0, "n_rows": data.n_rows, **settings}
+    model = LinearModel(listed.difference.T @ alpha, training=training)
+    return SimpleNamespace(model_=model, factors_=V), alpha, listed
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_factors_make_masked_products(interleaved):
+    data = small(0, n_levels=4)
+    if interleaved:
+        data = data.select(np.random.default_rng(0).permutation(data.n_rows))
+    model, expected, listed = factorized(data, 3)
+    dual = dual_matrix(model, data.X, data.y, data.qid)
+    np.testing.assert_allclose(by_pair(dual, listed, data), expected, rtol=1e-12)
+    np.testing.assert_allclose(dual.beta, model.model_.coef, rtol=1e-9)
+    assert dual.value == pytest.approx(dual_value(expected, listed, 1.0, "hinge"))
+    assert dual.gap == pytest.approx(listed.objective(dual.beta, 1.0, "hinge") - dual.value)
+    assert "factorized" in repr(dual)
+
+
+def test_masking_raises_the_rank_above_that_of_the_factors():
+    """rank <= K (levels - 1), and K with two levels."""
+    rng = np.random.default_rng(1)
+    X, K = rng.normal(size=(60, 3)), 3
+    for n_levels, expected in ((2, 3), (3, 6), (4, 9)):
+        data = Dataset.of(X, np.arange(60) % n_levels)
+        model, _, _ = factorized(data, K)
+        assert dual_matrix(model, data.X, data.y).ranks().tolist() == [expected]
+
+
+class Kept:
+    """What the duals of a RegularizedRankSVM look like: blocks with rows by ascending level."""
+
+    def __init__(self, pairs, alpha, listed, query):
+        self.pairs, self.query = pairs, query
+        self._whole = np.zeros((pairs.queries.n_rows,) * 2)
+        self._whole[listed.winner, listed.loser] = alpha
+
+    def _side(self, k, keep):
+        queries, q = self.pairs.queries, self.query[k]
+        at = np.arange(queries.offsets[q], queries.offsets[q + 1])
+        level = queries.levels[at]
+        at = at[np.argsort(level, kind="stable")]
+        at = at[keep(queries.levels[at], queries.n_levels[q] - 1)]
+        return at if queries.order is None else queries.order[at]
+
+    def rows(self, k):
+        return self._side(k, lambda level, highest: level > 0)
+
+    def columns(self, k):
+        return self._side(k, lambda level, highest: level < highest)
+
+    def block(self, k):
+        return self._whole[np.ix_(self.rows(k), self.columns(k))]
+
+
+def regularized(data: Dataset, left_out: int = 0):
+    listed = ExplicitPairs.of(data)
+    problem = Problem.of(data, 1.0, loss="hinge")
+    numbers = np.flatnonzero(data.queries.n_levels > 1)[left_out:]
+    alpha = np.random.default_rng(0).uniform(0, 1, len(listed.winner))
+    alpha[~np.isin(data.qid[listed.winner], data.queries.ids[numbers])] = 0.0
+    training = {"method": "regularized", "C": 1.0, "gamma": 0.6, "lam": 0.5}
+    model = LinearModel(listed.difference.T @ alpha, training=training)
+    return (
+        SimpleNamespace(model_=model, duals_=Kept(problem.pairs, alpha, listed, numbers)),
+        alpha,
+        listed,
+    )
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_kept_duals_are_found_by_row(interleaved):
+    data = small(2, n_levels=4)
+    if interleaved:
+        data = data.select(np.random.default_rng(0).permutation(data.n_rows))
+    model, expected, listed = regularized(data, left_out=1)
+    dual = dual_matrix(model, data)
+    np.testing.assert_array_equal(by_pair(dual, listed, data), expected)
+    np.testing.assert_allclose(dual.beta, model.model_.coef, rtol=1e-9)
+    thresholded = dual_matrix(model, data, thresholded=True)
+    assert "regularized, thresholded" in repr(thresholded)
+    assert thresholded.value == dual.value  # it is that of α
+    for block, singular in zip(thresholded, dual.singular_values(), strict=True):
+        soft = np.maximum(singular - 0.6, 0.0)  # γ/2λ
+        np.testing.assert_allclose(block.singular_values, soft, atol=1e-12)
+        assert block.rank() == (soft > 0).sum()
+
+
+def test_duals_that_are_not_there_or_do_not_fit():
+    data = small(0)
+    model, _, _ = regularized(data)
+    with pytest.raises(ValueError, match="keep_duals=True"):
+        dual_matrix(model.model_, data)
+    with pytest.raises(ValueError, match=rf"duals_ are of {data.n_rows} rows, but X has"):
+        dual_matrix(model, data.select(slice(1, None)))
+
+
+# ---- the matrix ---------------------------------------------------------------------------------
+
+
+def test_blocks_and_squares_agree():
+    data = small(7, n_levels=3)
+    dual = dual_matrix(fit(data, 0.1), data.X, data.y, data.qid)
+    blocks = list(dual)
+    assert len(blocks) == len(dual) == len(dual.query_ids)
+    assert [block.query for block in blocks] == dual.query_ids
+    for block, singular, rank in zip(blocks, dual.singular_values(), dual.ranks(), strict=True):
+        levels = data.y[block.members]
+        assert block.n_rows == len(levels)
+        assert set(block.rows) == set(block.members[levels > levels.min()])
+        assert set(block.columns) == set(block.members[levels < levels.max()])
+        assert block.n_pairs == (levels[:, None] > levels).sum()
+        square = block.full()
+        whole = np.linalg.svd(square, compute_uv=False)
+        np.testing.assert_allclose(whole[: len(singular)], singular, atol=1e-12)
+        assert rank == np.linalg.matrix_rank(square, tol=1e-6 * whole[0])
+        prefix = np.sort(~block.is_pair, axis=1, kind="stable")
+        np.testing.assert_array_equal(~block.is_pair, prefix)  # pairs of a row come first
+
+
+def test_queries_of_one_level_have_no_block():
+    X = np.arange(7.0)[:, None]
+    y, qid = [1, 1, 0, 1, 2, 2, 0], list("aabbccc")
+    dual = dual_matrix(RankSVM(loss="hinge").fit(X, y, qid=qid), X, y, qid)
+    assert dual.query_ids == ["b", "c"]
+    with pytest.raises(KeyError, match="no query 'a' with pairs among 2"):
+        dual.block("a")
+    with pytest.raises(KeyError, match="None"):
+        dual.block()
+
+
+def test_rank_of_a_zero_block():
+    nothing = np.zeros((2, 3))
+    block = Block(0, np.arange(2), np.arange(2, 5), nothing, nothing == 0, np.arange(5))
+    assert block.rank() == 0
+
+
+def test_ways_to_pass_model_and_data():
+    data = small(8)
+    ranker = fit(data, 0.1, "squared_hinge")
+    expected = dual_matrix(ranker, data.X, data.y, data.qid).value
+    assert dual_matrix(ranker.model_, data).value == expected
+    assert dual_matrix(ranker, data.X, data.y, qid=data.qid, n_jobs=1).value == expected
+    sizes = np.diff(data.queries.offsets)
+    assert dual_matrix(ranker, data.X, data.y, group=sizes).value == expected
+    chosen = RankSVMCV([0.1], cv=3).fit(data.X, data.y, qid=data.qid)
+    assert dual_matrix(chosen, data).value == pytest.approx(expected, rel=1e-3)
+
+
+def test_sparse_rows_give_the_same():
+    from scipy.sparse import csr_array
+
+    data = small(9, n_levels=3)
+    ranker = fit(data, 0.1)
+    dense = dual_matrix(ranker, data.X, data.y, data.qid)
+    sparse = dual_matrix(ranker, csr_array(data.X), data.y, data.qid)
+    assert sparse.value == pytest.approx(dense.value, rel=1e-9)
+
+
+# ---- what is refused ----------------------------------------------------------------------------
+
+
+def test_models_without_duals():
+    data = small(0)
+    for other in (SGDRanker(n_steps=10), DominationRanker()):
+        other.fit(data.X, data.y, qid=data.qid)
+        with pytest.raises(TypeError, match="takes a fitted RankSVM or RankSVMCV, a LinearModel"):
+            dual_matrix(other, data)
+    with pytest.raises(TypeError, match="got int"):
+        dual_matrix(3, data)
+    with pytest.raises(TypeError, match="does not say how"):
+        dual_matrix(LinearModel(np.ones(5)), data)
+    with pytest.raises(NotFittedError, match="this RankSVM is not fitted yet"):
+        dual_matrix(RankSVM(), data)
+
+
+def test_bounds_and_preferences_are_refused():
+    data = small(0)
+    with pytest.raises(ValueError, match="trained with bounds"):
+        dual_matrix(fit(data, positive=True), data)
+    listed = RankSVM().fit_pairs(
+        data.X, [[0, 1], [2, 3]], y=data.y, qid=data.qid, across_queries=True
+    )
+    with pytest.raises(ValueError, match="2 listed preferences"):
+        dual_matrix(listed, data)
+
+
+def test_other_data_than_those_of_the_training():
+    data = small(0)
+    ranker = fit(data)
+    n = data.n_rows
+    with pytest.raises(ValueError, match=f"have {n - 1} rows, the model was trained on {n}"):
+        dual_matrix(ranker, data.X[1:], data.y[1:], data.qid[1:])
+    with pytest.raises(ValueError, match="have 1 queries, the model was trained on 12"):
+        dual_matrix(ranker, data.X, data.y)
+    with pytest.raises(ValueError, match=r"have \d+ pairs, the model was trained on \d+"):
+        dual_matrix(ranker, data.X, np.roll(data.y, 1) * (np.arange(n) % 2), data.qid)
+    with pytest.raises(ValueError, match="X has 4 features, the model 5"):
+        dual_matrix(ranker, data.X[:, :4], data.y, data.qid)
+    with pytest.raises(ValueError, match="brings its own y"):
+        dual_matrix(ranker, data, data.y)
+
+
+def test_factors_that_are_not_there_or_do_not_fit():
+    data = small(0)
+    model, _, _ = factorized(data, 2)
+    with pytest.raises(ValueError, match="keep_factors=True"):
+        dual_matrix(model.model_, data)
+    model.factors_ = model.factors_[1:]
+    with pytest.raises(ValueError, match=rf"shape \({data.n_rows - 1}, 2\), but X has"):
+        dual_matrix(model, data)
+
+
+@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), "1"])
+def test_a_tolerance_that_is_none(tol):
+    data = small(0)
+    with pytest.raises(ValueError, match="tol must be a number > 0"):
+        dual_matrix(fit(data), data, tol=tol)
+
+
+def test_thresholding_is_of_regularized_models():
+    data = small(0)
+    with pytest.raises(ValueError, match="thresholded=True is of RegularizedRankSVM"):
+        dual_matrix(fit(data), data, thresholded=True)

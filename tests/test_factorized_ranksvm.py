@@ -1,0 +1,405 @@
+"""FactorizedRankSVM: its numbers over explicit pairs, validation, attributes, scikit-learn."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from explicit_pairs import ExplicitPairs
+from linrank import (
+    ConvergenceWarning,
+    FactorizedRankSVM,
+    NoPairsError,
+    QueryKFold,
+    RankSVM,
+    evaluate,
+    load_model,
+    make_ranking,
+    ranking_scorer,
+)
+from linrank.scaling import Scaling
+from plain_factorized import PlainFactors, bounds, largest_fall
+
+RAW = make_ranking(
+    n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, dtype="float64", random_state=3
+)
+DATA = Scaling.fit("standard", RAW.rows).applied(RAW)
+TEST = Scaling("standard", Scaling.fit("standard", RAW.rows).factors).applied(
+    make_ranking(n_queries=20, n_features=6, n_levels=3, dtype="float64", random_state=9)
+)
+CONSTRAINTS = ["box", "ball"]
+
+
+def fit(n_components=3, C=0.1, data=DATA, **params):
+    given = {name: params.pop(name, None) for name in ("sample_weight", "query_weight")}
+    params = {"random_state": 0, "keep_factors": True, **params}
+    return FactorizedRankSVM(n_components, C, **params).fit(data.X, data.y, qid=data.qid, **given)
+
+
+def held_out(**params):
+    ranker = FactorizedRankSVM(3, 0.1, random_state=0, **params)
+    return ranker.fit(DATA.X, DATA.y, qid=DATA.qid, X_val=TEST.X, y_val=TEST.y, qid_val=TEST.qid)
+
+
+def plain(data, C=0.1, u=None, c=None, normalized=False):
+    """The problem over a list of all its pairs, and the bound b of each row."""
+    data = replace(data, weight=u)
+    if normalized:
+        pairs = ExplicitPairs.of(data)
+        query = data.qid[pairs.winner]
+        sums = {q: pairs.weight[query == q].sum() for q in set(data.qid.tolist())}
+        c = {q: 1.0 / total if total > 0 else 0.0 for q, total in sums.items()}
+    return PlainFactors(ExplicitPairs.of(data, query_weight=c)), bounds(data, C, c)
+
+
+def check_numbers(ranker, factors, reach, rtol=1e-9):
+    """Model, objective and bounds are those of the factors, which are feasible."""
+    V, C = ranker.factors_, ranker.C
+    assert_allclose(ranker.coef_, factors.weights(V), rtol=1e-6, atol=1e-9)
+    assert_allclose(ranker.objective_, factors.value(V), rtol=rtol)
+    assert_allclose(ranker.hinge_objective_, factors.hinge_objective(ranker.coef_, C), rtol=rtol)
+    assert ranker.lower_bound_ == -ranker.objective_
+    assert_allclose(ranker.duality_gap_, ranker.hinge_objective_ - ranker.lower_bound_)
+    assert (V >= 0).all()
+    assert (factors.alpha(V) <= C * factors.pairs.weight * (1 + 1e-9)).all()
+    size = np.linalg.norm(V, axis=1)
+    if ranker.constraint == "box":
+        size = V.max(axis=1) * np.sqrt(ranker.n_components)
+    assert (size <= reach * (1 + 1e-9)).all()
+
+
+# ---- the numbers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("n_components", [1, 4])
+def test_model_and_objectives_are_those_of_the_factors(constraint, n_components):
+    ranker = fit(n_components, constraint=constraint)
+    assert ranker.factors_.shape == (DATA.n_rows, n_components)
+    check_numbers(ranker, *plain(DATA))
+    assert ranker.converged_
+    V = ranker.factors_
+    expected = largest_fall(V, plain(DATA)[0].gradient(V), plain(DATA)[1], constraint)
+    assert_allclose(ranker.kkt_residual_, expected, rtol=1e-6)
+    assert 0 <= ranker.kkt_residual_ < 0.01 * ranker.lower_bound_
+    assert ranker.n_pairs_ == DATA.queries.n_pairs
+    assert ranker.n_queries_ == 15
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_weights_of_rows_and_queries(constraint):
+    rng = np.random.default_rng(1)
+    u = rng.integers(0, 3, DATA.n_rows).astype(float)
+    c = {q: rng.uniform(0.5, 2) for q in set(DATA.qid.tolist())}
+    ranker = fit(constraint=constraint, sample_weight=u, query_weight=c)
+    check_numbers(ranker, *plain(DATA, u=u, c=c))
+    normalized = fit(C=5.0, constraint=constraint, sample_weight=u, query_normalization="pairs")
+    check_numbers(normalized, *plain(DATA, C=5.0, u=u, normalized=True))
+
+
+def test_the_optimum_of_the_hinge_lies_between_the_bounds():
+    best = RankSVM(0.1, loss="hinge", tol=1e-6).fit(DATA.X, DATA.y, qid=DATA.qid).objective_
+    for constraint in CONSTRAINTS:
+        for seed in range(3):
+            ranker = fit(constraint=constraint, random_state=seed)
+            assert 0 < ranker.lower_bound_ <= best * (1 + 1e-9)
+            assert ranker.hinge_objective_ >= best * (1 - 1e-5)
+
+
+def test_the_ball_reaches_further_than_the_box():
+    box, ball = (
+        min(fit(5, constraint=name, random_state=seed, tol=1e-6).objective_ for seed in range(3))
+        for name in CONSTRAINTS
+    )
+    assert ball < box
+
+
+def test_factors_follow_the_order_of_the_rows():
+    order = np.random.default_rng(0).permutation(DATA.n_rows)
+    mixed = DATA.select(order)
+    for X in (mixed.X, sparse.csr_array(mixed.X)):
+        ranker = FactorizedRankSVM(3, 0.1, random_state=0, keep_factors=True)
+        ranker.fit(X, mixed.y, qid=mixed.qid.astype(str))
+        check_numbers(ranker, *plain(mixed))
+
+
+@pytest.mark.parametrize("scale", ["standard", "minmax", "query"])
+def test_scaling_is_part_of_the_model(scale):
+    scaling = Scaling.fit(scale, RAW.rows)
+    scaled = scaling.applied(RAW)
+    factors = plain(scaled)[0]
+    ranker = fit(data=RAW, scale=scale)
+    assert_allclose(ranker.objective_, factors.value(ranker.factors_), rtol=1e-9)
+    expected = scaled.X @ factors.weights(ranker.factors_)
+    assert_allclose(ranker.predict(RAW.X, qid=RAW.qid), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_seed_makes_the_start():
+    a, b = fit(random_state=7), fit(random_state=7)
+    assert_array_equal(a.coef_, b.coef_)
+    assert_array_equal(a.factors_, b.factors_)
+    assert (fit(random_state=8).factors_ != a.factors_).any()
+    state = np.random.RandomState(0)
+    assert (fit(random_state=state).factors_ != fit(random_state=state).factors_).any()
+    assert_array_equal(fit(random_state=7, n_jobs=2).coef_, fit(random_state=7, n_jobs=1).coef_)
+
+
+# ---- running ------------------------------------------------------------------------------------
+
+
+def test_the_history_falls():
+    ranker = fit()
+    history = ranker.history_
+    assert (np.diff(history["objective"]) <= 1e-12 * abs(ranker.objective_)).all()
+    assert history["objective"][-1] == ranker.objective_
+    assert_array_equal(history["lower_bound"], -np.array(history["objective"]))
+    lengths = {key: len(values) for key, values in history.items()}
+    assert set(lengths.values()) == {ranker.n_iter_ + 1}, lengths
+
+
+def test_validation_data_are_measured_at_every_epoch():
+    ranker = held_out()
+    values = ranker.history_["val_ndcg@10"]
+    assert len(values) == len(ranker.history_["objective"])
+    expected = evaluate(TEST.y, ranker.predict(TEST.X), qid=TEST.qid)["ndcg@10"]
+    assert_allclose(values[-1], expected)
+    assert ranker.best_iteration_ == int(np.argmax(values))
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert not hasattr(ranker, "best_iteration_")
+    assert not hasattr(ranker, "factors_")
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    """Coefficients, bounds and factors are all of that epoch, to the bit."""
+    seen = []
+    ranker = held_out(
+        scoring="p@5",
+        early_stopping=True,
+        n_iter_no_change=4,
+        tol=1e-12,
+        keep_factors=True,
+        callback=lambda state: seen.append(state["w"].copy()),
+    )
+    values = ranker.history_["val_p@5"]
+    best = ranker.best_iteration_
+    assert best == int(np.argmax(values))
+    assert len(values) == best + 5  # the patience
+    assert_array_equal(ranker.coef_, seen[best])
+    assert len(seen) == len(values)  # not called for the epochs that are repeated
+    assert ranker.objective_ == ranker.history_["objective"][best]
+    assert ranker.n_iter_ == len(values) - 1
+    assert not ranker.converged_
+    check_numbers(ranker, *plain(DATA))
+    found = evaluate(TEST.y, ranker.predict(TEST.X), qid=TEST.qid, metrics=["p@5"])["p@5"]
+    assert_allclose(found, max(values))
+    assert ranker.model_.training["stopped"] == "callback"
+
+
+def test_early_stopping_can_end_at_the_start():
+    """Labels upside down: the model gets worse from the first epoch on."""
+    ranker = FactorizedRankSVM(2, 0.1, random_state=0, early_stopping=True, n_iter_no_change=1)
+    ranker.set_params(scoring="pairwise_accuracy")
+    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, eval_set=[(DATA.X, -DATA.y)], eval_qid=[DATA.qid])
+    values = ranker.history_["val_pairwise_accuracy"]
+    assert ranker.best_iteration_ == 0
+    assert values[0] > values[1]
+    assert ranker.objective_ == ranker.history_["objective"][0]
+    assert_array_equal(ranker.coef_, fit(2, callback=lambda state: True).coef_)
+
+
+def test_a_callback_sees_the_weights_and_stops():
+    seen = []
+
+    def stop(state):
+        seen.append(state)
+        return state["n_iter"] == 2
+
+    ranker = fit(callback=stop, tol=1e-12)
+    assert [state["n_iter"] for state in seen] == [0, 1, 2]
+    assert_array_equal(seen[-1]["w"], ranker.coef_)
+    assert not ranker.converged_
+    assert ranker.n_iter_ == 2
+
+
+def test_too_few_epochs_are_warned_of():
+    with pytest.warns(ConvergenceWarning, match="FactorizedRankSVM did not converge.*max_iter"):
+        ranker = fit(max_iter=1, tol=1e-12)
+    assert not ranker.converged_
+    assert ranker.n_iter_ == 1
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_a_small_C_puts_all_duals_at_their_bounds(constraint):
+    """There no step lowers f: the end of the way, and no failure."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        ranker = fit(C=1e-6, constraint=constraint)
+    assert ranker.converged_
+    duals = plain(DATA)[0].alpha(ranker.factors_)
+    assert_allclose(duals, 1e-6, rtol=1e-9 if constraint == "box" else 1e-2)
+
+
+def test_verbose_reports_every_epoch(capsys):
+    ranker = fit(verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(ranker.history_["objective"])
+    assert re.match(r"linrank: iteration 0, objective [-0-9.]+$", lines[0])
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+def test_the_model_is_saved_with_what_it_was_trained_by(tmp_path):
+    ranker = fit(4, constraint="ball", random_state=11)
+    ranker.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert_array_equal(model.coef, ranker.coef_)
+    assert model.training == ranker.model_.training
+    expected = {
+        "method": "factorized",
+        "n_components": 4,
+        "constraint": "ball",
+        "C": 0.1,
+        "seed": 11,
+        "objective": ranker.objective_,
+        "lower_bound": ranker.lower_bound_,
+        "gap": ranker.duality_gap_,
+        "n_iter": ranker.n_iter_,
+        "converged": True,
+        "n_pairs": DATA.queries.n_pairs,
+    }
+    assert {key: model.training[key] for key in expected} == expected
+    for told in ("method='factorized'", "n_components=4", "constraint='ball'", "C=0.1"):
+        assert told in repr(model)
+
+
+def test_scores_ranks_and_explanations_are_those_of_a_linear_model(tmp_path):
+    ranker = fit()
+    ranker.save(tmp_path / "m.json")
+    assert_allclose(ranker.predict(DATA.X), DATA.X @ ranker.coef_, atol=1e-9)
+    assert ranker.rank(DATA.X, qid=DATA.qid).min() == 1
+    scores = ranker.predict(DATA.X)
+    for explain in (ranker.explain, load_model(tmp_path / "m.json").explain):
+        assert_allclose(explain(DATA.X).sum(axis=1), scores, atol=1e-9)
+        why = explain(DATA.X, pair=(3, 1))
+        assert_allclose(why, ranker.coef_ * (DATA.X[3] - DATA.X[1]), atol=1e-12)
+        assert_allclose(why.sum(), scores[3] - scores[1], atol=1e-9)
+    with pytest.raises(ValueError, match="qid"):
+        ranker.rank(DATA.X)
+
+
+def test_group_stands_for_qid():
+    sizes = np.unique(DATA.qid, return_counts=True)[1]
+    order = np.argsort(DATA.qid, kind="stable")
+    data = DATA.select(order)
+    a = FactorizedRankSVM(2, 0.1, random_state=0).fit(data.X, data.y, group=sizes)
+    b = FactorizedRankSVM(2, 0.1, random_state=0).fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(a.coef_, b.coef_)
+
+
+# ---- scikit-learn -------------------------------------------------------------------------------
+
+
+def expected_failures(estimator):
+    why = "the same problem from another start: the objective is not convex"
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in kinds}
+
+
+@parametrize_with_checks(
+    [
+        FactorizedRankSVM(2),
+        FactorizedRankSVM(2, constraint="ball", scale="standard"),
+        FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+def test_grid_search_over_a_pipeline():
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), FactorizedRankSVM(random_state=0, C=0.1)),
+            {"factorizedranksvm__n_components": [1, 3]},
+            cv=QueryKFold(3),
+            scoring=ranking_scorer("ndcg@10"),
+            error_score="raise",
+        ).fit(RAW.X, RAW.y, qid=RAW.qid)
+        train, test = next(QueryKFold(3).split(RAW.X, RAW.y, RAW.qid))
+    found = [search.cv_results_["split0_test_score"][k] for k in range(2)]
+    for n_components, value in zip([1, 3], found, strict=True):
+        scaler = StandardScaler().fit(RAW.X[train])
+        ranker = FactorizedRankSVM(n_components, 0.1, random_state=0)
+        ranker.fit(scaler.transform(RAW.X[train]), RAW.y[train], qid=RAW.qid[train])
+        scores = ranker.predict(scaler.transform(RAW.X[test]))
+        assert_allclose(value, evaluate(RAW.y[test], scores, qid=RAW.qid[test])["ndcg@10"])
+    assert search.best_estimator_[-1].n_components in (1, 3)
+
+
+def test_clone_and_parameters():
+    ranker = FactorizedRankSVM(7, 0.5, constraint="ball", callback=print, random_state=3)
+    assert clone(ranker).get_params() == ranker.get_params()
+    with pytest.raises(TypeError):
+        FactorizedRankSVM(7, 0.5, "ball")
+    with pytest.raises(NotFittedError):
+        ranker.predict(DATA.X)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer >= 1, got 0"),
+        ({"n_components": -3}, "n_components must be an integer >= 1, got -3"),
+        ({"n_components": 2.5}, "n_components must be an integer >= 1, got 2.5"),
+        ({"n_components": True}, "n_components must be an integer >= 1, got True"),
+        ({"n_components": "5"}, "n_components must be an integer >= 1, got '5'"),
+        ({"C": 0.0}, r"C must be a finite number > 0, got 0\.0"),
+        ({"C": -1}, "C must be a finite number > 0, got -1"),
+        ({"C": np.nan}, "C must be a finite number > 0, got nan"),
+        ({"constraint": "sphere"}, "constraint must be 'box' or 'ball', got 'sphere'"),
+        ({"constraint": None}, "constraint must be 'box' or 'ball', got None"),
+        ({"tol": 0.0}, r"tol must be a finite number > 0, got 0\.0"),
+        ({"tol": -1e-3}, "tol must be a finite number > 0"),
+        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
+        (
+            {"query_normalization": "rows"},
+            "query_normalization must be None or 'pairs', got 'rows'",
+        ),
+        ({"scale": "max"}, "scale must be one of"),
+        ({"scoring": "ndgc"}, "ndgc"),
+        ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
+        ({"early_stopping": True}, "early_stopping=True needs validation data"),
+        ({"random_state": -1}, "random_state must be an integer from 0"),
+    ],
+)
+def test_wrong_parameters_are_told(params, message):
+    with pytest.raises(ValueError, match=message):
+        FactorizedRankSVM(**params).fit(DATA.X, DATA.y, qid=DATA.qid)
+
+
+def test_labels_without_a_pair_are_told():
+    with pytest.raises(NoPairsError, match="none of the 15 queries has two different labels"):
+        FactorizedRankSVM().fit(DATA.X, np.zeros(DATA.n_rows), qid=DATA.qid)
+    alone = np.eye(DATA.n_rows)[0]  # weight on a single row
+    with pytest.raises(NoPairsError, match="all pairs have weight zero"):
+        FactorizedRankSVM().fit(DATA.X, DATA.y, qid=DATA.qid, sample_weight=alone)
