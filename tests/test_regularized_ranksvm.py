@@ -118,7 +118,7 @@ def test_weights_bound_the_dual_variables():
 def test_validation_and_early_stopping():
     stopping = {"early_stopping": True, "n_iter_no_change": 2, "keep_duals": True}
     ranker = RegularizedRankSVM(0.5, 10.0, 0.1, tol=1e-8, **stopping)
-    ranker.fit(DATA.X, DATA.y, qid=DATA.qid, X_val=OTHER.X, y_val=OTHER.y, qid_val=OTHER.qid)
+    ranker.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, X_val=OTHER.X, y_val=OTHER.y, qid_val=OTHER.qid)
     scores = ranker.history_["val_ndcg@10"]
     assert scores[ranker.best_iteration_] == max(scores)
     found = evaluate(OTHER.y, ranker.predict(OTHER.X), qid=OTHER.qid, metrics=["ndcg@10"])
