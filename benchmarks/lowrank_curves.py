@@ -17,6 +17,7 @@ import problems
 from linrank.data.dataset import Dataset
 from linrank.losses.hinge import Hinge
 from linrank.lowrank.factorized import train_factorized
+from linrank.lowrank.regularized import train_regularized
 from linrank.pairs import choose_pairs
 from linrank.ranksvm import train
 from linrank.solvers.result import Result
@@ -28,8 +29,6 @@ SHOWN = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 1000)
 
 
 def methods() -> dict[str, Callable[..., Result]]:
-    from linrank.lowrank.regularized import train_regularized
-
     return {
         "factorized, box": partial(train_factorized, n_components=5, constraint="box"),
         "factorized, ball": partial(train_factorized, n_components=5, constraint="ball"),

@@ -13,8 +13,8 @@ import numpy as np
 
 import problems
 from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix, rank_profile
+from linrank.duals.matrix import DualMatrix
 from linrank.lowrank.factorized import train_factorized
-from linrank.lowrank.matrix import DualMatrix
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
 from protocol import MEASURES, PARTS, Array, Parts, measured

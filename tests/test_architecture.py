@@ -74,7 +74,8 @@ ALLOWED: dict[str, set[str]] = {
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
-    "lowrank": MODEL | {"seeds", "weights"},
+    "lowrank": TRAINING | {"seeds"},
+    "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}

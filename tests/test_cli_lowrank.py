@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linrank import FactorizedRankSVM, load_model
+from linrank import FactorizedRankSVM, RegularizedRankSVM, load_model
 from linrank.cli import train as train_command
 from linrank.cli import tune as tune_command
 from linrank.cli.lowrank_options import check_lowrank, weight
@@ -250,12 +250,6 @@ def test_wrong_weights_on_the_command_line(text):
 # ---- regularized --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def face():
-    """The estimator of the regularised method."""
-    return pytest.importorskip("linrank.regularized_ranksvm").RegularizedRankSVM
-
-
 @pytest.mark.parametrize(
     ("options", "params"),
     [
@@ -264,14 +258,12 @@ def face():
         (["--memory-limit", "100", "-e", "1e-2"], {"memory_limit": 100_000_000, "tol": 1e-2}),
     ],
 )
-def test_the_regularised_model_is_that_of_the_estimator(
-    files, model, capsys, face, options, params
-):
+def test_the_regularised_model_is_that_of_the_estimator(files, model, capsys, options, params):
     base = ["train", files["train"], model, *REGULARIZED, "-c", "0.01", "--scale", "standard"]
     assert main([*base, *options, "--json", "-v"]) == 0
     captured = capsys.readouterr()
     data = files["train_data"]
-    twin = face(C=0.01, scale="standard", random_state=0, **params)
+    twin = RegularizedRankSVM(C=0.01, scale="standard", random_state=0, **params)
     twin.fit(data.X, data.y, qid=data.qid)
     found = load_model(model)
     assert_array_equal(found.coef, twin.coef_)

@@ -19,7 +19,7 @@ from linrank import (
     dual_matrix,
 )
 from linrank.data.dataset import Dataset
-from linrank.lowrank.matrix import Block
+from linrank.duals.matrix import Block
 from linrank.problem import Problem
 from small_data import small, weighted
 

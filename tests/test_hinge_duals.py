@@ -13,9 +13,9 @@ from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
 from linrank import RankSVM, dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.lowrank import band
-from linrank.lowrank.entries import BandEntries, HuberEntries
-from linrank.lowrank.hinge_duals import hinge_entries
+from linrank.duals import band
+from linrank.duals.entries import BandEntries, HuberEntries
+from linrank.duals.hinge import hinge_entries
 from linrank.problem import Problem
 from small_data import small, weighted
 
@@ -102,7 +102,7 @@ def test_without_a_band_the_huber_point_is_left(monkeypatch):
     ranker = fit(data, 1.0)
     problem = Problem.of(data, 1.0, loss="hinge")
     assert isinstance(hinge_entries(problem, ranker.coef_, 1e-9), BandEntries)
-    monkeypatch.setattr("linrank.lowrank.hinge_duals._LISTED", 1)
+    monkeypatch.setattr("linrank.duals.hinge._LISTED", 1)
     dual = dual_matrix(ranker, data.X, data.y, data.qid)
     assert isinstance(dual._entries, HuberEntries)
     listed = ExplicitPairs.of(data)

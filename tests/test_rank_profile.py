@@ -21,7 +21,7 @@ from linrank import (
     rank_profile,
 )
 from linrank.data.dataset import Dataset
-from linrank.lowrank.cells import Cells
+from linrank.duals.cells import Cells
 from linrank.problem import Problem
 from small_data import small
 
@@ -120,7 +120,7 @@ def test_shuffling_of_a_staircase_stays_on_its_pairs():
     V = np.random.default_rng(0).uniform(size=(data.n_rows, 1))
     training = {"method": "factorized", "C": 1.0}
     model = SimpleNamespace(model_=LinearModel(np.ones(5), training=training), factors_=V)
-    from linrank.lowrank.profile import _shuffled
+    from linrank.duals.profile import _shuffled
 
     for block in dual_matrix(model, data):
         other = _shuffled(block, 3)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
     from linrank.domination_ranker_cv import DominationRankerCV
+    from linrank.duals.matrix import DualMatrix
+    from linrank.duals.of_model import dual_matrix
+    from linrank.duals.profile import RankProfile, rank_profile
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
@@ -23,9 +26,6 @@ if TYPE_CHECKING:
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
-    from linrank.lowrank.duals import dual_matrix
-    from linrank.lowrank.matrix import DualMatrix
-    from linrank.lowrank.profile import RankProfile, rank_profile
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -87,7 +87,7 @@ _HOME = {
     "DominationPathResult": "linrank.domination.path_result",
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
-    "DualMatrix": "linrank.lowrank.matrix",
+    "DualMatrix": "linrank.duals.matrix",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
@@ -97,7 +97,7 @@ _HOME = {
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "QueryKFold": "linrank.model_selection",
-    "RankProfile": "linrank.lowrank.profile",
+    "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
@@ -105,13 +105,13 @@ _HOME = {
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "domination_path": "linrank.domination.path",
-    "dual_matrix": "linrank.lowrank.duals",
+    "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
     "load_preferences": "linrank.data.preference_text",
     "make_ranking": "linrank.datasets",
-    "rank_profile": "linrank.lowrank.profile",
+    "rank_profile": "linrank.duals.profile",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
 }

@@ -39,7 +39,7 @@ class RegularizedRankSVM(LowRankRanker):
         Upper bound of the dual variables, > 0: the weight of the pair losses, as in
         :class:`RankSVM`.
     tol : float or None, default=None
-        Stop when `duality_gap_` is at most ``tol·|Ψ|``; None for 1e-4. Ψ is negative at the
+        Stop when `duality_gap_` is at most ``tol·|Ψ|``; None for 1e-6. Ψ is negative at the
         optimum.
     max_iter : int or None, default=None
         Iterations at most, >= 1; None for 1000.

@@ -73,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
         "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4); "
         "factorized: when f falls by at most TOL·|f| an epoch (1e-6); regularized: when certified "
-        "to be within TOL·|Ψ| (1e-4)",
+        "to be within TOL·|Ψ| (1e-6)",
         max_iter="steps at most (default: 100; bundle: 2000; sweeps of domination: 1000; "
         "epochs of factorized: 2000; steps of regularized: 1000)",
         takes_C=True,

@@ -22,7 +22,7 @@ __all__ = ["RegularizedResult", "train_regularized"]
 
 Array = NDArray[Any]
 
-TOLERANCE = 1e-4  # of the certified gap, relative to |Ψ|
+TOLERANCE = 1e-6  # of the certified gap, relative to |Ψ|
 ITERATIONS = 1000
 _BALANCED = 400  # iterations in which ρ may change; convergence is proved for a fixed one
 _STUCK = 10  # iterations in a row that rounding may cut short
@@ -80,7 +80,7 @@ def train_regularized(
     C : float, default=1.0
         Upper bound of the dual variables, > 0.
     tol : float, optional
-        Stop when the certified gap is at most ``tol·|Ψ|``; 1e-4 if None. Ψ is negative at the
+        Stop when the certified gap is at most ``tol·|Ψ|``; 1e-6 if None. Ψ is negative at the
         optimum, and 0 at ``α = 0``.
     max_iter : int, optional
         Iterations at most; 1000 if None.

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.duals.cells import Cells
+from linrank.duals.entries import Entries
 from linrank.lazy import cached_property
-from linrank.lowrank.cells import Cells
-from linrank.lowrank.entries import Entries
 from linrank.pairs import Pairs
 from linrank.problem import Problem
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.lowrank.band import Band, list_band, maximise_in_box
-from linrank.lowrank.entries import BandEntries, Entries, HuberEntries
+from linrank.duals.band import Band, list_band, maximise_in_box
+from linrank.duals.entries import BandEntries, Entries, HuberEntries
 from linrank.planning import plan
 from linrank.problem import Problem
 from linrank.solvers.newton import newton

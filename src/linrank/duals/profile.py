@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.lowrank.duals import dual_matrix
-from linrank.lowrank.matrix import RANK_TOL, Block, DualMatrix, singular_rank
+from linrank.duals.matrix import RANK_TOL, Block, DualMatrix, singular_rank
+from linrank.duals.of_model import dual_matrix
 from linrank.seeds import seed_of, seed_of_part
 
 __all__ = ["RankProfile", "rank_profile"]

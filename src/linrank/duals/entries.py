@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.lowrank.cells import Cells
+from linrank.duals.cells import Cells
 
 __all__ = [
     "BandEntries",
@@ -18,7 +18,6 @@ __all__ = [
     "HuberEntries",
     "RectangleEntries",
     "SquaredHingeEntries",
-    "soft_threshold",
 ]
 
 Array = NDArray[Any]
@@ -122,11 +121,3 @@ class RectangleEntries:
         i, j = _places(self.duals.rows(k), top), _places(self.duals.columns(k), bottom)
         alpha: Array = self.duals.block(k)[np.ix_(i, j)]
         return alpha
-
-
-def soft_threshold(matrix: Array, threshold: float) -> Array:
-    """``SVT_τ(M) = Σ max(0, σ_k - τ) u_k v_kᵀ``."""
-    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
-    rank = int((singular > threshold).sum())
-    product: Array = (left[:, :rank] * (singular[:rank] - threshold)) @ right[:rank]
-    return product

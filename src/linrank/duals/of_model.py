@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.lowrank.entries import (
+from linrank.duals.entries import (
     Entries,
     FactorEntries,
     RectangleEntries,
     SquaredHingeEntries,
-    soft_threshold,
 )
-from linrank.lowrank.hinge_duals import hinge_entries
-from linrank.lowrank.matrix import DualMatrix
+from linrank.duals.hinge import hinge_entries
+from linrank.duals.matrix import DualMatrix
+from linrank.lowrank.thresholding import svt
 from linrank.model import LinearModel
 from linrank.options import LOSSES
 from linrank.problem import Problem
@@ -102,7 +102,7 @@ def dual_matrix(
         )
     problem = _problem(linear, kind, data, query_weight, n_jobs)
     w = linear.scaling.unfold(linear.coef)
-    threshold = _soft_threshold(linear) if thresholded else None
+    threshold = _thresholding(linear) if thresholded else None
     entries = _entries(model, kind, problem, w, tol)
     return DualMatrix(problem, w, entries, kind=kind, threshold=threshold)
 
@@ -250,8 +250,8 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
     return RectangleEntries(duals, queries.order)
 
 
-def _soft_threshold(linear: LinearModel) -> Callable[[Array], Array]:
+def _thresholding(linear: LinearModel) -> Callable[[Array], Array]:
     """``A = SVT_{γ/2λ}(α)``, the matrix that the penalty of the training makes one of low rank."""
     training: Mapping[str, Any] = linear.training
     gamma, lam = float(training["gamma"]), float(training["lam"])
-    return partial(soft_threshold, threshold=gamma / (2.0 * lam))
+    return partial(svt, threshold=gamma / (2.0 * lam))

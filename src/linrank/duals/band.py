@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.lowrank.cells import pair_weight
+from linrank.duals.cells import pair_weight
 from linrank.pairs import Pairs
 
 __all__ = ["Band", "list_band", "maximise_in_box"]
