@@ -239,6 +239,16 @@ def test_says_why_it_stopped():
     np.testing.assert_allclose(full.factors[paired] ** 2 * 5, 1e-9)
 
 
+@pytest.mark.parametrize("max_iter", [1, 3])
+def test_few_epochs_and_an_objective_of_zero_have_a_message(max_iter):
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    data = Dataset.of(X, y, qid=np.array([1, 1, 2, 2]))
+    rest = train_factorized(data, n_components=2, V0=np.zeros((4, 2)), max_iter=max_iter)
+    assert rest.value == 0.0
+    assert f"by 0.0e+00 of it after {max_iter} of them" in rest.message
+    assert "inf" not in train_factorized(data, max_iter=max_iter).message
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

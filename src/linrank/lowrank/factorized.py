@@ -229,7 +229,8 @@ def _descend(
             return "callback", "stopped by the callback"
         if log.fall(_WINDOW) <= tol * abs(value):
             return "tolerance", f"an epoch lowers the objective by less than {tol:g} of it"
-    fall = log.fall(_WINDOW) / abs(log.value)
+    fall = log.mean_fall(min(_WINDOW, max_iter))
+    fall /= abs(log.value) or 1.0  # f is 0 where V is: nothing falls
     return "max_iter", (
         f"an epoch still lowers the objective by {fall:.1e} of it after {max_iter} of them; raise "
         "max_iter or tol"
@@ -266,8 +267,11 @@ class _Log:
 
     def fall(self, n: int) -> float:
         """How much f has fallen an epoch, on average over the last n; infinite before."""
+        return self.mean_fall(n) if self.n_iter > n else math.inf
+
+    def mean_fall(self, n: int) -> float:
         values = self.history["objective"]
-        return (values[-1 - n] - values[-1]) / n if len(values) > n + 1 else math.inf
+        return (values[-1 - n] - values[-1]) / n
 
     def add(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
