@@ -6,15 +6,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
 from linrank import (
     DominationRanker,
+    FactorizedRankSVM,
     LinearModel,
     RankSVM,
     RankSVMCV,
+    RegularizedRankSVM,
     SGDRanker,
     dual_matrix,
 )
@@ -289,3 +292,29 @@ def test_thresholding_is_of_regularized_models():
     data = small(0)
     with pytest.raises(ValueError, match="thresholded=True is of RegularizedRankSVM"):
         dual_matrix(fit(data), data, thresholded=True)
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        FactorizedRankSVM(2, 10.0, keep_factors=True, random_state=0),
+        RegularizedRankSVM(0.1, C=10.0, keep_duals=True),
+    ],
+)
+def test_kept_duals_of_rows_in_another_order_are_refused(ranker, scale):
+    data = small(4, n_levels=4)
+    ranker = clone(ranker).set_params(scale=scale)
+    ranker.fit(data.X, data.y, qid=data.qid)
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    np.testing.assert_allclose(
+        dual.beta, ranker.model_.scaling.unfold(ranker.coef_), rtol=1e-7, atol=1e-9
+    )
+    told = "belong to the training data.* in the same order"
+    for X, y, qid in (
+        (data.X[::-1], data.y[::-1], data.qid[::-1]),
+        (data.X[::-1], data.y, data.qid),
+        (data.X, data.y.max() - data.y, data.qid),
+    ):
+        with pytest.raises(ValueError, match=told):
+            dual_matrix(ranker, X, y, qid)

@@ -235,10 +235,13 @@ def test_a_callback_sees_the_weights_and_stops():
 
 
 def test_too_few_epochs_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="FactorizedRankSVM did not converge.*max_iter"):
+    with pytest.warns(ConvergenceWarning, match="did not converge: max_iter=1 is too few epochs"):
         ranker = fit(max_iter=1, tol=1e-12)
     assert not ranker.converged_
     assert ranker.n_iter_ == 1
+    told = r"FactorizedRankSVM did not converge: .* by [0-9.e-]+ of it after max_iter=9 epochs"
+    with pytest.warns(ConvergenceWarning, match=told):
+        fit(max_iter=9, tol=1e-12)
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
@@ -250,6 +253,26 @@ def test_a_small_C_puts_all_duals_at_their_bounds(constraint):
     assert ranker.converged_
     duals = plain(DATA)[0].alpha(ranker.factors_)
     assert_allclose(duals, 1e-6, rtol=1e-9 if constraint == "box" else 1e-2)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_the_gap_is_never_negative(constraint):
+    for exponent in range(-12, -2):
+        ranker = fit(C=10.0**exponent, constraint=constraint)
+        assert ranker.duality_gap_ >= 0.0
+        assert_allclose(ranker.hinge_objective_, ranker.lower_bound_, rtol=1e-2)
+
+
+def test_an_objective_above_that_of_no_factors_has_not_converged():
+    """Stationary factors have f <= 0; with such a C rounding keeps it above."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    for seed in range(5):
+        ranker = FactorizedRankSVM(C=1e100, max_iter=100, random_state=seed)
+        with pytest.warns(ConvergenceWarning, match=r"objective .* (smaller C|raise max_iter)"):
+            ranker.fit(X, y, qid=np.arange(60) // 10)
+        assert ranker.objective_ > 0.0
+        assert not ranker.converged_
 
 
 def test_verbose_reports_every_epoch(capsys):

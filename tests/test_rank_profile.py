@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 from explicit_pairs import ExplicitPairs
 from linrank import (
     DualMatrix,
-    LinearModel,
+    FactorizedRankSVM,
     RankProfile,
     RankSVM,
     dual_matrix,
@@ -117,9 +115,8 @@ def test_shuffling_keeps_values_and_pairs():
 
 def test_shuffling_of_a_staircase_stays_on_its_pairs():
     data = small(1, n_levels=4)
-    V = np.random.default_rng(0).uniform(size=(data.n_rows, 1))
-    training = {"method": "factorized", "C": 1.0}
-    model = SimpleNamespace(model_=LinearModel(np.ones(5), training=training), factors_=V)
+    model = FactorizedRankSVM(1, 0.1, keep_factors=True, random_state=0)
+    model.fit(data.X, data.y, qid=data.qid)
     from linrank.duals.profile import _shuffled
 
     for block in dual_matrix(model, data):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -323,8 +324,20 @@ def test_no_pairs_name_the_remedy(labels, qid, message):
 
 def test_no_weight_on_any_pair():
     data = Dataset.of(np.eye(3), [0, 1, 1], sample_weight=[0.0, 1.0, 1.0])
-    with pytest.raises(NoPairsError, match="weight zero"):
+    with pytest.raises(NoPairsError, match=r"weight zero; check sample_weight and query_weight$"):
         train(data)
+    with pytest.raises(NoPairsError, match="too small for pair_weighting='gain_diff'"):
+        train(data, pair_weighting="gain_diff")
+
+
+@pytest.mark.parametrize("normalization", [None, "pairs"])
+@pytest.mark.parametrize("query_weight", [None, [1e308]])
+def test_weights_of_pairs_that_overflow_are_told(normalization, query_weight):
+    data = Dataset.of(np.eye(3), [0, 1, 1], sample_weight=[1e200, 1e200, 1e200])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="divide sample_weight"):
+            train(data, query_normalization=normalization, query_weight=query_weight)
 
 
 @pytest.mark.parametrize(

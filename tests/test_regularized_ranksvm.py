@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -146,6 +148,34 @@ def test_model_files(tmp_path):
     told = model.training
     assert (told["method"], told["gamma"], told["lam"], told["C"]) == ("regularized", 1.0, 0.1, 1.0)
     assert_allclose(ranker.explain(OTHER.X).sum(axis=1), ranker.predict(OTHER.X), atol=1e-9)
+
+
+@pytest.mark.parametrize("copied", [lambda it: pickle.loads(pickle.dumps(it)), deepcopy])
+def test_kept_duals_can_be_copied(copied):
+    ranker = fit(0.1, keep_duals=True, weight=np.linspace(0.0, 2.0, DATA.n_rows))
+    check_duals(copied(ranker), DATA)
+    check_duals(ranker, DATA)
+
+
+@pytest.mark.parametrize(
+    "params", [{"C": 5e-324}, {"C": 1e-300}, {"gamma": 1e300}, {"gamma": 1e300, "lam": 10.0}]
+)
+def test_the_ends_of_the_range(params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranker = fit(**params)
+    assert ranker.converged_
+    assert not ranker.ranks_.any()
+    if "C" not in params:  # no singular value reaches γ/2λ: λ‖α‖² is the penalty, whatever γ is
+        assert_array_equal(ranker.coef_, fit(1e6, params.get("lam", 0.1)).coef_)
+
+
+@pytest.mark.parametrize("params", [{"C": 1e300}, {"lam": 1e300}])
+def test_numbers_out_of_range_are_told(params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"sum to .* use a smaller C or lam, or smaller weigh"):
+            fit(**params)
 
 
 def test_searches_over_gamma_and_lam():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class Pairs:
     query_weight: Array | None = None
     gain: Array | None = None
     adjacent: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached belongs to the core, and is made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def problem(self) -> _core.PairProblem:
@@ -85,10 +89,11 @@ class Pairs:
         u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
         U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
         head = np.repeat(first_cell[:-1], queries.n_levels)
-        per_cell = U * self._below(U, head)
-        if self.gain is not None:
-            G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
-            per_cell = G * self._below(U, head) - U * self._below(G, head)
+        with np.errstate(over="ignore", invalid="ignore"):  # `choose_pairs` refuses such weights
+            per_cell = U * self._below(U, head)
+            if self.gain is not None:
+                G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
+                per_cell = G * self._below(U, head) - U * self._below(G, head)
         by_query = np.bincount(
             np.repeat(np.arange(queries.n_queries), queries.n_levels),
             weights=per_cell,
@@ -112,7 +117,9 @@ class Pairs:
     def total_weight(self) -> float:
         """``Σ ω_ij`` over all pairs."""
         by_query = self.weight_by_query()
-        return float(by_query.sum() if self.query_weight is None else by_query @ self.query_weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = by_query.sum() if self.query_weight is None else by_query @ self.query_weight
+        return float(total)
 
 
 def choose_pairs(
@@ -131,12 +138,27 @@ def choose_pairs(
     gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
     chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
     chosen = _weighted(chosen, query_weight, query_normalization)
-    if chosen.total_weight() <= 0:
-        raise NoPairsError(
-            "all pairs have weight zero; check sample_weight and query_weight, and that labels are "
-            f"not too small for pair_weighting={pair_weighting!r}"
-        )
+    _check_total(chosen.total_weight(), pair_weighting)
     return chosen
+
+
+def _check_total(total: float, pair_weighting: str) -> None:
+    """Refuse weights of pairs that sum to nothing, or to more than a double holds."""
+    if total <= 0:
+        labels = (
+            ""
+            if pair_weighting == "uniform"
+            else f", and that labels are not too small for pair_weighting={pair_weighting!r}"
+        )
+        raise NoPairsError(
+            f"all pairs have weight zero; check sample_weight and query_weight{labels}"
+        )
+    if not total < np.inf:
+        raise ValueError(
+            f"the weights of the pairs, products of those of two rows, sum to {total:g}: they "
+            "leave the range of double precision; divide sample_weight or query_weight by a common "
+            "factor"
+        )
 
 
 def _gain(data: Dataset, pair_weighting: str) -> Array:

@@ -67,6 +67,7 @@ def rank_profile(
             ylabel="queries",
             title=f"{profile.energy[k]:.0%} of the energy: median {median:.0f} %",
         )
+        ax.locator_params(axis="y", integer=True)  # queries are counted
         finish(ax, grid="y")
     return axes
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.queries import Queries
 from linrank.duals.cells import Cells
 
 __all__ = [
@@ -98,6 +99,22 @@ class FactorEntries:
         product = self.factors[cells.top] @ self.factors[cells.bottom].T
         return np.where(cells.is_pair, product, 0.0)
 
+    def net(self, queries: Queries) -> Array:
+        """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
+        first = np.concatenate([[0], np.cumsum(queries.n_levels)])
+        cell = queries.levels + np.repeat(first[:-1], np.diff(queries.offsets))
+        sums = np.stack([np.bincount(cell, v, first[-1]) for v in self.factors.T], axis=1)
+        until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+        begin, end = (np.repeat(until[part], queries.n_levels, axis=0) for part in _ends(first))
+        difference = (until[:-1] - begin) - (end - until[1:])
+        net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
+        return net
+
+
+def _ends(first: Array) -> tuple[Array, Array]:
+    """Begin and end of each range of ``first``."""
+    return first[:-1], first[1:]
+
 
 @dataclass(frozen=True, eq=False)
 class RectangleEntries:
@@ -121,3 +138,12 @@ class RectangleEntries:
         i, j = _places(self.duals.rows(k), top), _places(self.duals.columns(k), bottom)
         alpha: Array = self.duals.block(k)[np.ix_(i, j)]
         return alpha
+
+    def net(self, queries: Queries) -> Array:
+        """What the pairs of each row make of it, by position: ``β = Σ net_i x_i``."""
+        net = np.zeros(queries.n_rows)  # by row
+        for k in range(len(self.duals.query)):
+            block = self.duals.block(k)
+            net[self.duals.rows(k)] += block.sum(axis=1)
+            net[self.duals.columns(k)] -= block.sum(axis=0)
+        return queries.gather(net)

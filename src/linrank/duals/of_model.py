@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.duals.entries import (
     Entries,
@@ -31,6 +33,10 @@ Array = NDArray[Any]
 _SUPPORTED = (
     "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
     "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"
+)
+_AS_TRAINED = (
+    "dual variables belong to the training data: pass X, y and qid as they were given to fit, in "
+    "the same order"
 )
 
 
@@ -109,9 +115,9 @@ def dual_matrix(
 
 def _entries(model: Any, kind: str, problem: Problem, w: Array, tol: float) -> Entries:
     if kind == "factorized":
-        return FactorEntries(_factors(model, problem))
+        return _of_these_rows(FactorEntries(_factors(model, problem)), problem, w)
     if kind == "regularized":
-        return _regularized(model, problem)
+        return _of_these_rows(_regularized(model, problem), problem, w)
     if problem.loss == "hinge":
         return hinge_entries(problem, w, tol)
     return SquaredHingeEntries(problem.objective().at(w).parts[1].z, problem.C)
@@ -187,13 +193,12 @@ def _check_training_data(linear: LinearModel, data: Dataset) -> None:
         if trained is not None and trained != value:
             what = name.removeprefix("n_")
             raise ValueError(
-                f"the data have {value} {what}, the model was trained on {trained}; dual variables "
-                "belong to the training data: pass X, y and qid as they were given to fit"
+                f"the data have {value} {what}, the model was trained on {trained}; {_AS_TRAINED}"
             )
 
 
 def _check_tol(tol: float) -> None:
-    if not (isinstance(tol, int | float) and tol > 0.0):
+    if not (isinstance(tol, numbers.Real) and tol > 0.0):
         raise ValueError(f"tol must be a number > 0, got {tol!r}")
 
 
@@ -247,7 +252,45 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
     if queries is None or duals.pairs.queries.n_rows != queries.n_rows:
         n_rows = duals.pairs.queries.n_rows
         raise ValueError(f"duals_ are of {n_rows} rows, but X has {problem.rows.shape[0]}")
+    trained = duals.pairs.queries
+    parts = ((one.offsets, one.levels, one.order) for one in (trained, queries))
+    if not all(map(_same, *parts)):
+        raise ValueError(f"labels or query ids are not those of the training; {_AS_TRAINED}")
     return RectangleEntries(duals, queries.order)
+
+
+def _same(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def _of_these_rows(
+    entries: FactorEntries | RectangleEntries, problem: Problem, w: Array
+) -> FactorEntries | RectangleEntries:
+    """The entries, unless ``β = Σ α_ij (x_i - x_j)`` of these rows is not the weights at all."""
+    if problem.pairs is None:
+        raise ValueError("the labels make no pair, so there is no matrix")
+    queries = problem.pairs.queries
+    net = entries.net(queries)
+    rows, n_threads = problem.rows.core, problem.n_threads
+    beta = _core.gradient(rows, net, queries.order, n_threads)
+    if problem.scale is not None:
+        beta = problem.scale * beta
+    # With a large C the sums cancel: what rounding leaves of them is no sign of other rows.
+    rounding = 1e-12 * float(np.abs(net).sum()) * _largest(problem)
+    off = float(np.abs(beta - w).max(initial=0.0))
+    if off > 1e-3 * float(np.abs(w).max(initial=0.0)) + rounding:
+        raise ValueError(
+            f"the dual variables do not belong to these rows: Σ α_ij (x_i - x_j) differs from the "
+            f"weights by {off:.3g}; {_AS_TRAINED}"
+        )
+    return entries
+
+
+def _largest(problem: Problem) -> float:
+    """A bound of the absolute values of the scaled features."""
+    X = problem.rows.to_user()
+    raw = max(abs(float(X.max())), abs(float(X.min())))
+    return raw if problem.scale is None else raw * float(problem.scale.max(initial=0.0))
 
 
 def _thresholding(linear: LinearModel) -> Callable[[Array], Array]:

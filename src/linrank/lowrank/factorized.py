@@ -134,7 +134,7 @@ def train_factorized(
     return FactorizedResult(
         w=w,
         value=log.value,
-        gap=hinge_objective + log.value,
+        gap=max(0.0, hinge_objective + log.value),  # where α is optimal, rounding has its sign
         gradient_norm=residual,
         kkt_residual=residual,
         n_iter=log.n_iter,
@@ -227,23 +227,34 @@ def _descend(
         descent.accept()
         if log.add(value):
             return "callback", "stopped by the callback"
-        if log.fall(_WINDOW) <= tol * abs(value):
+        if value <= 0.0 and log.fall(_WINDOW) <= tol * abs(value):
             return "tolerance", f"an epoch lowers the objective by less than {tol:g} of it"
-    fall = log.mean_fall(min(_WINDOW, max_iter))
-    fall /= abs(log.value) or 1.0  # f is 0 where V is: nothing falls
-    return "max_iter", (
-        f"an epoch still lowers the objective by {fall:.1e} of it after {max_iter} of them; raise "
-        "max_iter or tol"
+    return "max_iter", _unfinished(log, max_iter)
+
+
+def _unfinished(log: _Log, max_iter: int) -> str:
+    """What to say of a descent that `max_iter` has ended."""
+    fall = log.fall(_WINDOW)
+    if not math.isfinite(fall):
+        return (
+            f"max_iter={max_iter} is too few epochs to tell whether the objective rests; raise it"
+        )
+    return (
+        f"an epoch still lowers the objective by {fall / abs(log.value):.1e} of it after "
+        f"max_iter={max_iter} epochs; raise max_iter or tol"
     )
 
 
 def _at_rest(value: float, last: float) -> Verdict:
-    """Why an epoch without momentum did not lower f: there is no way down, or rounding hides it."""
-    if value - last <= 1e-9 * abs(last):
+    """Why an epoch without momentum did not lower f: there is no way down, or rounding hides it.
+
+    Where V is stationary along ``tV``, ``2‖β‖² = 2 Σ α`` or V = 0: there f is not above 0.
+    """
+    if last <= 0.0 and value - last <= 1e-9 * abs(last):
         return "tolerance", "no step lowers the objective"
     return "precision", (
-        f"an epoch would raise the objective from {last:g} to {value:g}: rounding forbids further "
-        "progress; scale the features, or use a smaller C"
+        f"the objective stays at {last:g}, as rounding forbids further progress; scale the "
+        "features, or use a smaller C"
     )
 
 
@@ -267,11 +278,8 @@ class _Log:
 
     def fall(self, n: int) -> float:
         """How much f has fallen an epoch, on average over the last n; infinite before."""
-        return self.mean_fall(n) if self.n_iter > n else math.inf
-
-    def mean_fall(self, n: int) -> float:
         values = self.history["objective"]
-        return (values[-1 - n] - values[-1]) / n
+        return (values[-1 - n] - values[-1]) / n if self.n_iter > n else math.inf
 
     def add(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,10 @@ class Rectangles:
     pairs: Pairs
     C: float
     values: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached belongs to the core, and is made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def query(self) -> Array:

@@ -102,6 +102,7 @@ def train_regularized(
     _check(gamma, lam, C, tol, max_iter, query_normalization, memory_limit)
     log = _Log(callback, time.perf_counter())
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
+    _check_range(float(C) * pairs.total_weight(), float(lam))
     check_memory(pairs, memory_limit)
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
@@ -218,6 +219,17 @@ class _Log:
         if self._callback is None:
             return False
         return bool(self._callback({**entry, "w": iterate.w, "n_iter": self.n_iter}))
+
+
+def _check_range(total: float, lam: float) -> None:
+    """Refuse bounds ``Σ Cω = total`` whose penalty, squared on the way, leaves the doubles."""
+    penalty = lam * total * total
+    if not penalty * penalty < np.inf:
+        raise ValueError(
+            f"the bounds of the dual variables, C times the weights of the pairs, sum to "
+            f"{total:.3g}: with lam={lam:g} the penalty leaves the range of double precision; use "
+            "a smaller C or lam, or smaller weights"
+        )
 
 
 def _check(

@@ -96,7 +96,8 @@ class Shrinkage:
         if gamma == 0.0:  # H = 0
             mixture = np.stack([one, zero, one, zero], axis=1)
             return cls(np.full_like(rho, np.inf), one, zero, zero, zero, mixture)
-        kappa, shift = rho / (rho + 2.0 * lam), gamma / rho
+        with np.errstate(over="ignore"):  # of a γ that no singular value can reach
+            kappa, shift = rho / (rho + 2.0 * lam), gamma / rho
         mixture = np.stack([kappa, one, 2.0 * kappa - 1.0, 2.0 * one], axis=1)
         return cls(gamma / (2.0 * lam) / kappa, kappa, shift, 1.0 - kappa, shift, mixture)
 
@@ -142,7 +143,8 @@ class Splitting:
         self.alpha, self.best, self.a, self.y = (np.zeros(rectangles.n_entries) for _ in range(4))
         # With ρ = 2λ the first iteration is the one of alternating minimisation, which is good
         # enough where λCω is small; where it is large, steps of 1/2λ would crawl over the box.
-        self.rho = np.minimum(2.0 * lam, _STEP / rectangles.mean_bounds())
+        with np.errstate(over="ignore", divide="ignore"):  # of bounds that are next to nothing
+            self.rho = np.minimum(2.0 * lam, _STEP / rectangles.mean_bounds())
         self.problem = ProximalProblem(
             rows, rectangles, self.y, self.rho, scale=scale, n_threads=n_threads
         )
@@ -268,9 +270,11 @@ class Splitting:
         if self.gamma == 0.0:
             return 0.0
         below = max(0.0, float(square) - float(found.values @ found.values))
-        fixed = self.gamma * self.gamma / (4.0 * self.lam)
-        above = self.gamma * float(values.sum()) - found.rank * fixed
-        return self.lam * kappa * kappa * below + above
+        penalty = self.lam * kappa * kappa * below
+        if found.rank:  # γ² may be out of range where no singular value reaches γ/2λ
+            fixed = self.gamma * self.gamma / (4.0 * self.lam)
+            penalty += self.gamma * float(values.sum()) - found.rank * fixed
+        return penalty
 
     def _iterate(self, point: Any, spectra: Spectra, is_solved: bool) -> Iterate:
         """The objective and a bound, from the prices Z and the weights of the RankSVM side.
