@@ -245,8 +245,7 @@ def test_few_epochs_and_an_objective_of_zero_have_a_message(max_iter):
     data = Dataset.of(X, y, qid=np.array([1, 1, 2, 2]))
     rest = train_factorized(data, n_components=2, V0=np.zeros((4, 2)), max_iter=max_iter)
     assert rest.value == 0.0
-    assert f"by 0.0e+00 of it after {max_iter} of them" in rest.message
-    assert "inf" not in train_factorized(data, max_iter=max_iter).message
+    assert f"max_iter={max_iter} is too few epochs to tell" in rest.message
 
 
 @pytest.mark.parametrize(
