@@ -140,6 +140,25 @@ def test_gap_bounds_the_distance_at_every_iterate():
     assert history["lower_bound"] == sorted(history["lower_bound"])
 
 
+@pytest.mark.parametrize("C", [1e-8, 1.0, 1e4, 1e8])
+@pytest.mark.parametrize("lam", [1e-6, 1e5])
+@pytest.mark.parametrize("size", [1e-6, 1e3])
+def test_no_bound_is_above_the_objective_at_any_scale(C, lam, size):
+    """Rounding of the prices, which λ multiplies, must not lift the bound over a feasible Ψ."""
+    data = small(2, n_levels=3).select(slice(0, 30))
+    data = Dataset.of(size * data.X, data.y, qid=data.qid)
+    runs = [
+        train_regularized(data, gamma=0.5, lam=lam, C=C, tol=tol, max_iter=40)
+        for tol in (1e-3, 1e-9)
+    ]
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, 0.5, lam, C)
+    for run in runs:
+        assert_allclose(run.value, plain.value(alpha_of(run, plain.pairs)), rtol=1e-7)
+    least = min(run.value for run in runs)
+    highest = max(max(run.history["lower_bound"]) for run in runs)
+    assert highest <= least + 1e-9 * abs(least)
+
+
 # ---- limits -------------------------------------------------------------------------------------
 
 

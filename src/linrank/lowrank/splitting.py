@@ -27,6 +27,7 @@ Array = NDArray[Any]
 
 _OVER = 1.6  # relaxation: between 1.5 and 1.8 iterations are fewest
 _STEP = 0.5  # ρ·Cω at first: a change of the margin by 1 moves α by twice its bound
+_STEEP = 1e5  # λ‖α‖² over e'α up to which rounding of ∇H costs a bound less than 1e-10 of itself
 _WORTHWHILE = 1e7  # multiplications of all decompositions: some 5 ms, and threads pay
 
 
@@ -159,11 +160,17 @@ class Splitting:
         return Iterate(np.zeros_like(self._w), 0.0, -lowest, float(np.sqrt(residual)), True)
 
     def start(self, goal: float) -> Iterate:
-        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``."""
+        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``.
+
+        Where λ is so large that rounding would lift singular values of that Z above γ, for which
+        there is no bound, A and Z are those of any other step.
+        """
         point, is_solved = self._solve(goal)
         self.y[:] = self.alpha
         squares = np.asarray(self.rectangles.core.squared_norms(self.y, self.n_threads))
-        spectra = self._shrink(squares, Shrinkage.to_prices(self.gamma, self.lam, self.rho))
+        is_steep = self.lam * float(squares.sum()) > _STEEP * float(self.alpha.sum())
+        rule = Shrinkage.of if is_steep else Shrinkage.to_prices
+        spectra = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
         return self._iterate(point, spectra, is_solved)
 
     def step(self, goal: float) -> tuple[Iterate, Spectra]:
@@ -198,8 +205,13 @@ class Splitting:
             sides = np.array([max(shape) for shape in self.rectangles.shapes])
             thresholds = np.sqrt(squares) * sides * np.finfo(np.float64).eps
         penalty, ranks = 0.0, np.zeros(len(squares), dtype=np.int64)
-        for k, found in self._decompose(self.best, squares, thresholds, lambda k, found: found):
-            penalty += self._penalty(squares[k], found, 1.0, found.values)
+
+        def measure(k: int, found: Leading) -> tuple[Leading, float]:
+            # ‖M‖² less the squares above the threshold would lose what lies below to rounding.
+            return found, found.rest(self.rectangles.block_of(self.best, k))
+
+        for k, (found, below) in self._decompose(self.best, squares, thresholds, measure):
+            penalty += self._penalty(below, found, 1.0, found.values)
             ranks[k] = found.rank
         w = self.problem.weights(self.best)
         return w, 0.5 * dot(w, w) - float(self.best.sum()) + penalty, ranks
@@ -227,7 +239,10 @@ class Splitting:
         penalty, change, ranks = 0.0, 0.0, np.zeros(len(squares), dtype=np.int64)
         for k, (found, moved) in self._decompose(self.y, squares, rule.threshold, settle):
             shrunk = found.values - rule.shift[k]
-            penalty += self._penalty(squares[k], found, rule.kappa[k], shrunk)
+            below = float(squares[k]) - float(found.values @ found.values)
+            # What rounding makes of the difference is no more than what the threshold allows.
+            below = min(max(0.0, below), found.n_others * rule.threshold[k] ** 2)
+            penalty += self._penalty(below, found, rule.kappa[k], shrunk)
             change += moved
             ranks[k] = found.rank
         return Spectra(penalty, ranks, change)
@@ -263,11 +278,10 @@ class Splitting:
         finally:  # an interrupt does not wait for blocks that have not begun
             pool.shutdown(cancel_futures=True)
 
-    def _penalty(self, square: float, found: Leading, kappa: float, values: Array) -> float:
-        """``Σ h``: ``λ(κσ)²`` of what lies below the threshold, ``γs - γ²/4λ`` of the rest."""
+    def _penalty(self, below: float, found: Leading, kappa: float, values: Array) -> float:
+        """``Σ h``: ``λκ²`` times Σ σ² ``below`` the threshold, and ``γs - γ²/4λ`` of the rest."""
         if self.gamma == 0.0:
             return 0.0
-        below = max(0.0, float(square) - float(found.values @ found.values))
         fixed = self.gamma * self.gamma / (4.0 * self.lam)
         above = self.gamma * float(values.sum()) - found.rank * fixed
         return self.lam * kappa * kappa * below + above
