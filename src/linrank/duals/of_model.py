@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
 from linrank.duals.entries import (
     Entries,
     FactorEntries,
@@ -243,11 +244,23 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
             f"this {type(model).__name__} has no duals_, its α; fit it with keep_duals=True and "
             "pass the estimator itself"
         )
-    queries = problem.pairs.queries if problem.pairs is not None else None
-    if queries is None or duals.pairs.queries.n_rows != queries.n_rows:
-        n_rows = duals.pairs.queries.n_rows
-        raise ValueError(f"duals_ are of {n_rows} rows, but X has {problem.rows.shape[0]}")
-    return RectangleEntries(duals, queries.order)
+    own, n_rows = duals.pairs.queries, problem.rows.shape[0]
+    if problem.pairs is None or own.n_rows != n_rows:
+        raise ValueError(f"duals_ are of {own.n_rows} rows, but X has {n_rows}")
+    if not _same_levels(own, problem.pairs.queries):
+        raise ValueError(
+            "duals_ belong to rows of other queries or labels than these; pass X, y and qid as "
+            "they were given to fit"
+        )
+    return RectangleEntries(duals)
+
+
+def _same_levels(one: Queries, other: Queries) -> bool:
+    """Whether the rows have the same queries and levels."""
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("offsets", "levels", "order")
+    )
 
 
 def _thresholding(linear: LinearModel) -> Callable[[Array], Array]:
