@@ -25,8 +25,11 @@ class RegularizedRankSVM(LowRankRanker):
     convex, and a certified gap says how far from the minimum a fit has ended. With ``gamma=0`` it
     is the dual of :class:`RankSVM` with ``loss="hinge"``.
 
-    Memory grows with the number of pairs, by 32 bytes for each: more than there is, or than
-    `memory_limit`, is refused before training begins.
+    Once ``γ/2λ`` exceeds all singular values of the ``α_q``, A is 0 and γ has no effect: Ψ is then
+    the dual of RankSVM with a Huberised hinge of width ``2λC c_q u_i u_j``.
+
+    Memory grows with the number of pairs, by 32 bytes for each, and for each entry of the matrices
+    that is none: more than there is, or than `memory_limit`, is refused before training begins.
 
     Parameters
     ----------

@@ -61,8 +61,8 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
         "--memory-limit",
         type=positive_int,
         metavar="MB",
-        help=f"{REGULARIZED}: refuse to take more for its duals, one number a pair, in 10⁶ bytes "
-        "(default: what is free)",
+        help=f"{REGULARIZED}: refuse to take more for its duals, at least 32 bytes a pair, in 10⁶ "
+        "bytes (default: what is free)",
     )
 
 
