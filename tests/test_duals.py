@@ -296,10 +296,10 @@ def test_factors_that_are_not_there_or_do_not_fit():
         dual_matrix(model, data)
 
 
-@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), "1"])
+@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), "1", float("inf")])
 def test_a_tolerance_that_is_none(tol):
     data = small(0)
-    with pytest.raises(ValueError, match="tol must be a number > 0"):
+    with pytest.raises(ValueError, match="tol must be a finite number > 0"):
         dual_matrix(fit(data), data, tol=tol)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import check_positive
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.duals.entries import (
@@ -95,7 +96,7 @@ def dual_matrix(
     kind = _kind(model, linear)
     data = _data(X, y, qid, group, sample_weight, n_jobs)
     _check_training_data(linear, data)
-    _check_tol(tol)
+    check_positive("tol", tol)
     if thresholded and kind != "regularized":
         raise ValueError(
             f"thresholded=True is of RegularizedRankSVM, whose γ and λ say by how much; got a "
@@ -191,11 +192,6 @@ def _check_training_data(linear: LinearModel, data: Dataset) -> None:
                 f"the data have {value} {what}, the model was trained on {trained}; dual variables "
                 "belong to the training data: pass X, y and qid as they were given to fit"
             )
-
-
-def _check_tol(tol: float) -> None:
-    if not (isinstance(tol, int | float) and tol > 0.0):
-        raise ValueError(f"tol must be a number > 0, got {tol!r}")
 
 
 def _problem(
