@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cmath>
+
 #include "arrays.hpp"
 #include "exclusive.hpp"
 #include "module.hpp"
@@ -27,11 +29,27 @@ std::vector<T> copied(const std::optional<Vector<T>> &values) {
     return values ? copied(*values) : std::vector<T>();
 }
 
+void check_finite(std::span<const double> values, const char *what) {
+    for (const double value : values)
+        if (!std::isfinite(value)) throw std::invalid_argument(std::string(what) + " is NaN or infinite");
+}
+
 void check_factors(const Vector<double> &factors, std::int64_t n_rows, std::int64_t n_factors) {
     if (n_factors < 1 || n_factors > INT32_MAX)
         throw std::invalid_argument("n_factors must lie in [1, 2^31), got " + std::to_string(n_factors));
+    if (n_rows > INT64_MAX / n_factors) throw std::invalid_argument("there are too many rows for n_factors");
     require_length(factors.shape(0), n_rows * n_factors, "factors");
-    check_no_nan(factors, "a factor");
+    check_finite(span_of(factors), "a factor");
+}
+
+/// Rows of the order, each at most once.
+void check_distinct(Order order, std::int64_t n_rows) {
+    std::vector<bool> is_known(order.empty() ? 0 : std::size_t(n_rows), false);
+    for (const std::int64_t row : order) {
+        if (is_known[std::size_t(row)])
+            throw std::invalid_argument("order names row " + std::to_string(row) + " twice");
+        is_known[std::size_t(row)] = true;
+    }
 }
 
 BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Vector<std::int64_t> offsets,
@@ -40,12 +58,15 @@ BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Vector<s
                             const std::string &constraint, std::int64_t n_factors, Vector<double> factors,
                             std::uint64_t seed) {
     const std::int64_t n = n_positions(rows, checked_order(order, n_rows(rows.rows)));
+    check_distinct(span_of(order), n_rows(rows.rows));
     check_offsets(span_of(offsets), std::size_t(n));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (scale) require_length(scale->shape(0), n_columns(rows.rows), "scale");
+    check_finite(span_of(scale), "a scale");
     require_length(bound.shape(0), n, "bound");
+    check_finite(span_of(bound), "a bound");
     for (const double b : span_of(bound))
-        if (!(b >= 0.0)) throw std::invalid_argument("a bound is negative or NaN");
+        if (b < 0.0) throw std::invalid_argument("a bound is negative");
     check_factors(factors, n, n_factors);
     FactorProblem problem{copied(levels), copied(n_levels), copied(bound), n_factors, constraint_of(constraint)};
     auto positions = copied(order), by_query = copied(offsets);
@@ -62,6 +83,7 @@ BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Vector<s
 void bind_factors(nb::module_ &m) {
     nb::class_<BoundFactors>(m, "FactorDescent", "Duals of low rank on their way down.")
         .def("epoch", [](BoundFactors &self, double momentum, int n_threads) {
+            if (!std::isfinite(momentum)) throw std::invalid_argument("momentum is NaN or infinite");
             const BoundFactors::Use descent(self, "FactorDescent");
             return unlocked([&] { return descent->epoch(momentum, n_threads); });
         }, nb::arg("momentum"), nb::arg("n_threads"))

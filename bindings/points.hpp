@@ -14,8 +14,8 @@ struct BoundProblem {
 
     /// Python may write to the levels, which are too many to copy: a point looks at them once, when it is
     /// made, and they are checked then.
-    const PairProblem &checked(const Vector<double> &z) const {
-        require_length(z.shape(0), problem.n_rows(), "z");
+    const PairProblem &checked(const Vector<double> &z, const char *name = "z") const {
+        require_length(z.shape(0), problem.n_rows(), name);
         check_levels(problem.levels, offsets, n_levels);
         return problem;
     }

@@ -55,7 +55,9 @@ double with_factors(const BoundRows &rows, const OptionalOrder &order, const Bou
                     const Vector<double> &largest, const ChangedRows &V, const Changed &beta,
                     const Work &work) {
     const Order o = checked_order(order, n_rows(rows.rows));
-    const PairProblem &pairs = problem.checked(largest);
+    const PairProblem &pairs = problem.checked(largest, "largest");
+    for (const double bound : span_of(largest))
+        if (!(bound >= 0.0)) throw std::invalid_argument("largest has an entry that is negative or NaN");
     check_published(pairs);
     require_length(std::size_t(n_positions(rows, o)), pairs.n_rows(), "rows");
     require_length(V.shape(0), pairs.n_rows(), "V");

@@ -41,10 +41,9 @@ BoundRectangles rectangles(Vector<std::int64_t> offsets, Vector<std::int32_t> le
         if (n_levels(std::size_t(q)) < 2) throw std::invalid_argument("a chosen query has no pairs");
         last = q;
     }
-    return {unlocked([&] {
-        return std::make_shared<const Rectangles>(make_rectangles(
-            span_of(offsets), span_of(levels), span_of(chosen), span_of(row_weight), span_of(query_weight), C));
-    })};
+    // With the GIL: another thread of Python might write to what has been checked.
+    return {std::make_shared<const Rectangles>(make_rectangles(
+        span_of(offsets), span_of(levels), span_of(chosen), span_of(row_weight), span_of(query_weight), C))};
 }
 
 template <class Array>
@@ -59,7 +58,8 @@ void check_scores_of(const BoundRectangles &self, const Vector<double> &z, const
 void check_rho(const BoundRectangles &self, const Vector<double> &rho) {
     require_length(rho.shape(0), self.layout->size(), "rho");
     for (const double value : span_of(rho))
-        if (!(value > 0.0)) throw std::invalid_argument("rho must be > 0");
+        if (!(value > 0.0) || !std::isfinite(value))
+            throw std::invalid_argument("rho must be finite and > 0");
 }
 
 nb::tuple loss(const BoundRectangles &self, Vector<double> z, Vector<double> y, Vector<double> rho,
@@ -142,11 +142,12 @@ nb::tuple sums(const BoundRectangles &self, Vector<double> z, Vector<double> alp
                           to_numpy(std::move(parts[4])), to_numpy(std::move(parts[5])));
 }
 
-template <class Member>
-auto copy_of(Member member) {
-    return [member](const BoundRectangles &self) {
-        auto copy = (*self.layout).*member;
-        return to_numpy(std::move(copy));
+/// A NumPy view that keeps its rectangles alive, and cannot be written to.
+template <class T>
+auto view_of(std::vector<T> Rectangles::*member) {
+    return [member](nb::handle_t<BoundRectangles> self) {
+        const std::vector<T> &values = (*nb::cast<const BoundRectangles &>(self).layout).*member;
+        return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(values.data(), {values.size()}, self);
     };
 }
 
@@ -154,14 +155,14 @@ auto copy_of(Member member) {
 
 void bind_rectangles(nb::module_ &m) {
     nb::class_<BoundRectangles>(m, "Rectangles", "Where the dual variables of pairs lie in a flat buffer.")
-        .def_prop_ro("upper", copy_of(&Rectangles::upper), nb::rv_policy::automatic, "Positions of the rows of all rectangles.")
-        .def_prop_ro("lower", copy_of(&Rectangles::lower), nb::rv_policy::automatic, "Positions of the columns of all rectangles.")
-        .def_prop_ro("n_pairs", copy_of(&Rectangles::n_pairs), nb::rv_policy::automatic, "Pairs of each row: a prefix of the columns.")
-        .def_prop_ro("first_row", copy_of(&Rectangles::first_row), nb::rv_policy::automatic)
-        .def_prop_ro("first_column", copy_of(&Rectangles::first_column), nb::rv_policy::automatic)
-        .def_prop_ro("offsets", copy_of(&Rectangles::offsets), nb::rv_policy::automatic, "Where each rectangle begins, and the end.")
-        .def_prop_ro("row_bound", copy_of(&Rectangles::row_bound), nb::rv_policy::automatic)
-        .def_prop_ro("column_bound", copy_of(&Rectangles::column_bound), nb::rv_policy::automatic)
+        .def_prop_ro("upper", view_of(&Rectangles::upper), nb::rv_policy::automatic, "Positions of the rows of all rectangles.")
+        .def_prop_ro("lower", view_of(&Rectangles::lower), nb::rv_policy::automatic, "Positions of the columns of all rectangles.")
+        .def_prop_ro("n_pairs", view_of(&Rectangles::n_pairs), nb::rv_policy::automatic, "Pairs of each row: a prefix of the columns.")
+        .def_prop_ro("first_row", view_of(&Rectangles::first_row), nb::rv_policy::automatic)
+        .def_prop_ro("first_column", view_of(&Rectangles::first_column), nb::rv_policy::automatic)
+        .def_prop_ro("offsets", view_of(&Rectangles::offsets), nb::rv_policy::automatic, "Where each rectangle begins, and the end.")
+        .def_prop_ro("row_bound", view_of(&Rectangles::row_bound), nb::rv_policy::automatic)
+        .def_prop_ro("column_bound", view_of(&Rectangles::column_bound), nb::rv_policy::automatic)
         .def("loss", &loss, nb::arg("z").noconvert(), nb::arg("y").noconvert(), nb::arg("rho").noconvert(),
              nb::arg("n_threads"), "(value, curvature, gradient by position) of the loss that is a maximum over alpha.")
         .def("curvature", &curvature, nb::arg("z").noconvert(), nb::arg("y").noconvert(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "parallel.hpp"
@@ -25,10 +26,6 @@ double half_square(const std::vector<double> &w) {
     return 0.5 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
 }
 
-double inner(const std::vector<double> &a, const std::vector<double> &b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
-
 }  // namespace
 
 FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<double> factors,
@@ -47,7 +44,7 @@ FactorDescent::FactorDescent(QueryRows rows, FactorProblem problem, std::vector<
         order_.push_back(q);
         project(query(q), problem_.constraint, v);
         accepted_sum_ += weights_of(q, v, local, scratch);
-        rows_.scatter(q, 1.0, local, accepted_weights_);
+        rows_.scatter(q, local, accepted_weights_);
     }
     reject();
 }
@@ -69,6 +66,8 @@ double FactorDescent::weights_of(std::int64_t q, const double *factors, std::vec
 }
 
 void FactorDescent::accept() {
+    if (!has_reached_) throw std::invalid_argument("there is no epoch to accept: call epoch() first");
+    has_reached_ = false;
     std::swap(accepted_, reached_);
     std::swap(accepted_weights_, weights_);
     accepted_sum_ = sum_;
@@ -78,11 +77,15 @@ void FactorDescent::reject() {
     std::copy(accepted_.begin(), accepted_.end(), start_.begin());
     next_weights_ = accepted_weights_;
     next_sum_ = accepted_sum_;
+    has_reached_ = false;
 }
 
 double FactorDescent::value() const { return half_square(accepted_weights_) - accepted_sum_; }
 
 double FactorDescent::epoch(double momentum, int n_threads) {
+    if (is_at_work_) reject();  // memory ran out half-way: V and β differ
+    has_reached_ = false;
+    is_at_work_ = true;
     for (std::size_t i = order_.size(); i > 1; --i)
         std::swap(order_[i - 1], order_[scaled(random_.next(), i)]);
     weights_ = next_weights_;
@@ -92,32 +95,40 @@ double FactorDescent::epoch(double momentum, int n_threads) {
     const auto n_queries = std::int64_t(order_.size());
     for (std::int64_t first = 0, end; first < n_queries; first = end) {
         end = end_of_batch(first);
-        const std::int64_t n = end - first;
-        if (std::int64_t(directions_.size()) < n) directions_.resize(std::size_t(n));
-        std::int64_t bytes = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            directions_[std::size_t(i)].query = order_[std::size_t(first + i)];
-            bytes += rows_.bytes(order_[std::size_t(first + i)]);
-        }
-        // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
-        const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
-        if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(std::size_t(n_tasks));
-        const auto each = [&](const auto &work) {
-            parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
-                for (std::int64_t i = task; i < n; i += n_tasks)
-                    work(directions_[std::size_t(i)], scratch_[std::size_t(task)]);
-            });
-        };
-        each([&](Direction &d, Scratch &s) { find_direction(d, s); });
-        find_steps({directions_.data(), std::size_t(n)});
-        each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
-        for (std::int64_t i = 0; i < n; ++i) {
-            const Direction &d = directions_[std::size_t(i)];
-            rows_.scatter(d.query, 1.0, d.next, next_weights_);
-            next_sum_ += d.sum_next;
-        }
+        batch(first, end, momentum, n_threads);
     }
+    // A wide query meets another place in its batch in every epoch: kept, all would grow to its width.
+    directions_.clear();
+    is_at_work_ = false;
+    has_reached_ = true;
     return half_square(weights_) - sum_;
+}
+
+void FactorDescent::batch(std::int64_t first, std::int64_t end, double momentum, int n_threads) {
+    const std::int64_t n = end - first;
+    if (std::int64_t(directions_.size()) < n) directions_.resize(std::size_t(n));
+    std::int64_t bytes = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        directions_[std::size_t(i)].query = order_[std::size_t(first + i)];
+        bytes += rows_.bytes(order_[std::size_t(first + i)]);
+    }
+    // A task a thread, each with a scratch of its own; which task takes a query has no part in the result.
+    const std::int64_t n_tasks = bytes < kBytesWorthThreads ? 1 : std::clamp<std::int64_t>(n_threads, 1, n);
+    if (std::int64_t(scratch_.size()) < n_tasks) scratch_.resize(std::size_t(n_tasks));
+    const auto each = [&](const auto &work) {
+        parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
+            for (std::int64_t i = task; i < n; i += n_tasks)
+                work(directions_[std::size_t(i)], scratch_[std::size_t(task)]);
+        });
+    };
+    each([&](Direction &d, Scratch &s) { find_direction(d, s); });
+    find_steps({directions_.data(), std::size_t(n)});
+    each([&](Direction &d, Scratch &s) { finish(d, momentum, s); });
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Direction &d = directions_[std::size_t(i)];
+        rows_.scatter(d.query, d.next, next_weights_);
+        next_sum_ += d.sum_next;
+    }
 }
 
 std::int64_t FactorDescent::end_of_batch(std::int64_t first) const {
@@ -147,7 +158,9 @@ void FactorDescent::find_direction(Direction &d, Scratch &s) {
         for (std::int64_t k = 0; k < K && here.bound[std::size_t(i)] > 0; ++k)
             steepest = std::max(steepest, std::abs(s.gradient[std::size_t(i * K + k)]));
     for (std::int64_t i = 0; i < n; ++i) {
-        const double step = steepest > 0 ? here.bound[std::size_t(i)] / steepest : 0.0;
+        // Where the gradient is 0 or all but 0 the quotient has no value, and infinity times 0 none either.
+        const double quotient = here.bound[std::size_t(i)] / steepest;
+        const double step = std::isfinite(quotient) ? quotient : 0.0;
         for (std::int64_t k = 0; k < K; ++k)
             w[i * K + k] = v[i * K + k] - step * s.gradient[std::size_t(i * K + k)];
     }
@@ -164,17 +177,19 @@ void FactorDescent::find_direction(Direction &d, Scratch &s) {
     rows_.combine(d.query, s.coefficients, d.second);
     d.sum_first = pair_sum(here, s.w, s.v) + pair_sum(here, s.v, s.w);
     d.sum_second = pair_sum(here, s.w, s.w);
-    d.first_first = inner(d.first, d.first);
-    d.first_second = inner(d.first, d.second);
-    d.second_second = inner(d.second, d.second);
-    d.step = 0;
+    d.first_first = d.first_second = d.second_second = d.step = 0;
+    for (std::size_t c = 0; c < d.first.size(); ++c) {  // in one loop: a sum waits for itself only
+        d.first_first += d.first[c] * d.first[c];
+        d.first_second += d.first[c] * d.second[c];
+        d.second_second += d.second[c] * d.second[c];
+    }
 }
 
 double FactorDescent::best_step(const Direction &d) const {
     const double t = d.step;
-    // Of β without this query's step.
-    const double to_first = rows_.inner(d.query, d.first, weights_) - t * (d.first_first + t * d.first_second);
-    const double to_second = rows_.inner(d.query, d.second, weights_) - t * (d.first_second + t * d.second_second);
+    auto [to_first, to_second] = rows_.inner(d.query, d.first, d.second, weights_);
+    to_first -= t * (d.first_first + t * d.first_second);  // of β without this query's step
+    to_second -= t * (d.first_second + t * d.second_second);
     return lowest_in_unit({to_first - d.sum_first, 0.5 * d.first_first + to_second - d.sum_second,
                            d.first_second, 0.5 * d.second_second});
 }
@@ -188,8 +203,7 @@ void FactorDescent::find_steps(std::span<Direction> batch) {
             d.step = best_step(d);
             const double change = d.step - t, change_of_square = change * (d.step + t);
             if (change == 0.0) continue;
-            rows_.scatter(d.query, change, d.first, weights_);
-            rows_.scatter(d.query, change_of_square, d.second, weights_);
+            rows_.scatter(d.query, change, d.first, change_of_square, d.second, weights_);
             sum_ += change * d.sum_first + change_of_square * d.sum_second;
             if (batch.size() > 1) moved = std::max(moved, std::abs(change));
         }
@@ -210,7 +224,7 @@ void FactorDescent::finish(Direction &d, double momentum, Scratch &s) {
 
 double FactorDescent::linear_decrease(int n_threads) const {
     const auto n_queries = std::int64_t(order_.size());
-    const std::int64_t n_tasks = std::clamp<std::int64_t>(n_threads, 1, n_queries);
+    const std::int64_t n_tasks = std::min<std::int64_t>(std::max(n_threads, 1), n_queries);
     std::vector<double> by_query(order_.size());
     parallel_for(n_tasks, int(n_tasks), [&](std::int64_t task) {
         Scratch s;

@@ -37,6 +37,7 @@ public:
     /// One epoch; f at its end. It counts once it is accepted. `momentum` is how far beyond its end the epoch
     /// after it starts, in units of the way from the last accepted point.
     double epoch(double momentum, int n_threads);
+    /// Throws std::invalid_argument where no epoch has ended since the last accept() or reject().
     void accept();
     /// The next epoch starts at the last accepted point.
     void reject();
@@ -69,6 +70,8 @@ private:
     /// What the query adds to β at these factors; to Σ α, the return value.
     double weights_of(std::int64_t q, const double *factors, std::vector<double> &local, Scratch &) const;
     std::int64_t end_of_batch(std::int64_t first) const;
+    /// The queries order_[first .. end), from the directions to the point where the next epoch starts.
+    void batch(std::int64_t first, std::int64_t end, double momentum, int n_threads);
     void find_direction(Direction &, Scratch &);
     void find_steps(std::span<Direction> batch);
     /// The best step along a direction, the others where they are.
@@ -87,6 +90,8 @@ private:
     // β and Σ α: of the accepted point, of the epoch at work, where the epoch after it starts.
     std::vector<double> accepted_weights_, weights_, next_weights_;
     double accepted_sum_ = 0, sum_ = 0, next_sum_ = 0;
+    bool has_reached_ = false;  // an epoch has ended, neither accepted nor rejected
+    bool is_at_work_ = false;   // between the beginning and the end of an epoch
     std::vector<Direction> directions_;
     std::vector<Scratch> scratch_;
 };

@@ -1,5 +1,7 @@
 #include "query_rows.hpp"
 
+#include <cstdint>
+#include <stdexcept>
 #include <utility>
 
 #include "row_range.hpp"
@@ -28,6 +30,8 @@ void QueryRows::renumber(const CsrRows<Value, Index> &rows) {
             for (std::int64_t e = rows.offsets[i]; e < rows.offsets[i + 1]; ++e) {
                 std::int32_t &known = number[std::size_t(rows.columns[e])];
                 if (known < 0) {
+                    if (columns_.size() - begin > std::size_t(INT32_MAX))
+                        throw std::invalid_argument("a query has entries in more than 2^31 columns");
                     known = std::int32_t(columns_.size() - begin);
                     columns_.push_back(std::int64_t(rows.columns[e]));
                 }
@@ -82,26 +86,35 @@ void QueryRows::combine(std::int64_t q, const std::vector<double> &a, std::vecto
         out[c] *= scale_[is_dense() ? c : std::size_t(columns(q)[c])];
 }
 
-double QueryRows::inner(std::int64_t q, const std::vector<double> &local,
-                        const std::vector<double> &global) const {
-    double sum = 0;
+template <class Visit>
+void QueryRows::each_column(std::int64_t q, const Visit &visit) const {
+    const auto n = std::size_t(width(q));
     if (is_dense()) {
-        for (std::size_t c = 0; c < local.size(); ++c) sum += local[c] * global[c];
-        return sum;
-    }
-    const std::int64_t *column = columns(q);
-    for (std::size_t c = 0; c < local.size(); ++c) sum += local[c] * global[std::size_t(column[c])];
-    return sum;
-}
-
-void QueryRows::scatter(std::int64_t q, double factor, const std::vector<double> &local,
-                        std::vector<double> &global) const {
-    if (is_dense()) {
-        for (std::size_t c = 0; c < local.size(); ++c) global[c] += factor * local[c];
+        for (std::size_t c = 0; c < n; ++c) visit(c, c);
         return;
     }
     const std::int64_t *column = columns(q);
-    for (std::size_t c = 0; c < local.size(); ++c) global[std::size_t(column[c])] += factor * local[c];
+    for (std::size_t c = 0; c < n; ++c) visit(c, std::size_t(column[c]));
+}
+
+std::pair<double, double> QueryRows::inner(std::int64_t q, const std::vector<double> &a,
+                                           const std::vector<double> &b,
+                                           const std::vector<double> &global) const {
+    double with_a = 0, with_b = 0;
+    each_column(q, [&](std::size_t c, std::size_t column) {
+        with_a += a[c] * global[column];
+        with_b += b[c] * global[column];
+    });
+    return {with_a, with_b};
+}
+
+void QueryRows::scatter(std::int64_t q, double s, const std::vector<double> &a, double t,
+                        const std::vector<double> &b, std::vector<double> &global) const {
+    each_column(q, [&](std::size_t c, std::size_t column) { global[column] += s * a[c] + t * b[c]; });
+}
+
+void QueryRows::scatter(std::int64_t q, const std::vector<double> &a, std::vector<double> &global) const {
+    each_column(q, [&](std::size_t c, std::size_t column) { global[column] += a[c]; });
 }
 
 }  // namespace linrank

@@ -1,6 +1,7 @@
 // The rows of each query, with vectors over the columns that it has entries in.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace linrank {
 /// them, called local, is short; it costs four bytes an entry. Dense rows keep all columns.
 class QueryRows {
 public:
-    /// `order` is empty when positions are rows, `scale` for ones. The arrays of `rows` outlive this.
+    /// `order` is empty when positions are rows, else it names no row twice: an entry has one number.
+    /// `scale` is empty for ones. The arrays of `rows` outlive this.
     QueryRows(const Rows &rows, std::vector<std::int64_t> order, std::vector<std::int64_t> offsets,
               std::vector<double> scale);
     QueryRows(QueryRows &&) = default;
@@ -36,11 +38,15 @@ public:
     /// out = Σ a[i] D x_i, local.
     void combine(std::int64_t q, const std::vector<double> &a, std::vector<double> &out) const;
 
-    /// Σ local·global over the columns of q.
-    double inner(std::int64_t q, const std::vector<double> &local, const std::vector<double> &global) const;
-    /// global += factor · local.
-    void scatter(std::int64_t q, double factor, const std::vector<double> &local,
+    // Of two local vectors at once: what costs is to find their columns in the global one.
+    /// Σ a·global and Σ b·global over the columns of q.
+    std::pair<double, double> inner(std::int64_t q, const std::vector<double> &a, const std::vector<double> &b,
+                                    const std::vector<double> &global) const;
+    /// global += s a + t b.
+    void scatter(std::int64_t q, double s, const std::vector<double> &a, double t, const std::vector<double> &b,
                  std::vector<double> &global) const;
+    /// global += a.
+    void scatter(std::int64_t q, const std::vector<double> &a, std::vector<double> &global) const;
 
 private:
     using Narrow = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float, std::int32_t>,
@@ -48,6 +54,9 @@ private:
     template <class Value, class Index>
     void renumber(const CsrRows<Value, Index> &rows);
     bool is_dense() const { return first_column_.empty(); }
+    /// visit(c, column of c) for each element of a local vector.
+    template <class Visit>
+    void each_column(std::int64_t q, const Visit &visit) const;
     std::int64_t row(std::int64_t position) const {
         return order_.empty() ? position : order_[std::size_t(position)];
     }

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <stdexcept>
 
 #include "parallel.hpp"
 
 namespace linrank {
 
 namespace {
+
+constexpr std::int64_t kMostEntries = std::int64_t(1) << 60;  // their bytes are a number as well
 
 std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -95,6 +98,8 @@ Rectangles make_rectangles(std::span<const std::int64_t> offsets, std::span<cons
         const std::int64_t n_columns = std::int64_t(made.lower.size()) - made.first_column.back();
         made.first_row.push_back(std::int64_t(made.upper.size()));
         made.first_column.push_back(std::int64_t(made.lower.size()));
+        if (n_columns > 0 && n_rows > (kMostEntries - made.offsets.back()) / n_columns)
+            throw std::invalid_argument("the rectangles have more than 2^60 entries: choose fewer queries");
         made.offsets.push_back(made.offsets.back() + n_rows * n_columns);
     }
     return made;

@@ -193,7 +193,7 @@ def test_the_core_checks_what_it_is_given():
         at.core.loss(z, y[:-1], rho, 1)
     with pytest.raises(ValueError, match="z has length"):
         at.core.curvature(z[:-1], y, rho, z, 1)
-    with pytest.raises(ValueError, match="rho must be > 0"):
+    with pytest.raises(ValueError, match="rho must be finite and > 0"):
         at.core.point(z, y, 0.0 * rho, y.copy(), 1)
     with pytest.raises(ValueError, match="there is no such rectangle"):
         at.core.settle(at.n_blocks, None, 1.0, 1.0, 1.0, 1.0, y, y)

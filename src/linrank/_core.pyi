@@ -564,32 +564,32 @@ class Rectangles:
     """Where the dual variables of pairs lie in a flat buffer."""
 
     @property
-    def upper(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def upper(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
         """Positions of the rows of all rectangles."""
 
     @property
-    def lower(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def lower(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
         """Positions of the columns of all rectangles."""
 
     @property
-    def n_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def n_pairs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
         """Pairs of each row: a prefix of the columns."""
 
     @property
-    def first_row(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+    def first_row(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
 
     @property
-    def first_column(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+    def first_column(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]: ...
 
     @property
-    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)]:
         """Where each rectangle begins, and the end."""
 
     @property
-    def row_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def row_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
-    def column_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def column_bound(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     def loss(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple:
         """

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <stdexcept>
 
 #include "check.hpp"
 #include "factor_descent.hpp"
@@ -30,6 +32,10 @@ void quartics_are_minimised(Rng &rng) {
     CHECK(lowest_in_unit({-1, 0, 0, 0}) == 1.0);
     CHECK(close(lowest_in_unit({0, -1, 0, 1}), std::sqrt(0.5), 1e-12));
     CHECK(lowest_in_unit({0, 0, 0, 0}) == 0.0);
+    CHECK(lowest_in_unit({-1e300, 1e300, 1e300, 1e300}) > 0.0);
+    CHECK(lowest_in_unit({-1e-310, 1e-310, 0, 5e-324}) >= 0.0);
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK(lowest_in_unit({nan, nan, nan, nan}) == 0.0);
 }
 
 /// Queries with rows, levels, bounds and factors; some queries have one level.
@@ -193,6 +199,48 @@ void epochs_descend(Rng &rng, std::int64_t n_queries, std::int64_t longest) {
     CHECK(one.linear_decrease(1) == one.linear_decrease(3));
 }
 
+/// Rows stored backwards and named by an order are the same rows.
+void order_is_followed(Rng &rng) {
+    Case p(rng, 5, 15);
+    const FactorDescent expected = p.descent(p.dense(), 1);
+    const double value = expected.value();
+    Case stored = p;
+    for (std::int64_t i = 0; i < p.n_rows(); ++i)
+        std::copy_n(p.x.begin() + i * p.n_columns, p.n_columns,
+                    stored.x.begin() + (p.n_rows() - 1 - i) * p.n_columns);
+    std::vector<std::int64_t> order(p.levels.size());
+    std::iota(order.rbegin(), order.rend(), 0);
+    const Sparse sparse(stored);
+    for (const Rows &rows : {stored.dense(), sparse.rows(stored)}) {
+        FactorDescent descent(QueryRows(rows, order, p.offsets, p.scale),
+                              {p.levels, p.n_levels, p.bound, p.K, p.constraint}, p.factors, 1);
+        CHECK(close(descent.value(), value, 1e-12));
+        descent.epoch(0.0, 2);
+        descent.accept();
+        CHECK(close(descent.value(), objective(p, descent.factors()), 1e-10));
+    }
+}
+
+bool accepts(FactorDescent &descent) {
+    try {
+        descent.accept();
+        return true;
+    } catch (const std::invalid_argument &) {
+        return false;
+    }
+}
+
+void an_epoch_is_accepted_once(Rng &rng) {
+    const Case p(rng, 3, 10);
+    FactorDescent descent = p.descent(p.dense(), 1);
+    CHECK(!accepts(descent));
+    descent.epoch(0.0, 1);
+    CHECK(accepts(descent) && !accepts(descent));
+    descent.epoch(0.0, 1);
+    descent.reject();
+    CHECK(!accepts(descent));
+}
+
 }  // namespace
 
 int main() {
@@ -200,6 +248,8 @@ int main() {
     quartics_are_minimised(rng);
     gradient_is_the_difference_quotient(rng);
     for (int round = 0; round < 30; ++round) epochs_descend(rng, draw(rng, 1, 6), 20);
+    for (int round = 0; round < 5; ++round) order_is_followed(rng);
+    an_epoch_is_accepted_once(rng);
     epochs_descend(rng, 300, 10);  // several queries a batch
     return 0;
 }

@@ -109,8 +109,7 @@ def train_factorized(
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
     V0 : float64 array (n_rows, n_components), optional
-        Start, by row; None draws each component from ``[0, b_i/√K]``. Not 0, where the
-        gradient is 0 too.
+        Start, by row; None draws each component from ``[0, b_i/√K]``. At 0 the gradient is 0.
     seed : int
         Of the start, and of the order of the queries.
     n_jobs : int, optional
@@ -200,8 +199,6 @@ def _checked_start(V0: Array, shape: tuple[int, int]) -> Array:
         raise ValueError(f"V0 has shape {factors.shape}, expected {shape}: a vector for each row")
     if not np.isfinite(factors).all():
         raise ValueError("V0 has a NaN or infinite entry")
-    if not factors.any():
-        raise ValueError("V0 is 0, where the gradient is 0 too; leave it out for a random start")
     return factors
 
 
