@@ -89,6 +89,7 @@ void bind_factors(nb::module_ &m) {
         }, nb::arg("momentum"), nb::arg("n_threads"))
         .def("accept", [](BoundFactors &self) { BoundFactors::Use(self, "FactorDescent")->accept(); })
         .def("reject", [](BoundFactors &self) { BoundFactors::Use(self, "FactorDescent")->reject(); })
+        .def("shrink", [](BoundFactors &self) { BoundFactors::Use(self, "FactorDescent")->shrink(); })
         .def("value", [](BoundFactors &self) { return BoundFactors::Use(self, "FactorDescent")->value(); })
         .def("factors", [](BoundFactors &self) {
             return to_numpy(std::vector<double>(BoundFactors::Use(self, "FactorDescent")->factors()));

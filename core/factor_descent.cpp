@@ -80,6 +80,17 @@ void FactorDescent::reject() {
     has_reached_ = false;
 }
 
+void FactorDescent::shrink() {
+    const double square = 2.0 * half_square(accepted_weights_);
+    const double factor = accepted_sum_ / square;  // s²
+    if (!(factor > 0.0 && factor < 1.0)) return;  // 0: β is out of range
+    const double s = std::sqrt(factor);
+    for (double &v : accepted_) v *= s;
+    for (double &w : accepted_weights_) w *= factor;
+    accepted_sum_ *= factor;
+    reject();
+}
+
 double FactorDescent::value() const { return half_square(accepted_weights_) - accepted_sum_; }
 
 double FactorDescent::epoch(double momentum, int n_threads) {

@@ -42,6 +42,9 @@ public:
     /// The next epoch starts at the last accepted point.
     void reject();
 
+    /// Takes V to its best multiple sV, s <= 1: f(sV) = ½s⁴‖β‖² - s²Σα is least at s² = Σα/‖β‖².
+    void shrink();
+
     /// Of the last accepted point: f, V and β.
     double value() const;
     const std::vector<double> &factors() const { return accepted_; }

@@ -163,6 +163,23 @@ def test_duals_that_are_not_there_or_do_not_fit():
         dual_matrix(model.model_, data)
     with pytest.raises(ValueError, match=rf"duals_ are of {data.n_rows} rows, but X has"):
         dual_matrix(model, data.select(slice(1, None)))
+    for other in (-data.y, np.roll(data.y, 1)):
+        with pytest.raises(ValueError, match="duals_ are of other queries or labels"):
+            dual_matrix(model, data.X, other, data.qid)
+
+
+def test_blocks_lie_as_the_training_has_kept_them():
+    data = small(3, n_levels=4).select(np.random.default_rng(0).permutation(60))
+    ranker = RegularizedRankSVM(0.5, keep_duals=True).fit(data.X, data.y, qid=data.qid)
+    kept = ranker.duals_
+    dual = dual_matrix(ranker, data.X, data.y, data.qid)
+    assert len(dual) == kept.n_blocks > 1
+    for k, block in enumerate(dual):
+        np.testing.assert_array_equal(block.rows, kept.rows(k))
+        np.testing.assert_array_equal(block.columns, kept.columns(k))
+        np.testing.assert_array_equal(block.values, kept.block(k))
+        np.testing.assert_array_equal(block.is_pair.sum(axis=1), kept.n_pairs(k))
+    np.testing.assert_allclose(dual.beta, ranker.coef_, atol=1e-9)
 
 
 # ---- the matrix ---------------------------------------------------------------------------------
@@ -281,10 +298,10 @@ def test_factors_that_are_not_there_or_do_not_fit():
         dual_matrix(model, data)
 
 
-@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), "1"])
+@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), "1", float("inf")])
 def test_a_tolerance_that_is_none(tol):
     data = small(0)
-    with pytest.raises(ValueError, match="tol must be a number > 0"):
+    with pytest.raises(ValueError, match="tol must be a finite number > 0"):
         dual_matrix(fit(data), data, tol=tol)
 
 

@@ -140,6 +140,25 @@ def test_gap_bounds_the_distance_at_every_iterate():
     assert history["lower_bound"] == sorted(history["lower_bound"])
 
 
+@pytest.mark.parametrize("C", [1e-8, 1.0, 1e4, 1e8])
+@pytest.mark.parametrize("lam", [1e-6, 1e5])
+@pytest.mark.parametrize("size", [1e-6, 1e3])
+def test_no_bound_is_above_the_objective_at_any_scale(C, lam, size):
+    """Rounding of the prices, which λ multiplies, must not lift the bound over a feasible Ψ."""
+    data = small(2, n_levels=3).select(slice(0, 30))
+    data = Dataset.of(size * data.X, data.y, qid=data.qid)
+    runs = [
+        train_regularized(data, gamma=0.5, lam=lam, C=C, tol=tol, max_iter=40)
+        for tol in (1e-3, 1e-9)
+    ]
+    plain = PlainRegularized(ExplicitPairs.of(data), data.n_rows, 0.5, lam, C)
+    for run in runs:
+        assert_allclose(run.value, plain.value(alpha_of(run, plain.pairs)), rtol=1e-7)
+    least = min(run.value for run in runs)
+    highest = max(max(run.history["lower_bound"]) for run in runs)
+    assert highest <= least + 1e-9 * abs(least)
+
+
 # ---- limits -------------------------------------------------------------------------------------
 
 
@@ -186,6 +205,25 @@ def test_constants_of_a_query_and_the_order_of_rows_do_not_matter():
     one, other = (train_regularized(d, gamma=0.5, lam=0.3, tol=1e-8) for d in (data, moved))
     assert_allclose(other.value, one.value, rtol=1e-7)
     assert_allclose(other.w, one.w, atol=1e-3)
+
+
+def test_only_the_order_of_labels_matters():
+    data = small(7, n_levels=4)
+    other = Dataset.of(data.X, np.exp(data.y) - 7.0, qid=data.qid)
+    one, other = (train_regularized(d, gamma=0.5, lam=0.3) for d in (data, other))
+    assert_array_equal(one.duals.values, other.duals.values)
+
+
+def test_a_weight_of_two_is_not_the_row_twice():
+    """Two rows of α share what one could have; the matrix has smaller singular values then."""
+    data = small(7, n_levels=2)
+    rows = np.repeat(np.arange(data.n_rows), 2)
+    options = {"gamma": 1.0, "lam": 0.5, "tol": 1e-7}
+    heavy = train_regularized(replace(data, weight=np.full(data.n_rows, 2.0)), **options)
+    copies = train_regularized(
+        Dataset.of(data.X[rows], data.y[rows], qid=data.qid[rows]), **options
+    )
+    assert copies.value + copies.gap < heavy.value - heavy.gap
 
 
 def test_queries_that_weigh_nothing_do_not_matter():
@@ -269,6 +307,21 @@ def test_the_callback_sees_every_iterate_and_stops():
     assert {"objective", "gap", "lower_bound", "kkt_residual", "seconds", "w"} <= set(states[1])
 
 
+def test_what_is_told_belongs_to_the_iterate_that_is_kept():
+    data = small(13, n_levels=4)
+    options = {"gamma": 1.0, "lam": 10.0, "C": 10.0, "tol": 1e-12}
+    seen = []
+    for n in range(2, 12):
+        result = train_regularized(data, max_iter=n, **options)
+        objectives = result.history["objective"]
+        assert result.kept == int(np.argmin(objectives))
+        assert result.kkt_residual == result.history["kkt_residual"][result.kept]
+        assert result.value <= objectives[result.kept] + 1e-9 * abs(result.value)
+        seen.append(result.kept == n)
+    assert True in seen
+    assert False in seen  # the objective is not monotone
+
+
 def test_an_interrupt_leaves_at_once():
     def interrupt(state):
         raise KeyboardInterrupt
@@ -288,7 +341,10 @@ def test_an_interrupt_leaves_at_once():
         ({"tol": -1.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
-        ({"memory_limit": 0}, "memory_limit must be None or a number of bytes"),
+        (
+            {"memory_limit": 0},
+            "memory_limit must be an integer >= 1, a number of bytes",
+        ),
     ],
 )
 def test_bad_options(options, message):

@@ -26,6 +26,7 @@ from linrank import (
     make_ranking,
 )
 from real_data import mq2008
+from small_data import small
 
 DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)
 OTHER = DATA.select(DATA.qid >= np.unique(DATA.qid)[8])
@@ -133,6 +134,20 @@ def test_validation_and_early_stopping():
     assert plain.best_iteration_ <= plain.n_iter_
 
 
+def test_early_stopping_keeps_the_last_iterate_where_that_is_best():
+    """Not the one of the least objective, which is what a fit without validation data keeps."""
+    train, other = small(5, n_levels=3), small(55, n_levels=3)
+    ranker = RegularizedRankSVM(
+        1.0, 10.0, 10.0, max_iter=4, tol=1e-12, early_stopping=True, n_iter_no_change=9
+    )
+    with pytest.warns(ConvergenceWarning):
+        ranker.fit(train.X, train.y, qid=train.qid, eval_set=(other.X, other.y), eval_qid=other.qid)
+    objectives, scores = ranker.history_["objective"], ranker.history_["val_ndcg@10"]
+    assert ranker.best_iteration_ == 4 > np.argmin(objectives)
+    found = evaluate(other.y, ranker.predict(other.X), qid=other.qid, metrics=["ndcg@10"])
+    assert_allclose(found["ndcg@10"], scores[4], rtol=1e-12)
+
+
 def test_too_few_iterations_warn():
     with pytest.warns(ConvergenceWarning, match="RegularizedRankSVM did not converge: .* max_iter"):
         ranker = fit(0.5, 10.0, 10.0, max_iter=1, tol=1e-9)
@@ -148,6 +163,11 @@ def test_model_files(tmp_path):
     told = model.training
     assert (told["method"], told["gamma"], told["lam"], told["C"]) == ("regularized", 1.0, 0.1, 1.0)
     assert_allclose(ranker.explain(OTHER.X).sum(axis=1), ranker.predict(OTHER.X), atol=1e-9)
+    ranks = ranker.ranks_[DATA.queries.n_levels > 1]
+    assert (told["mean_rank"], told["largest_rank"]) == (ranks.mean(), ranks.max())
+    assert "seed" not in told  # nothing is random: a second fit writes the same file
+    fit(scale="minmax").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
 @pytest.mark.parametrize("copied", [lambda it: pickle.loads(pickle.dumps(it)), deepcopy])

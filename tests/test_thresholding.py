@@ -94,3 +94,13 @@ def test_weighted_sums_of_singular_vectors():
         k = found.rank
         expected = (U[:, :k] * np.sqrt(values[:k])) @ V[:k]
         assert_allclose(found.weighted(X, gains), expected, atol=1e-10)
+
+
+def test_what_is_left_below_the_threshold_is_not_lost_to_rounding():
+    rng = np.random.default_rng(3)
+    left, right = (np.linalg.qr(rng.normal(size=(n, 4)))[0] for n in (6, 9))
+    M = (left * [1e8, 1e7, 1e-3, 1e-4]) @ right.T  # of the squares, doubles hold 16 digits
+    found = leading(M, 1.0)
+    assert (found.rank, found.n_others) == (2, 4)
+    assert_allclose(found.rest(M), 1e-6 + 1e-8, rtol=1e-3)
+    assert leading(M, 1e9).rest(M) == pytest.approx((M**2).sum())

@@ -111,6 +111,7 @@ class FactorizedRankSVM(LowRankRanker):
 
     _method = "factorized"
     _passed_on = FACTORIZED
+    _is_random = True
 
     def __init__(
         self,

@@ -27,13 +27,15 @@ __all__ = ["LowRankRanker"]
 class LowRankRanker(LinearRanker):
     """Trains on the dual of RankSVM, whose variables form a matrix of low rank per query.
 
-    A subclass names its method and the parameters beside ``C`` that go to the training as they are;
-    it has ``C``, ``scale``, ``early_stopping``, ``random_state`` and what `Monitor` asks for too.
+    A subclass names its method, the parameters beside ``C`` that go to the training as they are,
+    and says whether the training takes a seed; it has ``C``, ``scale``, ``early_stopping``,
+    ``random_state`` and what `Monitor` asks for too.
     Its ``fit`` calls `_fit`, and sets what the result has beyond the attributes of `_adopt`.
     """
 
     _method: ClassVar[str]
     _passed_on: ClassVar[tuple[str, ...]]
+    _is_random: ClassVar[bool]
 
     def _fit(
         self, train: Callable[..., Any], data: Dataset, sets: list[Dataset], query_weight: Any
@@ -41,15 +43,15 @@ class LowRankRanker(LinearRanker):
         """Train, validate, warn; the outcome, after the attributes that both methods have."""
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = Monitor.of(self, sets, scaling)
-        seed = seed_of(self.random_state)
         options = {name: getattr(self, name) for name in ("C", *self._passed_on)}
+        if self._is_random:
+            options["seed"] = seed_of(self.random_state)
         run = partial(
             train,
             scaling.transformed(data, n_jobs=self.n_jobs),
             **options,
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
-            seed=seed,
             n_jobs=self.n_jobs,
         )
         result = run(callback=monitor if monitor.is_needed else None)
@@ -59,7 +61,7 @@ class LowRankRanker(LinearRanker):
         if self.early_stopping:
             result = _best(result, monitor, run)
         self._adopt_validation(monitor)
-        settings = {"method": self._method, **options, "seed": seed}
+        settings = {"method": self._method, **options}
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
         return result
@@ -81,14 +83,14 @@ class LowRankRanker(LinearRanker):
             delattr(self, name)
 
 
-def _best(result: Result, monitor: Monitor, run: Callable[..., Any]) -> Any:
+def _best(result: Any, monitor: Monitor, run: Callable[..., Any]) -> Any:
     """The iterate that the validation data liked best, with all that belongs to it.
 
-    Iterates other than the last are reached by training once more: the same seed gives the same
+    Another iterate than the one kept is reached by training once more: the same seed gives the same
     bits, and keeping the duals of the best one would cost their memory twice in every fit.
     """
     best = monitor.best_iteration
-    if best == len(result.history["objective"]) - 1:
+    if best == result.kept:
         return result
     found = run(callback=lambda state: state["n_iter"] >= best)
     return replace(

@@ -26,6 +26,7 @@ __all__ = [
     "PAIR_WEIGHTINGS",
     "PENALTIES",
     "PUBLISHED",
+    "QUERY_NORMALIZATIONS",
     "RECORDS",
     "REGULARIZED",
     "SAMPLINGS",
@@ -52,6 +53,7 @@ TRAINING = (
 
 LOSSES = ("squared_hinge", "hinge")
 PAIRS = ("all", "adjacent")
+QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
 SCALES = ("none", "standard", "minmax", "query")

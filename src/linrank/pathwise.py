@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank import ranksvm
+from linrank.checks import check_numbers
 from linrank.data.dataset import Dataset
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.planning import carried
@@ -41,7 +42,7 @@ def train_path(
     Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
     """
     for C in Cs:
-        ranksvm.check_numbers(C, tol, max_iter)
+        check_numbers(C, tol, max_iter)
     ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     check_counting(solver, counting)
     options |= {

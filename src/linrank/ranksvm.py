@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import replace
 from typing import Any
@@ -10,10 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import check_numbers, check_one_of
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.rows import DenseRows
-from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, PUBLISHED, SOLVERS
+from linrank.options import (
+    LOSSES,
+    PAIR_WEIGHTINGS,
+    PAIRS,
+    PUBLISHED,
+    QUERY_NORMALIZATIONS,
+    SOLVERS,
+)
 from linrank.planning import plan
 from linrank.problem import Problem
 from linrank.published import method as published
@@ -22,7 +29,7 @@ from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 from linrank.solvers.tron import tron
 
-__all__ = ["check_choices", "check_numbers", "train"]
+__all__ = ["check_choices", "train"]
 
 Array = NDArray[Any]
 
@@ -153,38 +160,18 @@ def _doubles(rows: DenseRows) -> DenseRows:
     return DenseRows(rows.values.astype(np.float64))
 
 
-def check_numbers(C: float, tol: float | None, max_iter: int | None) -> None:
-    """Raise ValueError for a number that `train` does not take."""
-    if not _is_positive(C):
-        raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    if tol is not None and not _is_positive(tol):
-        raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if max_iter is not None and not (isinstance(max_iter, numbers.Integral) and max_iter >= 1):
-        raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}")
-
-
 def check_choices(
     loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
 ) -> None:
     """Raise ValueError for a name that `train` does not know."""
-    _check_one_of("loss", loss, LOSSES)
-    _check_one_of("pairs", pairs, PAIRS)
-    _check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)
-    _check_one_of("solver", solver, SOLVERS)
-    _check_one_of("query_normalization", query_normalization, (None, "pairs"))
+    check_one_of("loss", loss, LOSSES)
+    check_one_of("pairs", pairs, PAIRS)
+    check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)
+    check_one_of("solver", solver, SOLVERS)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
     given = (loss, pairs, pair_weighting)
     if solver in PUBLISHED and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
         raise ValueError(
             f"solver={solver!r} is a published method: loss='squared_hinge', pairs='all', "
             f"pair_weighting='uniform'; got {given}. Use solver='newton'"
         )
-
-
-def _check_one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
-    if value not in known:
-        names = [repr(one) for one in known]
-        raise ValueError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, got {value!r}")
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and 0.0 < float(value) < float("inf")

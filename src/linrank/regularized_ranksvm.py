@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from linrank.lowrank.regularized import train_regularized
 from linrank.lowrank_ranker import LowRankRanker
@@ -111,8 +111,9 @@ class RegularizedRankSVM(LowRankRanker):
     [3, 2, 1, 1, 2]
     """
 
-    _method: ClassVar[str] = "regularized"
-    _passed_on: ClassVar[tuple[str, ...]] = REGULARIZED
+    _method = "regularized"
+    _passed_on = REGULARIZED
+    _is_random = False
 
     def __init__(
         self,
@@ -178,7 +179,8 @@ class RegularizedRankSVM(LowRankRanker):
         qid : array of shape (n_rows,)
             Query of each row, of any hashable type and in any order. None: all rows are one query.
         sample_weight : array of shape (n_rows,)
-            Row weights ``u >= 0``: α_ij goes up to ``C u_i u_j``.
+            Row weights ``u >= 0``: α_ij goes up to ``C u_i u_j``. A weight of 2 is not the row
+            twice: a row more is a row more of the matrix, with singular values of its own.
         query_weight : mapping from query id to weight, or array
             Query weights ``c >= 0``, as in :meth:`RankSVM.fit`.
         group : array of shape (n_queries,)

@@ -19,8 +19,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     FACTORIZED: {"n_components": 5, "constraint": CONSTRAINTS[0]},
     REGULARIZED: {"gamma": 10.0, "lam": 0.1, "memory_limit": None},
 }
-# Those that they share with other methods.
-_SHARED = {"C": 1.0, "seed": 0}
+# Those that they share with other methods; nothing is random in the regularised one.
+_SHARED: dict[str, dict[str, Any]] = {FACTORIZED: {"C": 1.0, "seed": 0}, REGULARIZED: {"C": 1.0}}
 # Those that they cannot have: of the exact solvers, of the domination loss, of stochastic descent.
 _REFUSED = (
     *("solver", "loss", "pairs", "pair_weighting", "counting", "positive", "bounds"),
@@ -73,9 +73,9 @@ def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
             parser.error(f"{_flag(name)} needs --method {method}")
     if args.method not in LOW_RANK:
         return
-    for name in _given(args, _REFUSED):
+    for name in _given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
         parser.error(f"{_flag(name)} and --method {args.method} exclude each other")
-    fill_in(args, _DEFAULTS[args.method] | _SHARED)
+    fill_in(args, _DEFAULTS[args.method] | _SHARED[args.method])
     if args.method == REGULARIZED and args.memory_limit is not None:
         args.memory_limit *= 1_000_000
 

@@ -49,7 +49,7 @@ def run_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> in
 
 
 def _trainer(method: str) -> Callable[..., Any]:
-    """What trains by a method; found by its name, as only the regularised one loads SciPy."""
+    """What trains by a method; found by its name, to load no other."""
     trainer: Callable[..., Any] = getattr(
         import_module(f"linrank.lowrank.{method}"), f"train_{method}"
     )
@@ -77,8 +77,8 @@ def _fit(
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What goes to the training as it is."""
-    names = FACTORIZED if args.method == LOW_RANK[0] else REGULARIZED
-    return {name: getattr(args, name) for name in ("C", *names, "seed")}
+    names = (*FACTORIZED, "seed") if args.method == LOW_RANK[0] else REGULARIZED
+    return {name: getattr(args, name) for name in ("C", *names)}
 
 
 def _line(state: dict[str, Any]) -> str:
@@ -116,10 +116,9 @@ def _say_result(result: Any, args: argparse.Namespace, took: float, console: Con
             f"objective {result.value:.10g}, at most {result.gap:.2g} ({share:.1e} of it) above "
             "the minimum",
         )
+        ranks = result.ranks[result.duals.query]  # of the queries that have pairs
         console.say(
-            "ranks",
-            f"{result.ranks.min():,} to {result.ranks.max():,} by query, mean "
-            f"{result.ranks.mean():.3g}",
+            "ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"
         )
     say_convergence(result, console)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
+from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.dataset import Dataset
 from linrank.layering import Layering
 from linrank.margins import describe_margin
 from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
 
-__all__ = ["check_natural", "check_parameters", "choose_solver", "describe_parameters"]
+__all__ = ["check_parameters", "choose_solver", "describe_parameters"]
 
 
 def check_parameters(
@@ -26,20 +26,20 @@ def check_parameters(
     max_iter: int | None = None,
 ) -> None:
     """Raise ValueError for a value, or a combination of values, that `train` does not take."""
-    _check_one_of("penalty", penalty, PENALTIES)
-    _check_one_of("solver", solver, DOMINATION_SOLVERS)
-    _check_one_of("curvature", curvature, CURVATURES)
-    _check_one_of("order", order, ORDERS)
+    check_one_of("penalty", penalty, PENALTIES)
+    check_one_of("solver", solver, DOMINATION_SOLVERS)
+    check_one_of("curvature", curvature, CURVATURES)
+    check_one_of("order", order, ORDERS)
     _check_alpha(alpha, penalty)
     _check_newton(solver, penalty, feature_induction)
     if feature_induction is not None:
         check_natural("feature_induction", feature_induction, ", or None for all features")
     if max_iter is not None:
         check_natural("max_iter", max_iter)
-    if tol is not None and not (_is_number(tol) and 0.0 < tol < float("inf")):
-        raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
+    if tol is not None:
+        check_positive("tol", tol)
     share = negative_sampling
-    if share is not None and not (_is_number(share) and 0.0 < share <= 1.0):
+    if share is not None and not (is_number(share) and 0.0 < share <= 1.0):
         raise ValueError(
             f"negative_sampling must be a share of the rows > 0 and <= 1, or None, got {share!r}"
         )
@@ -82,7 +82,7 @@ def describe_parameters(
 
 
 def _check_alpha(alpha: Any, penalty: str) -> None:
-    if not (_is_number(alpha) and 0.0 <= alpha < float("inf")):
+    if not (is_number(alpha) and 0.0 <= alpha < float("inf")):
         raise ValueError(f"alpha must be a finite number >= 0, got {alpha!r}")
     if alpha == 0.0 and penalty != "none":
         raise ValueError(
@@ -103,19 +103,3 @@ def _check_newton(solver: str, penalty: str, feature_induction: int | None) -> N
             "solver='newton' trains all features at once and cannot go with feature_induction="
             f"{feature_induction!r}; use solver='coordinate'"
         )
-
-
-def _check_one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in known:
-        names = [repr(one) for one in known]
-        raise ValueError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, got {value!r}")
-
-
-def check_natural(name: str, value: Any, otherwise: str = "") -> None:
-    """Raise ValueError for what is no integer >= 1; the message goes on with ``otherwise``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1{otherwise}, got {value!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import check_natural
 from linrank.data.dataset import Dataset
-from linrank.domination.parameters import check_natural, check_parameters
+from linrank.domination.parameters import check_parameters
 from linrank.domination.path_result import DominationPathResult
 from linrank.domination.pathwise import follow, geometric_alphas
 from linrank.domination.problem import DominationProblem

@@ -22,8 +22,9 @@ class Cells:
     """The rectangle of one query: rows above its lowest level × rows below its highest level.
 
     All pairs (i above j) lie in it, and with two levels they fill it. Both sides are sorted by
-    level, the highest row and the lowest column first, so that the pairs of a row are a prefix of
-    its columns (or, of ``pairs="adjacent"``, a range of them).
+    ascending level, so that the pairs of a row are a prefix of its columns (or, of
+    ``pairs="adjacent"``, a range of them): the layout of `linrank.lowrank.rectangles`, one query at
+    a time and for any choice and weighting of pairs.
 
     Attributes
     ----------
@@ -49,10 +50,9 @@ class Cells:
         queries = pairs.queries
         begin, end = int(queries.offsets[query]), int(queries.offsets[query + 1])
         level = queries.levels[begin:end]
-        descending = begin + np.argsort(-level, kind="stable")
         ascending = begin + np.argsort(level, kind="stable")
         highest = int(queries.n_levels[query]) - 1
-        top = descending[queries.levels[descending] > 0]
+        top = ascending[queries.levels[ascending] > 0]
         bottom = ascending[queries.levels[ascending] < highest]
         check_fits(
             _ARRAYS * 8 * len(top) * len(bottom),

@@ -120,23 +120,17 @@ def _ends(first: Array) -> tuple[Array, Array]:
 class RectangleEntries:
     """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
 
-    ``duals`` has ``query``, the number of the query of each of its blocks, ``block(k)``, and
-    ``rows(k)`` and ``columns(k)``, the rows of X that they are of; ``order`` is that of `Queries`.
-    A query without a block, all of whose pairs have weight 0, has α = 0.
+    ``duals``, the `Rectangles` of the same queries, lays its blocks out as `Cells` does. A query
+    without a block, all of whose pairs have weight 0, has α = 0.
     """
 
     duals: Any
-    order: Array | None
 
     def __call__(self, cells: Cells) -> Array:
         k = int(np.searchsorted(self.duals.query, cells.query))
         if k == len(self.duals.query) or self.duals.query[k] != cells.query:
             return np.zeros(cells.weight.shape)
-        top, bottom = cells.top, cells.bottom
-        if self.order is not None:
-            top, bottom = self.order[top], self.order[bottom]
-        i, j = _places(self.duals.rows(k), top), _places(self.duals.columns(k), bottom)
-        alpha: Array = self.duals.block(k)[np.ix_(i, j)]
+        alpha: Array = self.duals.block(k).copy()
         return alpha
 
     def net(self, queries: Queries) -> Array:

@@ -35,8 +35,8 @@ class Block:
     query : query id
         None where there were no ids.
     rows, columns : int64 arrays (m,) and (n,)
-        Row numbers in X: those above the lowest level, the highest first, and those below the
-        highest, the lowest first.
+        Row numbers in X: those above the lowest level, and those below the highest, both by
+        ascending level.
     values : float64 array (m, n)
         α, 0 where the labels make no pair.
     is_pair : bool array (m, n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -11,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.checks import check_positive
 from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
 from linrank.duals.entries import (
     Entries,
     FactorEntries,
@@ -100,7 +101,7 @@ def dual_matrix(
     kind = _kind(model, linear)
     data = _data(X, y, qid, group, sample_weight, n_jobs)
     _check_training_data(linear, data)
-    _check_tol(tol)
+    check_positive("tol", tol)
     if thresholded and kind != "regularized":
         raise ValueError(
             f"thresholded=True is of RegularizedRankSVM, whose γ and λ say by how much; got a "
@@ -197,11 +198,6 @@ def _check_training_data(linear: LinearModel, data: Dataset) -> None:
             )
 
 
-def _check_tol(tol: float) -> None:
-    if not (isinstance(tol, numbers.Real) and tol > 0.0):
-        raise ValueError(f"tol must be a number > 0, got {tol!r}")
-
-
 def _problem(
     linear: LinearModel, kind: str, data: Dataset, query_weight: Any, n_jobs: int | None
 ) -> Problem:
@@ -248,19 +244,20 @@ def _regularized(model: Any, problem: Problem) -> RectangleEntries:
             f"this {type(model).__name__} has no duals_, its α; fit it with keep_duals=True and "
             "pass the estimator itself"
         )
-    queries = problem.pairs.queries if problem.pairs is not None else None
-    if queries is None or duals.pairs.queries.n_rows != queries.n_rows:
-        n_rows = duals.pairs.queries.n_rows
-        raise ValueError(f"duals_ are of {n_rows} rows, but X has {problem.rows.shape[0]}")
-    trained = duals.pairs.queries
-    parts = ((one.offsets, one.levels, one.order) for one in (trained, queries))
-    if not all(map(_same, *parts)):
-        raise ValueError(f"labels or query ids are not those of the training; {_AS_TRAINED}")
-    return RectangleEntries(duals, queries.order)
+    own, n_rows = duals.pairs.queries, problem.rows.shape[0]
+    if problem.pairs is None or own.n_rows != n_rows:
+        raise ValueError(f"duals_ are of {own.n_rows} rows, but X has {n_rows}")
+    if not _same_levels(own, problem.pairs.queries):
+        raise ValueError(f"duals_ are of other queries or labels than these; {_AS_TRAINED}")
+    return RectangleEntries(duals)
 
 
-def _same(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+def _same_levels(one: Queries, other: Queries) -> bool:
+    """Whether the rows have the same queries and levels."""
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("offsets", "levels", "order")
+    )
 
 
 def _of_these_rows(

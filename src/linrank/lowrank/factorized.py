@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,23 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.checks import check_natural, check_numbers, check_one_of
 from linrank.data.dataset import Dataset
 from linrank.losses.hinge import Hinge
+from linrank.lowrank.log import Log
 from linrank.memory import check_fits
 from linrank.objective import Ridge, Sum
-from linrank.options import CONSTRAINTS
+from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.risk import Risk
 from linrank.solvers.result import Callback, Result, Verdict
 from linrank.threads import resolve, useful_threads
 
-__all__ = ["FactorizedResult", "check_factorized", "train_factorized"]
+__all__ = ["FactorizedResult", "train_factorized"]
 
 Array = NDArray[Any]
 
 TOLERANCE = 1e-6
 EPOCHS = 2000
 _WINDOW = 5  # epochs over which the decrease is judged: single ones may rest
+_STATIONARY = 1e4  # times tol: how much of f its linearisation may still promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,11 @@ class FactorizedResult(Result):
 
     factors: Array
     hinge_objective: float
+
+    @property
+    def kept(self) -> int:
+        """Which iterate it is: the last, as f never rises."""
+        return self.n_iter
 
     @property
     def summary(self) -> dict[str, float | int | bool | str | None]:
@@ -103,7 +110,8 @@ def train_factorized(
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
     V0 : float64 array (n_rows, n_components), optional
-        Start, by row; None draws each component from ``[0, b_i/√K]``. At 0 the gradient is 0.
+        Start, by row. None draws each component from ``[0, b_i/√K]``, and takes the multiple of
+        that V which has the lowest f. At 0 the gradient is 0.
     seed : int
         Of the start, and of the order of the queries.
     n_jobs : int, optional
@@ -111,11 +119,7 @@ def train_factorized(
     callback : callable, optional
         Called with the state of each epoch; stops by returning True.
     """
-    check_factorized(n_components, C, constraint, tol, max_iter)
-    if query_normalization not in (None, "pairs"):
-        raise ValueError(
-            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
-        )
+    _check(n_components, C, constraint, tol, max_iter, query_normalization)
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
@@ -134,7 +138,7 @@ def train_factorized(
     return FactorizedResult(
         w=w,
         value=log.value,
-        gap=max(0.0, hinge_objective + log.value),  # where α is optimal, rounding has its sign
+        gap=max(0.0, hinge_objective + log.value),  # rounding may cross what duality does not
         gradient_norm=residual,
         kkt_residual=residual,
         n_iter=log.n_iter,
@@ -176,7 +180,7 @@ def _start(
     else:
         factors = _checked_start(V0, (queries.n_rows, n_components))
         factors = np.ascontiguousarray(queries.gather(factors))
-    return _core.factor_descent(
+    descent = _core.factor_descent(
         data.rows.core,
         queries.order,
         queries.offsets,
@@ -189,6 +193,11 @@ def _start(
         factors.ravel(),
         seed,
     )
+    if V0 is None:
+        # Where few pairs need a dual, β of a random V is so large that the first steps would undo
+        # it by making V nearly 0, and that is a saddle.
+        descent.shrink()
+    return descent
 
 
 def _checked_start(V0: Array, shape: tuple[int, int]) -> Array:
@@ -225,11 +234,22 @@ def _descend(
             if not value < log.value:
                 return _at_rest(value, log.value)
         descent.accept()
-        if log.add(value):
+        if log.record(value):
             return "callback", "stopped by the callback"
-        if value <= 0.0 and log.fall(_WINDOW) <= tol * abs(value):
+        if _rests(descent, log, tol, n_threads):
             return "tolerance", f"an epoch lowers the objective by less than {tol:g} of it"
     return "max_iter", _unfinished(log, max_iter)
+
+
+def _rests(descent: _core.FactorDescent, log: _Log, tol: float, n_threads: int) -> bool:
+    """Whether f has stopped falling, and V is nearly stationary: f may also linger near a saddle.
+
+    At a stationary point ``f <= -½‖β‖²``: else shrinking V would lower it.
+    """
+    value = log.value
+    if value > 0.0 or log.fall(_WINDOW) > tol * abs(value):
+        return False
+    return descent.linear_decrease(n_threads) <= _STATIONARY * tol * abs(value)
 
 
 def _unfinished(log: _Log, max_iter: int) -> str:
@@ -258,70 +278,45 @@ def _at_rest(value: float, last: float) -> Verdict:
     )
 
 
-class _Log:
-    """The history of a descent, and its callback."""
+class _Log(Log):
+    """The history of a descent, from its start on."""
 
     def __init__(
         self, descent: _core.FactorDescent, callback: Callback | None, started: float
     ) -> None:
-        self.history: dict[str, list[float]] = {"objective": [], "lower_bound": [], "seconds": []}
-        self._descent, self._callback, self._started = descent, callback, started
-        self.is_over = self.add(descent.value())  # the callback may be content with the start
+        super().__init__(callback, started)
+        self._descent = descent
+        self.is_over = self.record(descent.value())  # the callback may be content with the start
 
     @property
     def value(self) -> float:
         return self.history["objective"][-1]
-
-    @property
-    def n_iter(self) -> int:
-        return len(self.history["objective"]) - 1
 
     def fall(self, n: int) -> float:
         """How much f has fallen an epoch, on average over the last n; infinite before."""
         values = self.history["objective"]
         return (values[-1 - n] - values[-1]) / n if self.n_iter > n else math.inf
 
-    def add(self, value: float) -> bool:
+    def record(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
-        if not math.isfinite(value):
-            raise ValueError(
-                f"the objective of the factors is {value}: features, weights or C are too large "
-                "for double precision; divide them by a common factor"
-            )
-        entry = {
-            "objective": value,
-            "lower_bound": -value,
-            "seconds": time.perf_counter() - self._started,
-        }
-        for key, number in entry.items():
-            self.history[key].append(number)
-        if self._callback is None:
-            return False
-        state = {**entry, "w": self._descent.weights(), "n_iter": self.n_iter}
-        return bool(self._callback(state))
+        return self.add(self._descent.weights, objective=value, lower_bound=-value)
 
 
-def check_factorized(
-    n_components: int, C: float, constraint: str, tol: float | None, max_iter: int | None
+def _check(
+    n_components: Any,
+    C: Any,
+    constraint: Any,
+    tol: Any,
+    max_iter: Any,
+    query_normalization: Any,
 ) -> None:
     """Raise ValueError for a value that `train_factorized` does not take."""
-    _check_natural("n_components", n_components)
+    check_numbers(C, tol, max_iter)
+    check_natural("n_components", n_components)
     if n_components >= 2**31:
         raise ValueError(f"n_components must be below 2^31, got {n_components}")
-    if not (isinstance(C, numbers.Real) and 0.0 < C < math.inf):
-        raise ValueError(f"C must be a finite number > 0, got {C!r}")
-    if constraint not in CONSTRAINTS:
-        expected = " or ".join(map(repr, CONSTRAINTS))
-        raise ValueError(f"constraint must be {expected}, got {constraint!r}")
-    if tol is not None and not (isinstance(tol, numbers.Real) and 0.0 < tol < math.inf):
-        raise ValueError(f"tol must be a finite number > 0, got {tol!r}")
-    if max_iter is not None:
-        _check_natural("max_iter", max_iter)
-
-
-def _check_natural(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    check_one_of("constraint", constraint, CONSTRAINTS)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
 
 
 def _check_memory(n_rows: int, n_components: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,11 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import (
+    check_natural,
+    check_numbers,
+    check_one_of,
+    check_positive,
+    is_number,
+)
 from linrank.data.dataset import Dataset
+from linrank.lowrank.log import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
+from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
-from linrank.ranksvm import check_numbers
 from linrank.solvers.result import Callback, Result, Verdict
 from linrank.threads import resolve, useful_threads
 
@@ -42,10 +49,20 @@ class RegularizedResult(Result):
         α, block by block.
     ranks : int64 array (n_queries,)
         Singular values of each query's block above ``γ/2λ``: the rank of A.
+    kept : int
+        Which iterate it is: the one of the least objective, or the last if a callback stopped.
     """
 
     duals: Rectangles = field(repr=False, kw_only=True)
     ranks: Array = field(repr=False, kw_only=True)
+    kept: int = field(repr=False, kw_only=True)
+
+    @property
+    def summary(self) -> dict[str, float | int | bool | str | None]:
+        told = super().summary
+        del told["gradient_norm"]
+        ranks = self.ranks[self.duals.query]  # of the queries that have pairs
+        return told | {"mean_rank": float(ranks.mean()), "largest_rank": int(ranks.max())}
 
 
 def train_regularized(
@@ -60,7 +77,6 @@ def train_regularized(
     query_weight: Array | None = None,
     query_normalization: str | None = None,
     memory_limit: int | None = None,
-    seed: int = 0,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> RegularizedResult:
@@ -92,8 +108,6 @@ def train_regularized(
         ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
     memory_limit : int, optional
         Bytes that the dual variables and their copies may take; what the system has if None.
-    seed : int
-        Not looked at: nothing is random. Here because other ways of training have it.
     n_jobs : int, optional
         Threads; None for all cores.
     callback : callable, optional
@@ -123,7 +137,7 @@ def train_regularized(
 
 def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verdict:
     """Iterate until something says stop."""
-    if log.add(splitting.nothing()):
+    if log.record(splitting.nothing()):
         return "callback", "stopped by the callback"
     n_stuck = 0
     while True:
@@ -134,9 +148,10 @@ def _descend(splitting: Splitting, log: _Log, tol: float, max_iter: int) -> Verd
         else:
             iterate, spectra = splitting.step(goal)
         is_better = iterate.objective < log.objective
-        wants_stop = log.add(iterate)
+        wants_stop = log.record(iterate)
         if is_better or wants_stop:  # who stops here wants this iterate
             splitting.keep_best()
+            log.kept = log.n_iter
         if wants_stop:
             return "callback", "stopped by the callback"
         if log.gap <= tol * abs(log.objective):
@@ -162,7 +177,7 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
     w, value, by_block = splitting.certify()
     ranks = np.zeros(rectangles.pairs.queries.n_queries, dtype=np.int64)
     ranks[rectangles.query] = by_block
-    residual = log.history["kkt_residual"][-1]
+    residual = log.history["kkt_residual"][log.kept]
     stopped, message = verdict
     return RegularizedResult(
         w=w,
@@ -178,47 +193,33 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
         history=log.history,
         duals=replace(rectangles, values=splitting.best),
         ranks=ranks,
+        kept=log.kept,
     )
 
 
-class _Log:
-    """The history, the best objective and the best bound, and the callback."""
+class _Log(Log):
+    """The history, the least objective and the best bound."""
 
     def __init__(self, callback: Callback | None, started: float) -> None:
-        self._callback, self._started = callback, started
-        keys = ("objective", "lower_bound", "gap", "kkt_residual", "seconds")
-        self.history: dict[str, list[float]] = {key: [] for key in keys}
+        super().__init__(callback, started)
         self.objective, self.bound = np.inf, -np.inf
-
-    @property
-    def n_iter(self) -> int:
-        return len(self.history["objective"]) - 1
+        self.kept = 0  # the iterate that is the result so far
 
     @property
     def gap(self) -> float:
         return max(0.0, self.objective - self.bound)
 
-    def add(self, iterate: Iterate) -> bool:
+    def record(self, iterate: Iterate) -> bool:
         """Add an iterate; True if the callback asks to stop."""
-        if not np.isfinite(iterate.objective):
-            raise ValueError(
-                f"the objective is {iterate.objective:g}: features, weights or C are too large for "
-                "double precision; divide them by a common factor"
-            )
         self.objective = min(self.objective, iterate.objective)
         self.bound = max(self.bound, iterate.bound)
-        entry = {
-            "objective": iterate.objective,
-            "lower_bound": self.bound,
-            "gap": max(0.0, iterate.objective - self.bound),
-            "kkt_residual": iterate.residual,
-            "seconds": time.perf_counter() - self._started,
-        }
-        for key, value in entry.items():
-            self.history[key].append(value)
-        if self._callback is None:
-            return False
-        return bool(self._callback({**entry, "w": iterate.w, "n_iter": self.n_iter}))
+        return self.add(
+            lambda: iterate.w,
+            objective=iterate.objective,
+            lower_bound=self.bound,
+            gap=max(0.0, iterate.objective - self.bound),
+            kkt_residual=iterate.residual,
+        )
 
 
 def _check_range(total: float, lam: float) -> None:
@@ -243,22 +244,13 @@ def _check(
 ) -> None:
     """Raise ValueError for what `train_regularized` does not take."""
     check_numbers(C, tol, max_iter)
-    if not (isinstance(gamma, numbers.Real) and 0.0 <= float(gamma) < np.inf):
+    if not (is_number(gamma) and 0.0 <= float(gamma) < np.inf):
         raise ValueError(
             f"gamma must be a finite number >= 0, got {gamma!r}; 0 is the plain RankSVM dual, and "
             "larger values give matrices of lower rank"
         )
-    if not (isinstance(lam, numbers.Real) and 0.0 < float(lam) < np.inf):
-        raise ValueError(
-            f"lam must be a finite number > 0, got {lam!r}; the larger it is, the closer A is to "
-            "the matrix of dual variables"
-        )
-    if query_normalization not in (None, "pairs"):
-        raise ValueError(
-            f"query_normalization must be None or 'pairs', got {query_normalization!r}"
-        )
-    is_integer = isinstance(memory_limit, numbers.Integral)
-    if memory_limit is not None and not (is_integer and memory_limit >= 1):
-        raise ValueError(
-            f"memory_limit must be None or a number of bytes >= 1, got {memory_limit!r}"
-        )
+    closer = "; the larger it is, the closer A is to the matrix of dual variables"
+    check_positive("lam", lam, closer)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
+    if memory_limit is not None:
+        check_natural("memory_limit", memory_limit, ", a number of bytes, or None")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from linrank._core import dot
 from linrank.lowrank.proximal import ProximalProblem
 from linrank.lowrank.rectangles import Rectangles
+from linrank.lowrank.shrinkage import Shrinkage
 from linrank.lowrank.thresholding import Leading, leading
 
 __all__ = ["Iterate", "Spectra", "Splitting"]
@@ -27,6 +28,7 @@ Array = NDArray[Any]
 
 _OVER = 1.6  # relaxation: between 1.5 and 1.8 iterations are fewest
 _STEP = 0.5  # ρ·Cω at first: a change of the margin by 1 moves α by twice its bound
+_STEEP = 1e5  # λ‖α‖² over e'α up to which rounding of ∇H costs a bound less than 1e-10 of itself
 _WORTHWHILE = 1e7  # multiplications of all decompositions: some 5 ms, and threads pay
 
 
@@ -60,56 +62,7 @@ class Spectra:
     """What the singular values of all blocks say."""
 
     penalty: float  # Σ h(σ), before or after shrinking
-    ranks: Array  # singular values above the threshold
     change: float  # Σ ρ‖A - A before‖²
-
-
-@dataclass(frozen=True, eq=False)
-class Shrinkage:
-    """What becomes of the singular values σ of M in each block, in A and in ``y = A - Z/ρ``.
-
-    Up to ``threshold``, A has ``kappa σ``; above it, ``σ - shift``. In matrices:
-    ``A = mixture_0 M + mixture_1 S`` and ``y = mixture_2 M + mixture_3 S``, where S has the
-    singular values ``slope σ - intercept`` in place of those above the threshold, and no others.
-    """
-
-    threshold: Array
-    kappa: Array
-    shift: Array
-    slope: Array
-    intercept: Array
-    mixture: Array
-
-    def gains(self, k: int, values: Array) -> Array:
-        """The singular values of S."""
-        gains: Array = self.slope[k] * values - self.intercept[k]
-        return gains
-
-    @classmethod
-    def of(cls, gamma: float, lam: float, rho: Array) -> Shrinkage:
-        """A minimises ``H(A) + ρ/2 ‖A - M‖²``, and ``Z = ρ(M - A)``.
-
-        The minimiser of ``h(s) + ρ/2 (s - σ)²`` is κσ while that is at most ``γ/2λ``, and then
-        ``σ - γ/ρ``.
-        """
-        one, zero = np.ones_like(rho), np.zeros_like(rho)
-        if gamma == 0.0:  # H = 0
-            mixture = np.stack([one, zero, one, zero], axis=1)
-            return cls(np.full_like(rho, np.inf), one, zero, zero, zero, mixture)
-        with np.errstate(over="ignore"):  # of a γ that no singular value can reach
-            kappa, shift = rho / (rho + 2.0 * lam), gamma / rho
-        mixture = np.stack([kappa, one, 2.0 * kappa - 1.0, 2.0 * one], axis=1)
-        return cls(gamma / (2.0 * lam) / kappa, kappa, shift, 1.0 - kappa, shift, mixture)
-
-    @classmethod
-    def to_prices(cls, gamma: float, lam: float, rho: Array) -> Shrinkage:
-        """``A = M`` and ``Z = ∇H(M) = 2λ(M - SVT(M))``; S is ``SVT(M)``."""
-        one, zero = np.ones_like(rho), np.zeros_like(rho)
-        if gamma == 0.0:
-            return cls.of(gamma, lam, rho)
-        share, threshold = 2.0 * lam / rho, np.full_like(rho, gamma / (2.0 * lam))
-        mixture = np.stack([one, zero, 1.0 - share, share], axis=1)
-        return cls(threshold, one, zero, one, threshold, mixture)
 
 
 class Splitting:
@@ -161,11 +114,17 @@ class Splitting:
         return Iterate(np.zeros_like(self._w), 0.0, -lowest, float(np.sqrt(residual)), True)
 
     def start(self, goal: float) -> Iterate:
-        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``."""
+        """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``.
+
+        Where λ is so large that rounding would lift singular values of that Z above γ, for which
+        there is no bound, A and Z are those of any other step.
+        """
         point, is_solved = self._solve(goal)
         self.y[:] = self.alpha
         squares = np.asarray(self.rectangles.core.squared_norms(self.y, self.n_threads))
-        spectra = self._shrink(squares, Shrinkage.to_prices(self.gamma, self.lam, self.rho))
+        is_steep = self.lam * float(squares.sum()) > _STEEP * float(self.alpha.sum())
+        rule = Shrinkage.of if is_steep else Shrinkage.to_prices
+        spectra = self._shrink(squares, rule(self.gamma, self.lam, self.rho))
         return self._iterate(point, spectra, is_solved)
 
     def step(self, goal: float) -> tuple[Iterate, Spectra]:
@@ -200,8 +159,13 @@ class Splitting:
             sides = np.array([max(shape) for shape in self.rectangles.shapes])
             thresholds = np.sqrt(squares) * sides * np.finfo(np.float64).eps
         penalty, ranks = 0.0, np.zeros(len(squares), dtype=np.int64)
-        for k, found in self._decompose(self.best, squares, thresholds, lambda k, found: found):
-            penalty += self._penalty(squares[k], found, 1.0, found.values)
+
+        def measure(k: int, found: Leading) -> tuple[Leading, float]:
+            # ‖M‖² less the squares above the threshold would lose what lies below to rounding.
+            return found, found.rest(self.rectangles.block_of(self.best, k))
+
+        for k, (found, below) in self._decompose(self.best, squares, thresholds, measure):
+            penalty += self._penalty(below, found, 1.0, found.values)
             ranks[k] = found.rank
         w = self.problem.weights(self.best)
         return w, 0.5 * dot(w, w) - float(self.best.sum()) + penalty, ranks
@@ -226,13 +190,16 @@ class Splitting:
             change = self.rectangles.core.settle(k, s, am, a_s, ym, ys, self.a, self.y)
             return found, self.rho[k] * change
 
-        penalty, change, ranks = 0.0, 0.0, np.zeros(len(squares), dtype=np.int64)
+        penalty = change = 0.0
         for k, (found, moved) in self._decompose(self.y, squares, rule.threshold, settle):
             shrunk = found.values - rule.shift[k]
-            penalty += self._penalty(squares[k], found, rule.kappa[k], shrunk)
+            below = float(squares[k]) - float(found.values @ found.values)
+            # What rounding makes of the difference is no more than what the threshold allows.
+            with np.errstate(over="ignore"):  # of a threshold that nothing can reach
+                below = min(max(0.0, below), found.n_others * rule.threshold[k] ** 2)
+            penalty += self._penalty(below, found, rule.kappa[k], shrunk)
             change += moved
-            ranks[k] = found.rank
-        return Spectra(penalty, ranks, change)
+        return Spectra(penalty, change)
 
     def _decompose(
         self, values: Array, squares: Array, thresholds: Array, use: Any
@@ -265,11 +232,10 @@ class Splitting:
         finally:  # an interrupt does not wait for blocks that have not begun
             pool.shutdown(cancel_futures=True)
 
-    def _penalty(self, square: float, found: Leading, kappa: float, values: Array) -> float:
-        """``Σ h``: ``λ(κσ)²`` of what lies below the threshold, ``γs - γ²/4λ`` of the rest."""
+    def _penalty(self, below: float, found: Leading, kappa: float, values: Array) -> float:
+        """``Σ h``: ``λκ²`` times Σ σ² ``below`` the threshold, and ``γs - γ²/4λ`` of the rest."""
         if self.gamma == 0.0:
             return 0.0
-        below = max(0.0, float(square) - float(found.values @ found.values))
         penalty = self.lam * kappa * kappa * below
         if found.rank:  # γ² may be out of range where no singular value reaches γ/2λ
             fixed = self.gamma * self.gamma / (4.0 * self.lam)

@@ -46,6 +46,18 @@ class Leading:
     def rank(self) -> int:
         return len(self.values)
 
+    @property
+    def n_others(self) -> int:
+        """How many singular values are not above the threshold."""
+        return len(self.vectors) - self.rank
+
+    def rest(self, M: Array) -> float:
+        """Sum of the squares of those, M being the matrix decomposed: ``‖M - Q Qᵀ M‖²``."""
+        if self.n_others == 0:
+            return 0.0
+        others = M - self.weighted(M, self.values) if self.rank else M
+        return float(np.vdot(others, others))
+
     def weighted(self, M: Array, gains: Array) -> Array:
         """``Σ_k gains_k u_k v_kᵀ``, M being the matrix decomposed: ``Q diag(gains/σ) Qᵀ M``."""
         Q = self.vectors
