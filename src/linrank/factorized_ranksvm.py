@@ -40,7 +40,8 @@ class FactorizedRankSVM(LowRankRanker):
         every number of ``v_i`` is at most ``b_i/√K``. ``ball``: ``‖v_i‖ <= b_i``, which contains
         the box, and with which more components never make the minimum of f larger.
     tol : float or None, default=None
-        Stop when f falls by at most ``tol·|f|`` an epoch, on average over five; None for 1e-6.
+        Stop when f falls by at most ``tol·|f|`` an epoch, on average over five, and
+        `kkt_residual_` is at most ``1e4·tol·|f|``; None for 1e-6.
     max_iter : int or None, default=None
         Epochs at most, >= 1; None for 2000.
     query_normalization : {None, "pairs"}, default=None

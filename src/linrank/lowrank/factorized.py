@@ -100,7 +100,8 @@ def train_factorized(
     constraint : {"box", "ball"}
         Where the factors may lie.
     tol : float, optional
-        Stop when f falls by less than ``tol·|f|`` an epoch, on average over five; None for 1e-6.
+        Stop when f falls by at most ``tol·|f|`` an epoch, on average over five, and its
+        linearisation promises at most ``1e4·tol·|f|``; None for 1e-6.
     max_iter : int, optional
         Epochs at most, >= 1; None for 2000.
     scale : float64 array (n_features,), optional
