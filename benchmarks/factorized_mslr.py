@@ -40,8 +40,8 @@ found["stopped"] = fit.stopped
 found["epoch"] = (fit.history["seconds"][-1] - fit.history["seconds"][0]) / max(1, fit.n_iter)
 print(json.dumps(found), data.rows.nbytes, flush=True)
 """
-# Epochs at most of the factorized at C = 1, which would take a thousand and more to rest; fewer on one
-# thread, for the seconds of each: the result does not depend on threads.
+# Epochs at most of the factorized at C = 1, which would take a thousand and more to rest; fewer on
+# one thread, for the seconds of each: the result does not depend on threads.
 MANY, FEW = 400, 50
 FACTORIZED = "factorized"
 # (method, C, threads). Validation prefers C·pairs of some hundreds (see letor_lowrank): 1e-6 here.
