@@ -131,7 +131,7 @@ def factorized(constraint: str) -> Callable[[Dataset, int], Iterator[Candidate]]
     return candidates
 
 
-def regularized(data: Dataset, seed: int) -> Iterator[Candidate]:
+def regularized(data: Dataset, _: int) -> Iterator[Candidate]:
     """All C, γ and λ·C. With α = C·a the penalty is C(γ‖·‖_* + λC‖a - ·‖²), hence the unit."""
     short = data.n_features > WIDE  # there a fit takes seconds
     for value in SPARSE[1:5] if short else SPARSE:
@@ -144,7 +144,6 @@ def regularized(data: Dataset, seed: int) -> Iterator[Candidate]:
                     lam=ridge / C,
                     C=C,
                     tol=TOL_REGULARIZED,
-                    seed=seed,
                     n_jobs=1,
                 )
                 yield f"10^{np.log10(value):.1f}, γ {gamma:g}, λC {ridge:g}", found.w

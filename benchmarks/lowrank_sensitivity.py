@@ -129,7 +129,7 @@ def penalties(parts: Parts, gammas: Sequence[float]) -> Table:
             *("gap / |objective|", "steps", "mean rank"),
         ],
         notes=[
-            "mean rank: of A after thresholding, over the training queries; gap: Frank-Wolfe's",
+            "mean rank: of A after thresholding, over the training queries; gap: certified",
         ],
     )
     for gamma in gammas:
