@@ -76,6 +76,7 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
+    "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL

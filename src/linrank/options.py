@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "ALGORITHMS",
+    "APPROXIMATIONS",
     "AVERAGES",
     "CONSTRAINTS",
     "COUNTED",
@@ -17,6 +18,7 @@ __all__ = [
     "DOMINATION_PATH",
     "DOMINATION_SOLVERS",
     "FACTORIZED",
+    "KERNELS",
     "LAYERS",
     "LOSSES",
     "LOW_RANK",
@@ -122,3 +124,8 @@ CONSTRAINTS = ("box", "ball")  # of the factors
 # As TRAINING: options beside C that go to the training as they are.
 FACTORIZED = ("n_components", "constraint", "tol", "max_iter", "query_normalization")
 REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory_limit")
+
+# ---- kernels ------------------------------------------------------------------------------------
+
+KERNELS = ("rbf", "poly", "sigmoid", "linear", "precomputed")
+APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
