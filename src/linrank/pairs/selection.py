@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.memory import check_fits
 from linrank.pairs.unranking import Cells, distinct, without
 from linrank.pairs.weighted import no_pairs_message
@@ -247,7 +247,7 @@ def _size(name: str, n: int | str, auto: int, total: int) -> int:
     if n < 1:
         raise ValueError(f"{name} must be >= 1, got {n}")
     if n > total:
-        raise ValueError(
+        raise TooFewPairsError(
             f"{name} is {n}, but the labels make only {total} pairs; lower it, or use all pairs"
         )
     return int(n)
