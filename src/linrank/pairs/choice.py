@@ -91,7 +91,7 @@ def chosen_sizes(
     """
     if pairs not in SELECTED_PAIRS or queries.n_pairs == 0:
         return {"n_pairs": Pairs(queries, adjacent=pairs == "adjacent").n_pairs}
-    selection = Selection.of(queries, n_closest, n_random if pairs == "pruned" else None, 0)
+    selection = _selection(queries, pairs, n_closest, n_random)
     sizes = {"n_closest": selection.n_closest}
     if pairs == "pruned":
         sizes["n_random"] = selection.n_random
@@ -121,8 +121,7 @@ def _select(
     adjacent = replace(every, adjacent=True)
     if pairs not in SELECTED_PAIRS:
         return (adjacent if pairs == "adjacent" else every), None
-    drawn = n_random if pairs == "pruned" else None
-    selection = Selection.of(data.queries, n_closest, drawn, seed)
+    selection = _selection(data.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
@@ -130,6 +129,14 @@ def _select(
     if selection.n_random == 0:
         return adjacent, None
     return adjacent, _weighted_as(every, selection.listed_random())
+
+
+def _selection(
+    queries: Queries, pairs: str, n_closest: int | str, n_random: int | str, seed: int = 0
+) -> Selection:
+    """What is chosen where ``pairs`` is closest or pruned."""
+    drawn = ("n_random", n_random) if pairs == "pruned" else None
+    return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
 def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:
