@@ -84,7 +84,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "stochastic"},
+    "fitted_ranker": DATA | {"metrics", "ranker"},
+    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
