@@ -100,6 +100,10 @@ ALLOWED: dict[str, set[str]] = {
     "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
     "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
+    "kernel_training": MODEL | {"kernels", "kernel_model"},
+    "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
+    "kernel_ranksvm": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
@@ -113,7 +117,8 @@ ALLOWED: dict[str, set[str]] = {
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"},
+    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
+    | {"kernel_model", "kernel_training"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }
