@@ -12,6 +12,7 @@ from linrank.cli.streams import STANDARD, check_apart, check_readable, check_wri
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
+    from linrank.kernel_model import KernelModel
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
 
@@ -43,7 +44,7 @@ def check_files(
 
 
 def write_and_validate(
-    model: LinearModel, args: argparse.Namespace, console: Console
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one.
 
@@ -53,7 +54,9 @@ def write_and_validate(
     return None if args.valid is None else _validate(model, args, console)
 
 
-def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
+def _validate(
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+) -> Evaluation:
     """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 
