@@ -33,7 +33,9 @@ TRAINING = DATA | {
     "planning",
     "ranksvm",
 }
-MODEL = TRAINING | {"scaling", "model", "model_file"}
+SAVED = TRAINING | {"scaling", "model_checks", "model_file", "kernels"}
+SAVED |= {"kernel_checks", "kernel_scores"}
+MODEL = SAVED | {"model", "kernel_model"}
 ALLOWED: dict[str, set[str]] = {
     "checks": set(),
     "errors": set(),
@@ -64,7 +66,11 @@ ALLOWED: dict[str, set[str]] = {
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,
-    "model": TRAINING | {"scaling", "model_file"},
+    "model_checks": DATA | {"model_file"},
+    "kernel_checks": DATA | {"kernels"},
+    "kernel_scores": DATA | {"kernels"},
+    "kernel_model": SAVED,
+    "model": SAVED | {"kernel_model"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
+    from linrank.kernel_model import KernelModel
     from linrank.kernel_ranksvm import KernelRankSVM
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
@@ -51,6 +52,7 @@ __all__ = [
     "DominationRankerCV",
     "DualMatrix",
     "FactorizedRankSVM",
+    "KernelModel",
     "KernelRankSVM",
     "LinearModel",
     "ModelFormatError",
@@ -92,6 +94,7 @@ _HOME = {
     "DualMatrix": "linrank.duals.matrix",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "KernelRankSVM": "linrank.kernel_ranksvm",
+    "KernelModel": "linrank.kernel_model",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",

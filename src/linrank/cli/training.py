@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
+    from linrank.kernel_model import KernelModel
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
 
@@ -80,7 +81,7 @@ def _without_labels(data: Dataset) -> Dataset:
 
 
 def write_and_validate(
-    model: LinearModel, args: argparse.Namespace, console: Console
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one.
 
@@ -90,7 +91,9 @@ def write_and_validate(
     return None if args.valid is None else _validate(model, args, console)
 
 
-def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
+def _validate(
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+) -> Evaluation:
     """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 
