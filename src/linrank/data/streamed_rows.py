@@ -25,7 +25,7 @@ class StreamedRows(ABC):
     @property
     @abstractmethod
     def capacity(self) -> int:
-        """Rows that `take` may return at a time, at most, for the memory there is."""
+        """Rows that there is memory for at a time."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -39,7 +39,11 @@ class StreamedRows(ABC):
     @property
     def core(self) -> Any:
         """There is none: the kernels of the core read whole matrices."""
-        raise TypeError("rows that are computed block by block have no view for the core")
+        raise TypeError(f"rows {self.describe()} have no view for the core")
+
+    def to_user(self) -> Any:
+        """Not to be had either."""
+        raise TypeError(f"rows {self.describe()} are no array")
 
     @abstractmethod
     def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
@@ -50,8 +54,12 @@ class StreamedRows(ABC):
         """``Xᵀ r``, r by position, as of stored rows."""
 
     @abstractmethod
+    def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
+        """Some of the rows in memory, `capacity` at most."""
+
     def take(self, index: Array | slice) -> DenseRows:
-        """Some of the rows, stored."""
+        """Some of the rows in memory, as of stored rows."""
+        return self.stored(index, 1)
 
     def describe(self) -> str:
         """Storage and size in words."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
 from linrank.checks import check_natural, check_one_of
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
+from linrank.kernels.feature_memory import Room
 from linrank.kernels.fourier import FourierMap
 from linrank.kernels.functions import Kernel
 from linrank.kernels.mapped_rows import FeatureMap, MappedRows
@@ -86,14 +87,13 @@ def train_approximate(
     """
     n_components = _checked(data, kernel, approximation, n_components)
     n_threads = resolve(n_jobs)
-    features: FeatureMap
-    if approximation == "nystroem":
-        features = NystroemMap.of(kernel, data.rows, n_components, seed=seed, n_threads=n_threads)
-    else:
-        features = FourierMap.of(kernel, data.n_features, n_components, seed=seed)
-    mapped = MappedRows(data.rows, features, data.n_rows)
-    rows = mapped.stored(slice(None), n_threads)
-    result = train(replace(data, rows=rows, feature_names=None), n_jobs=n_jobs, **options)
+    room = Room.of(memory_limit, data.rows, n_components, n_threads)
+    features = _features(data, kernel, approximation, n_components, room, seed, n_threads)
+    mapped = MappedRows(data.rows, features, room.capacity)
+    rows = mapped if room.is_streamed else mapped.stored(slice(None), n_threads)
+    # `train` asks no more of rows than streamed ones have; a data set in general is stored.
+    mapped_data = replace(data, rows=cast(Any, rows), feature_names=None)
+    result = train(mapped_data, n_jobs=n_jobs, **options)
     known = {field.name: getattr(result, field.name) for field in fields(Result)}
     return ApproximateResult(
         **known,
@@ -101,7 +101,24 @@ def train_approximate(
         coef=features.coef(result.w),
         phases=features.phases(result.w) if isinstance(features, FourierMap) else None,
         support=features.support,
-        is_streamed=False,
+        is_streamed=room.is_streamed,
+    )
+
+
+def _features(
+    data: Dataset,
+    kernel: Kernel,
+    approximation: str,
+    n_components: int,
+    room: Room,
+    seed: int,
+    n_threads: int,
+) -> FeatureMap:
+    if approximation == "fourier":
+        room.check_frequencies()
+        return FourierMap.of(kernel, data.n_features, n_components, seed=seed)
+    return NystroemMap.of(
+        kernel, data.rows, n_components, room.n_candidates, seed=seed, n_threads=n_threads
     )
 
 

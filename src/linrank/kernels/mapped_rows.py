@@ -97,11 +97,7 @@ class MappedRows(StreamedRows):
             total += part
         return total
 
-    def take(self, index: Array | slice) -> DenseRows:
-        return self.stored(index, 1)
-
     def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
-        """The rows of ``index`` in memory, computed on so many threads."""
         wanted = np.arange(self.shape[0])[index]
         values = np.empty((len(wanted), self.shape[1]), dtype=np.float32)
 

@@ -17,7 +17,6 @@ __all__ = ["NystroemMap"]
 
 Array = NDArray[Any]
 
-_CANDIDATES = 8  # rows for each landmark that are looked at
 _COLUMNS = 128  # features that are computed together
 
 
@@ -48,17 +47,22 @@ class NystroemMap:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, rows: Rows, n_components: int, *, seed: int = 0, n_threads: int = 1
+        cls,
+        kernel: Kernel,
+        rows: Rows,
+        n_components: int,
+        n_candidates: int,
+        *,
+        seed: int = 0,
+        n_threads: int = 1,
     ) -> NystroemMap:
         """Landmarks drawn from these rows: fewer than ``n_components`` where rows are alike.
 
-        By randomly pivoted Cholesky on a few rows for each landmark, drawn uniformly: a pivot that
-        its predecessors explain up to rounding is no landmark, so that T needs no lift.
+        By randomly pivoted Cholesky on ``n_candidates`` rows, drawn uniformly: a pivot that its
+        predecessors explain up to rounding is no landmark, so that T needs no lift.
         """
-        n = rows.shape[0]
         rng = np.random.default_rng(seed)
-        n_candidates = min(n, _CANDIDATES * n_components)
-        drawn = np.sort(rng.choice(n, n_candidates, replace=False, shuffle=False))
+        drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
         candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
         landmarks = Landmarks.of(candidates, n_components, seed=int(rng.integers(2**63)))
         support = drawn[landmarks.rows]
