@@ -98,7 +98,7 @@ def test_what_a_fit_records():
     assert ranker.needs_qid_
     assert ranker.n_pairs_ == DATA.queries.n_pairs
     assert len(ranker.history_["objective"]) == ranker.n_iter_ + 1
-    assert ranker.history_["objective"][-1] == ranker.objective_
+    assert ranker.objective_ <= ranker.history_["objective"][-1] * (1 + 1e-4)
     assert ranker.history_["objective"][0] == 3.0 * ranker.n_pairs_  # β = 0: every pair counts 1
     assert 0 <= ranker.duality_gap_ <= 1e-2 * ranker.objective_
     assert not ranker.dual_coef_.flags.writeable

@@ -76,16 +76,15 @@ class KernelRankSVM(KernelRanker):
         Bytes that Q, or the mapped rows, may take; None for half of what is free. Where Q does not
         fit, it is computed again, block by block, for every product: slower, and the same model.
     tol : float or None, default=None
-        Stop when the estimate of ``F(β) - F*`` is below ``tol·F(β)`` (None: 1e-4), for the hinge
-        when `duality_gap_`, a certified bound on it, is (None: 1e-3).
+        Stop when `duality_gap_`, a certified bound on ``F(β) - F*``, is at most ``tol·F(β)``; None
+        for 1e-4, and for 1e-3 of the hinge.
     max_iter : int or None, default=None
         Newton steps at most, >= 1; None for 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         How features are scaled before the kernel sees them, as in :class:`RankSVM`; part of the
         model, which scores raw rows.
     random_state : int, None, RandomState or Generator, default=None
-        Of random pairs and of approximations. The exact fit starts its preconditioner from it,
-        which changes the last digits within `tol`.
+        Of random pairs and of approximations; an exact fit on all pairs does not depend on it.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``,
         the coefficients β; returning True stops.
@@ -116,7 +115,8 @@ class KernelRankSVM(KernelRanker):
     converged_ : bool
         Whether `tol` was reached.
     history_ : dict of lists
-        Objective, gap, seconds and so on by iteration, from ``β = 0`` on.
+        Objective, gap, seconds and so on by iteration, from ``β = 0`` on. The last step is carried
+        further until rows without a violated pair have ``β_i = 0``: `objective_` may lie below.
     n_pairs_, n_queries_ : int
         Pairs that were compared, and queries, of the training data.
     needs_qid_ : bool
