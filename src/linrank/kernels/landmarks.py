@@ -89,7 +89,8 @@ def _draw(left: Array, size: int, rng: np.random.Generator) -> Array:
 
 def _independent(block: Array, smallest: float) -> tuple[Array, Array]:
     """Rows of a small matrix with pivots above ``smallest``, and their Cholesky factor."""
-    left, kept = np.diagonal(block).copy(), []
+    left = np.diagonal(block).copy()
+    kept: list[int] = []
     L = np.zeros_like(block)
     for i in range(len(block)):
         k = len(kept)
