@@ -199,6 +199,10 @@ class Kernel:
         }.get(self.name, "scale the columns (scale='standard')")
         raise ValueError(f"{self.describe()} overflows on these rows; {remedy}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without `core`, which cannot be copied.
+        return Kernel, (self.name, self.gamma, self.degree, self.coef0, self.function)
+
     def describe(self) -> str:
         """The kernel in words, as in ``rbf (gamma=0.5)``."""
         used = {"rbf": ("gamma",), "poly": ("gamma", "degree", "coef0")}
