@@ -101,7 +101,9 @@ def check_kernel_rows(kernel: Any, scale: str, data: Dataset) -> None:
             "scale='none', and scale the rows before the kernel is computed"
         )
     if not isinstance(data.rows, DenseRows):
-        raise TypeError("a precomputed kernel must be a dense matrix, got a sparse one; pass X.toarray()")
+        raise TypeError(
+            "a precomputed kernel must be a dense matrix, got a sparse one; pass X.toarray()"
+        )
     n, m = data.rows.shape
     if n != m:
         raise ValueError(

@@ -23,9 +23,7 @@ LANCZOS_STEPS = 60  # beyond
 _BLOCK = 1 << 20  # entries that are looked at together
 
 
-def check_kernel_matrix(
-    Q: Any, n_threads: int = 1, *, what: str = "the kernel matrix"
-) -> None:
+def check_kernel_matrix(Q: Any, n_threads: int = 1, *, what: str = "the kernel matrix") -> None:
     """Raise ValueError for a matrix that no kernel gives, and say by how much.
 
     Parameters

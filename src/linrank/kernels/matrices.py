@@ -125,9 +125,7 @@ class BlockedMatrix:
         return self.kernel.matrix(self.rows, self.rows.take(index), self.n_threads)
 
     def submatrix(self, index: Array) -> BlockedMatrix:
-        return BlockedMatrix(
-            self.kernel, self.rows.take(index), self.n_threads, self.block_bytes
-        )
+        return BlockedMatrix(self.kernel, self.rows.take(index), self.n_threads, self.block_bytes)
 
     @staticmethod
     def bytes_needed(rows: Rows, n_threads: int = 1) -> int:
