@@ -75,6 +75,19 @@ def test_approximations(files, model, capsys, options, params):
     assert f"rbf by {params['approximation']}" in captured.err
 
 
+def test_chosen_pairs(files, model, capsys):
+    options = ["--pairs", "pruned", "--n-closest", "100", "--n-random", "50", "--seed", "3"]
+    assert train(files, model, *RBF, *options, "--json") == 0
+    captured = capsys.readouterr()
+    sizes = {"n_closest": 100, "n_random": 50}
+    twin = ranker(files, pairs="pruned", random_state=3, **sizes)
+    assert_array_equal(load_model(model).coef, twin.dual_coef_)
+    assert json.loads(captured.out)["training"]["pairs_compared"] == twin.n_pairs_ == 150
+    assert "100 closest and 50 random of the labels, seed 3" in captured.err
+    assert main(["train", "d", "m", *RBF, "--n-random", "5"]) == 2
+    assert "--n-random needs --pairs pruned" in capsys.readouterr().err
+
+
 def test_the_summary_and_the_report(files, model, capsys):
     options = ["-c", "0.5", "--valid", files["valid"], "--scoring", "ndcg@5"]
     assert train(files, model, *RBF, *options, "--json", "-v") == 0

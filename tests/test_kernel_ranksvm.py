@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 
 from kernel_twin import KernelTwin, plain_kernel
 from linrank import KernelRankSVM, RankSVM, make_ranking
+from linrank.pairs import closest, pruned
 from linrank.scaling import Scaling
 from small_data import small, weighted
 from strategies import datasets
@@ -250,6 +251,37 @@ def test_listed_pairs_have_the_optimum_of_their_list(loss):
     ranker.fit_pairs(DATA.X, pairs, pair_weight=omega)
     assert_allclose(ranker.objective_, least, rtol=1e-5)
     assert_allclose(ranker.predict(DATA.X), scores, atol=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_the_closest_pairs_are_those_of_neighbouring_labels(loss):
+    twin = KernelTwin.of(DATA, plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3), adjacent=True)
+    least, _ = twin.optimum(2.0, loss)
+    ranker = fit(pairs="closest", C=2.0, loss=loss, tol=1e-5)
+    assert_allclose(ranker.objective_, least, rtol=1e-5)
+    assert ranker.n_pairs_ == len(twin.pairs.winner) < DATA.queries.n_pairs
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sizes"),
+    [
+        ("closest", {"n_closest": 30}),
+        ("pruned", {"n_closest": 20, "n_random": 15}),
+        ("pruned", {}),
+    ],
+)
+def test_chosen_pairs_are_those_that_can_be_listed(pairs, sizes):
+    listed = {"closest": closest, "pruned": pruned}[pairs](
+        DATA.y, DATA.qid, *sizes.values(), seed=7
+    )
+    ranker = fit(pairs=pairs, random_state=7, **sizes)
+    twin = KernelRankSVM(gamma=0.3, tol=TIGHT).fit_pairs(DATA.X, listed, qid=DATA.qid)
+    assert ranker.n_pairs_ == twin.n_pairs_ == len(listed)
+    assert_allclose(ranker.predict(OTHER.X), twin.predict(OTHER.X), atol=1e-6)
+    assert ranker.model_.training["seed"] == 7
+    rough = fit(pairs=pairs, random_state=7, **sizes, approximation="nystroem")
+    assert rough.n_pairs_ == len(listed)
+    assert_allclose(rough.objective_, ranker.objective_, rtol=1e-3)  # every row is a landmark
 
 
 def test_scaling_is_part_of_the_model():
