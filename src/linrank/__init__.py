@@ -23,9 +23,12 @@ if TYPE_CHECKING:
         DataFormatError,
         ModelFormatError,
         NoPairsError,
+        TooFewPairsError,
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
+    from linrank.kernel_model import KernelModel
+    from linrank.kernel_ranksvm import KernelRankSVM
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -50,6 +53,8 @@ __all__ = [
     "DominationRankerCV",
     "DualMatrix",
     "FactorizedRankSVM",
+    "KernelModel",
+    "KernelRankSVM",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -65,6 +70,7 @@ __all__ = [
     "RegularizedRankSVM",
     "SGDRanker",
     "SGDRankerCV",
+    "TooFewPairsError",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -89,6 +95,8 @@ _HOME = {
     "DominationRankerCV": "linrank.domination_ranker_cv",
     "DualMatrix": "linrank.duals.matrix",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
+    "KernelRankSVM": "linrank.kernel_ranksvm",
+    "KernelModel": "linrank.kernel_model",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
@@ -104,6 +112,7 @@ _HOME = {
     "RegularizedRankSVM": "linrank.regularized_ranksvm",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
+    "TooFewPairsError": "linrank.errors",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

@@ -18,6 +18,7 @@ __all__ = [
     "DOMINATION_PATH",
     "DOMINATION_SOLVERS",
     "FACTORIZED",
+    "KERNEL",
     "KERNELS",
     "LAYERS",
     "LOSSES",
@@ -33,6 +34,7 @@ __all__ = [
     "REGULARIZED",
     "SAMPLINGS",
     "SCALES",
+    "SELECTED_PAIRS",
     "SELECTIONS",
     "SOLVERS",
     "STOCHASTIC",
@@ -45,6 +47,8 @@ __all__ = [
 TRAINING = (
     "loss",
     "pairs",
+    "n_closest",
+    "n_random",
     "pair_weighting",
     "solver",
     "counting",
@@ -54,7 +58,8 @@ TRAINING = (
 )
 
 LOSSES = ("squared_hinge", "hinge")
-PAIRS = ("all", "adjacent")
+SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest, n_random and a seed
+PAIRS = ("all", "adjacent", *SELECTED_PAIRS)
 QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles
@@ -129,3 +134,16 @@ REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory
 
 KERNELS = ("rbf", "poly", "sigmoid", "linear", "precomputed")
 APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
+
+# As TRAINING: options beside C that go to the training as they are.
+KERNEL = (
+    "loss",
+    "pairs",
+    "n_closest",
+    "n_random",
+    "pair_weighting",
+    "tol",
+    "max_iter",
+    "query_normalization",
+    "memory_limit",
+)

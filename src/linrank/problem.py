@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design, StreamedRows
 from linrank.errors import NoPairsError
 from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
-from linrank.pairs import Pairs, choose_pairs
+from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
 from linrank.risk import Risk
 from linrank.sampling import sample_preferences, sample_queries
@@ -37,7 +37,7 @@ _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depe
 class Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
-    rows: Rows
+    rows: Design
     pairs: Pairs | None  # of the labels; None if there are none
     C: float
     scale: Array | None
@@ -59,10 +59,12 @@ class Problem:
         n_jobs: int | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`."""
         if preferences is not None:
             preferences = Preferences.of(preferences, n_rows=data.n_rows)
-        pairs = _graded_pairs(data, preferences is None, **weighing)
+        pairs, listed = _graded_pairs(data, preferences is None, **weighing)
+        if listed is not None:
+            preferences = listed if preferences is None else listed.joined(preferences)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
@@ -81,9 +83,14 @@ class Problem:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
+        risks = (Risk(self.rows, loss, self.C, self.scale) for loss in self.losses(epsilon))
+        return Sum(Ridge(self.box), *risks)
+
+    def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
+        """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
         if self.loss != "hinge":
-            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
-        return self.sum_of(
+            return self._losses_of(SquaredHinge, PreferenceSquaredHinge)
+        return self._losses_of(
             lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
             lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
         )
@@ -96,6 +103,11 @@ class Problem:
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
+        if isinstance(self.rows, StreamedRows):
+            raise ValueError(
+                f"solver={method!r} is a published method and reads stored rows, but these are "
+                f"{self.rows.describe()}; use solver='newton', or allow more memory"
+            )
         rows = published.sparse_doubles(self.rows)
         return replace(self, rows=rows, n_threads=1).sum_of(
             lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
@@ -108,19 +120,54 @@ class Problem:
         of_preferences: Callable[[Preferences, int, int], ScoreLoss],
     ) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = self._losses_of(of_pairs, of_preferences)
+        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+
+    def _losses_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> list[ScoreLoss]:
         losses = []
         if self.pairs is not None:
             losses.append(of_pairs(self.pairs, self.n_threads))
         if self.preferences is not None:
             losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+        return losses
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
         return Sharpening(self.objective, tol) if self.loss == "hinge" else None
 
     def sample(self, n_rows: int) -> Problem:
-        """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
+        """The same problem on about ``n_rows`` rows, its loss scaled up to the whole.
+
+        Of rows that are computed block by block those of the sample are stored.
+        """
+        if not isinstance(self.rows, StreamedRows):
+            return self._sample(n_rows)
+        return self._sample(min(n_rows, self.rows.capacity))._stored(self.rows)
+
+    def _stored(self, rows: StreamedRows) -> Problem:
+        """The same problem on the rows that it names, stored; ``rows`` are all of them."""
+        pairs, listed = self.pairs, self.preferences
+        named = [np.zeros(0, dtype=np.int64)]
+        if pairs is not None:
+            order = pairs.queries.order
+            named.append(np.arange(rows.shape[0]) if order is None else order)
+        if listed is not None:
+            named += [listed.winners, listed.losers]
+        kept = np.unique(np.concatenate(named))
+        if pairs is not None:
+            pairs = replace(pairs, queries=replace(pairs.queries, order=_place(kept, named[1])))
+        if listed is not None:
+            ends = _place(kept, listed.winners), _place(kept, listed.losers)
+            listed = Preferences(*ends, listed.weight)
+        return replace(
+            self, rows=rows.stored(kept, self.n_threads), pairs=pairs, preferences=listed
+        )
+
+    def _sample(self, n_rows: int) -> Problem:
         whole = self.pairs
         if whole is None:
             return self._with_preferences_of(self, n_rows / self.n_rows)
@@ -152,11 +199,18 @@ class Problem:
         return replace(self, preferences=some, n_threads=n_threads)
 
 
-def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
-    """The pairs of the labels; None where there are none and none are needed."""
+def _place(kept: Array, rows: Array) -> Array:
+    """Where the rows are among those kept, which ascend."""
+    return np.searchsorted(kept, rows).astype(np.int64, copy=False)
+
+
+def _graded_pairs(
+    data: Dataset, is_needed: bool, **options: Any
+) -> tuple[Pairs | None, Preferences | None]:
+    """The pairs of the labels, swept and listed; None where there are none and none are needed."""
     try:
-        return choose_pairs(data, **options)
+        return chosen(data, **options)
     except NoPairsError:
         if is_needed:
             raise
-        return None
+        return None, None

@@ -19,6 +19,7 @@ from linrank.options import (
     PAIRS,
     PUBLISHED,
     QUERY_NORMALIZATIONS,
+    SELECTED_PAIRS,
     SOLVERS,
 )
 from linrank.planning import plan
@@ -42,6 +43,9 @@ def train(
     C: float = 1.0,
     loss: str = "squared_hinge",
     pairs: str = "all",
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    seed: int = 0,
     pair_weighting: str = "uniform",
     solver: str = "newton",
     counting: str | None = None,
@@ -66,8 +70,13 @@ def train(
         Weight of the pair losses, > 0.
     loss : {"squared_hinge", "hinge"}
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
-    pairs : {"all", "adjacent"}
-        ``"adjacent"`` compares neighbouring levels of a query only.
+    pairs : {"all", "adjacent", "closest", "pruned"}
+        ``"adjacent"`` compares neighbouring levels of a query only, ``"closest"`` the `n_closest`
+        pairs of the closest levels, ``"pruned"`` also `n_random` of the others.
+    n_closest, n_random : int or "auto"
+        As in :func:`linrank.pairs.pruned`; ``"auto"`` closest pairs are those of ``"adjacent"``.
+    seed : int, default=0
+        Of the pairs drawn at random.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
     solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}
@@ -110,6 +119,11 @@ def train(
     if bounds is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     published.check_counting(solver, counting)
+    if counting is not None and pairs in SELECTED_PAIRS:
+        raise ValueError(
+            f"counting={counting!r} is a published way to count all pairs, not those of "
+            f"pairs={pairs!r}; leave counting out"
+        )
     started = time.perf_counter()
     problem = Problem.of(
         data,
@@ -118,6 +132,9 @@ def train(
         preferences=preferences,
         bounds=bounds,
         pairs=pairs,
+        n_closest=n_closest,
+        n_random=n_random,
+        seed=seed,
         pair_weighting=pair_weighting,
         scale=scale,
         query_weight=query_weight,
