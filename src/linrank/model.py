@@ -10,8 +10,13 @@ import numpy as np
 
 from linrank import __version__, _core, threads
 from linrank.data.rows import DenseRows
-from linrank.model_checks import checked_names, checked_training, queries_of, raw_rows
-from linrank.pairs import Pairs
+from linrank.model_checks import (
+    checked_names,
+    checked_training,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -107,8 +112,7 @@ class LinearModel:
             "n_queries": data.queries.n_queries,
         }
         if "n_pairs" not in training:
-            adjacent = settings.get("pairs") == "adjacent"
-            training["n_pairs"] = Pairs(data.queries, adjacent=adjacent).n_pairs
+            training |= sizes_of_pairs(data.queries, training)
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
     def __repr__(self) -> str:

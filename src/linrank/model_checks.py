@@ -12,6 +12,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
+from linrank.pairs import chosen_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.model_file.contents import Scalar
 
-__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows"]
+__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows", "sizes_of_pairs"]
 
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
@@ -55,6 +56,13 @@ def _scalar(key: Any, value: Any) -> Scalar:
     if isinstance(value, numbers.Real):
         return float(value) if math.isfinite(value) else None
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
+
+
+def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
+    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
+    none: dict[str, Scalar] = {name: None for name in asked if name in training}
+    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)
 
 
 def raw_rows(X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = None) -> Rows:
