@@ -91,7 +91,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "seeds", "stochastic"},
+    "fitted_ranker": DATA | {"metrics", "ranker"},
+    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -106,6 +107,10 @@ ALLOWED: dict[str, set[str]] = {
     "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
     "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
+    "kernel_training": MODEL | {"kernels", "kernel_model"},
+    "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
+    "kernel_ranksvm": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
@@ -119,7 +124,8 @@ ALLOWED: dict[str, set[str]] = {
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"},
+    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
+    | {"kernel_model", "kernel_training"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -1,4 +1,4 @@
-"""What models of every kind check: their names and summary, and the rows that they score."""
+"""What models of every kind check and say: names, summary, and the rows that they score."""
 
 from __future__ import annotations
 
@@ -95,3 +95,10 @@ def queries_of(X: Any, n_rows: int, qid: Any) -> Queries:
             "needs qid: one query id per row"
         )
     return Queries.of(np.zeros(n_rows), qid=qid)
+
+
+def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
+    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
+    none: dict[str, Scalar] = {name: None for name in asked if name in training}
+    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)

@@ -31,6 +31,9 @@ __all__ = ["KernelResult", "train_kernel"]
 
 Array = NDArray[Any]
 
+_FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
+
 
 @dataclass(frozen=True, eq=False)
 class KernelResult(Result):
@@ -209,7 +212,7 @@ def _of_coefficients(callback: Callback) -> Callback:
 
 
 def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
-    """As many as a Hessian on them costs some ten products with Q.
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
 
     A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
     ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
@@ -220,4 +223,7 @@ def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
         part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
     )
     enough = 10.0 * n / (4.0 * weight) if weight > 0 else 0.0
-    return Landmarks.of(matrix, math.ceil(17.0 * math.sqrt(n)), enough=enough)
+    if problem.loss == "hinge":
+        enough *= _NARROW
+    most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
+    return Landmarks.of(matrix, most, enough=enough)
