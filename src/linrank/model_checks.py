@@ -58,13 +58,6 @@ def _scalar(key: Any, value: Any) -> Scalar:
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
-def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
-    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
-    none: dict[str, Scalar] = {name: None for name in asked if name in training}
-    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)
-
-
 def raw_rows(X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = None) -> Rows:
     """The rows of what a model is to score, whose names, if it has any, are those of the model."""
     if isinstance(X, Dataset):
