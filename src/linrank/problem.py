@@ -19,7 +19,7 @@ from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
-from linrank.pairs import Pairs, choose_pairs
+from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
 from linrank.risk import Risk
 from linrank.sampling import sample_preferences, sample_queries
@@ -59,10 +59,12 @@ class Problem:
         n_jobs: int | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`."""
         if preferences is not None:
             preferences = Preferences.of(preferences, n_rows=data.n_rows)
-        pairs = _graded_pairs(data, preferences is None, **weighing)
+        pairs, listed = _graded_pairs(data, preferences is None, **weighing)
+        if listed is not None:
+            preferences = listed if preferences is None else listed.joined(preferences)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
@@ -81,9 +83,14 @@ class Problem:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
+        risks = (Risk(self.rows, loss, self.C, self.scale) for loss in self.losses(epsilon))
+        return Sum(Ridge(self.box), *risks)
+
+    def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
+        """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
         if self.loss != "hinge":
-            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
-        return self.sum_of(
+            return self._losses_of(SquaredHinge, PreferenceSquaredHinge)
+        return self._losses_of(
             lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
             lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
         )
@@ -108,12 +115,20 @@ class Problem:
         of_preferences: Callable[[Preferences, int, int], ScoreLoss],
     ) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = self._losses_of(of_pairs, of_preferences)
+        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+
+    def _losses_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> list[ScoreLoss]:
         losses = []
         if self.pairs is not None:
             losses.append(of_pairs(self.pairs, self.n_threads))
         if self.preferences is not None:
             losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+        return losses
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""
@@ -152,11 +167,13 @@ class Problem:
         return replace(self, preferences=some, n_threads=n_threads)
 
 
-def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
-    """The pairs of the labels; None where there are none and none are needed."""
+def _graded_pairs(
+    data: Dataset, is_needed: bool, **options: Any
+) -> tuple[Pairs | None, Preferences | None]:
+    """The pairs of the labels, swept and listed; None where there are none and none are needed."""
     try:
-        return choose_pairs(data, **options)
+        return chosen(data, **options)
     except NoPairsError:
         if is_needed:
             raise
-        return None
+        return None, None
