@@ -47,6 +47,14 @@ class DenseRows:
         """The same matrix by columns, a copy made on first use and kept."""
         return _core.columns(self.core, None, 1)
 
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
+        return _core.scores(self.core, w, order, n_threads)
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        """``Xᵀ r``, r by position."""
+        return _core.gradient(self.core, r, order, n_threads)
+
     def to_user(self) -> Array:
         """Return the matrix as a NumPy array, not a copy."""
         return self.values
@@ -94,6 +102,14 @@ class CsrRows:
     def by_column(self) -> Any:
         """The same matrix by columns, a copy made on first use and kept."""
         return _core.columns(self.core, None, 1)
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
+        return _core.scores(self.core, w, order, n_threads)
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        """``Xᵀ r``, r by position."""
+        return _core.gradient(self.core, r, order, n_threads)
 
     def to_user(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` that shares values and columns."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.options import KERNELS
@@ -17,6 +18,8 @@ __all__ = ["Kernel"]
 
 Array = NDArray[Any]
 
+_TAKEN = ("scale", "auto")  # ways to take gamma from the rows
+_WITHOUT_GAMMA = ("linear", "precomputed")
 _TILE = 1024  # rows of a tile of `product`
 
 
@@ -52,15 +55,22 @@ class Kernel:
         degree: int = 3,
         coef0: float = 0.0,
         rows: Rows | None = None,
+        weight: Array | None = None,
     ) -> Kernel:
-        """The kernel of an estimator's parameters; ``rows`` are those that gamma is taken from."""
+        """The kernel of an estimator's parameters.
+
+        ``rows`` are those that γ is taken from, ``weight`` how often each of them counts.
+        """
         if callable(kernel):
             return cls("callable", function=kernel)
         check_one_of("kernel", kernel, KERNELS)
         check_natural("degree", degree)
         if not (is_number(coef0) and np.isfinite(coef0)):
             raise ValueError(f"coef0 must be a finite number, got {coef0!r}")
-        return cls(kernel, _resolved(gamma, rows), int(degree), float(coef0))
+        if isinstance(gamma, str) and kernel in _WITHOUT_GAMMA:
+            check_one_of("gamma", gamma, _TAKEN)
+            gamma = 1.0
+        return cls(kernel, _resolved(gamma, rows, weight), int(degree), float(coef0))
 
     def matrix(self, A: Rows, B: Rows, n_threads: int = 1) -> Array:
         """``K(A, B)`` in full."""
@@ -97,20 +107,20 @@ class Kernel:
         return np.concatenate([self.matrix(one, one).ravel() for one in parts])
 
 
-def _resolved(gamma: Any, rows: Rows | None) -> float:
+def _resolved(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
     """γ as a number."""
     if not isinstance(gamma, str):
-        check_positive("gamma", gamma, ", 'scale' or 'auto'")
+        check_positive("gamma", gamma, "; or give 'scale' or 'auto'")
         return float(gamma)
-    check_one_of("gamma", gamma, ("scale", "auto"))
+    check_one_of("gamma", gamma, _TAKEN)
     if rows is None:
         raise ValueError(f"gamma={gamma!r} is taken from the rows; give a number > 0")
     n_features = rows.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    values, n = rows.values.astype(np.float64), rows.shape[0] * n_features
-    mean = values.sum() / n
-    variance = float((values * values).sum() / n - mean * mean)
+    # The variance of all entries: that within the columns, and that between them.
+    mean, within, _, _ = _core.summarise_columns(rows.core, weight, 1)
+    variance = float(np.mean(within) + np.var(mean))
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
