@@ -247,7 +247,7 @@ def test_the_plan_is_what_fits(data):
         return found.shares, found.keeps, found.n_folds
 
     whole, own = 8 * n * n, 8 * t * t
-    wide = replace(data, rows=as_rows(np.ones((n, 50))))
+    wide = replace(data, rows=as_rows(np.ones((n, 64))))
     assert plan(whole + own) == (True, False, 1)
     assert plan(whole + 3 * own) == (True, False, 3)
     assert plan(whole + own - 1) == (False, False, 3)
@@ -257,6 +257,8 @@ def test_the_plan_is_what_fits(data):
     assert plan(2 * whole + own, wide) == (True, True, 1)
     assert plan(2 * whole + own - 1, wide)[:2] == (True, False)
     assert plan(None, wide)[:2] == (True, True)
+    assert not plan(None, replace(data, rows=as_rows(np.ones((n, 63)))))[1]
+    assert plan(None, replace(data, rows=as_rows(sparse.csr_array(np.ones((n, 16))))))[1]
     assert plan(10 * whole, scale="standard") == (False, False, 10 * whole // own)
     assert plan(10 * whole, scale="query")[0]
     assert not plan(10 * whole, replace(data, qid=None), scale="query")[0]
@@ -317,7 +319,7 @@ def test_a_family_has_the_matrices_of_its_kernels(seed, name, is_sparse, shift, 
         }[name]
         found = family.matrix(gamma).values
         assert_allclose(found, truth, rtol=1e-9, atol=1e-10)
-        assert_allclose(found, found.T, rtol=1e-14)
+        assert_allclose(found, found.T, rtol=1e-12)
         plain = KernelFamily(kernel, rows, n_threads=n_threads).matrix(gamma).values
         assert_allclose(plain, truth, rtol=1e-6 if shift else 1e-9, atol=1e-7 if shift else 1e-10)
 

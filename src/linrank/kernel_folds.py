@@ -23,7 +23,10 @@ __all__ = ["FoldKernels", "Part", "Plan"]
 Array = NDArray[Any]
 
 _TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
-_MANY_FEATURES = 32  # from here on, distances that are kept save more than they cost
+# Values of a row from which on it pays to keep distances: one pass over them takes as long as to
+# compute the kernel of dense rows of ten features, and a sparse value takes four times a dense one.
+_MANY_FEATURES = 64
+_OF_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,9 @@ def _check_precomputed(n_bytes: int, limit: int) -> None:
 
 
 def _width(rows: Rows) -> float:
-    """Mean number of values of a row."""
-    return rows.values.size / max(1, rows.shape[0])
+    """What a product of two rows takes: their mean number of values, sparse ones counted dear."""
+    dear = _OF_SPARSE if isinstance(rows, CsrRows) else 1
+    return dear * rows.values.size / max(1, rows.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
