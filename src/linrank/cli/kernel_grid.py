@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 from linrank.cli.arguments import fill_in, grid, positive_int
-from linrank.options import KERNELS, METHODS
+from linrank.cli.kernel_options import NAMES, check_owned, finite, flag, given
+from linrank.options import METHODS
 
 __all__ = ["add_kernel_grid", "check_kernel_grid"]
-
-CHOICES = tuple(name for name in KERNELS if name != "precomputed")  # a file holds rows
 
 # Options by the name of their value that only kernels have, and what they mean when not given;
 # filled in late, so that one can tell.
@@ -37,7 +35,7 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("kernels (--kernel)")
     group.add_argument(
         "--kernel",
-        choices=CHOICES,
+        choices=NAMES,
         help="search a kernel's C and γ in place of a linear model's C: exp(-γ‖a-b‖²), "
         "(γ a·b + c)^degree, tanh(γ a·b + c), or a·b",
     )
@@ -50,7 +48,7 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--degree", type=positive_int, metavar="N", help="of poly (default: 3)")
     group.add_argument(
-        "--coef0", type=_number, metavar="C0", help="c of poly and sigmoid (default: 0)"
+        "--coef0", type=finite, metavar="C0", help="c of poly and sigmoid (default: 0)"
     )
     group.add_argument(
         "--memory-limit",
@@ -64,37 +62,15 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
 def check_kernel_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options that do not go with ``--kernel``; fill in those that were not given."""
     if args.kernel is None:
-        for name in _given(args, (*_DEFAULTS,)):
-            parser.error(f"{_flag(name)} needs --kernel")
+        for name in given(args, (*_DEFAULTS,)):
+            parser.error(f"{flag(name)} needs --kernel")
         return
     if args.method != METHODS[0]:
         parser.error(f"--kernel and --method {args.method} exclude each other")
-    for name in _given(args, _REFUSED):
-        parser.error(f"{_flag(name)} and --kernel exclude each other")
-    if args.kernel == "linear" and args.gammas is not None:
-        parser.error("--gammas is an option of --kernel rbf, poly and sigmoid: linear has no γ")
+    for name in given(args, _REFUSED):
+        parser.error(f"{flag(name)} and --kernel exclude each other")
+    check_owned(args, parser)
     fill_in(args, _DEFAULTS | _SHARED)
     if args.memory_limit is not None:
         args.memory_limit *= 1_000_000
 
-
-def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
-    """The options that were on the command line."""
-    values = {name: getattr(args, name) for name in names}
-    # By identity: a c of 0 was given, and equals False.
-    return [name for name, value in values.items() if value is not None and value is not False]
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _number(text: str) -> float:
-    """A finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
-    return value
