@@ -75,7 +75,7 @@ ALLOWED: dict[str, set[str]] = {
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
-    "path": TRAINING | {"scaling", "weights", "grids", "pathwise"},
+    "path": TRAINING | {"scaling", "weights", "grids", "pathwise", "seeds"},
     "model_scores": MODEL | {"metrics"},
     "monitor": MODEL | {"metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
@@ -92,7 +92,7 @@ ALLOWED: dict[str, set[str]] = {
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "fitted_ranker": DATA | {"metrics", "ranker"},
-    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "stochastic"},
+    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}

@@ -146,7 +146,7 @@ def test_the_estimator_has_the_options():
     ("options", "message"),
     [
         ({"loss": "logistic"}, "loss must be 'squared_hinge' or 'hinge', got 'logistic'"),
-        ({"pairs": "some"}, "pairs must be 'all' or 'adjacent', got 'some'"),
+        ({"pairs": "some"}, "pairs must be 'all', 'adjacent', 'closest' or 'pruned', got 'some'"),
         ({"pair_weighting": "ndcg"}, "pair_weighting must be 'uniform', 'grade_diff' or"),
         ({"solver": "tron", "loss": "hinge"}, "solver='tron' is a published method"),
         ({"solver": "tron", "pairs": "adjacent"}, "Use solver='newton'"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DataFormatError,
         ModelFormatError,
         NoPairsError,
+        TooFewPairsError,
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
@@ -71,6 +72,7 @@ __all__ = [
     "RegularizedRankSVM",
     "SGDRanker",
     "SGDRankerCV",
+    "TooFewPairsError",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -113,6 +115,7 @@ _HOME = {
     "RegularizedRankSVM": "linrank.regularized_ranksvm",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
+    "TooFewPairsError": "linrank.errors",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
-from linrank.data.rows import DenseRows, as_rows
+from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.options import KERNELS
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ def support_rows(given: Any, n_support: int) -> Rows:
         raise ValueError(f"{rows.shape[0]} support rows for {n_support} coefficients")
     if rows.shape[1] < 1:
         raise ValueError("the support rows have no features")
+    if isinstance(rows, CsrRows) and int(rows.offsets[-1]) != len(rows.values):
+        raise ValueError(
+            f"the offsets of the support rows end at {rows.offsets[-1]}, there are "
+            f"{len(rows.values)} values"
+        )
     if not _core.columns_increase(rows.core, 1):
         raise ValueError("the columns of a sparse support row must increase")
     place = _core.first_non_finite(rows.core, 1)

@@ -52,7 +52,7 @@ class KernelModel:
         Parameters
         ----------
         rows : matrix of shape (n_support, n_features), DenseRows, CsrRows or None
-            The support rows x_i, scaled as `scaling` says; None for ``kernel.name == "precomputed"``.
+            The support rows x_i, scaled as `scaling` says; None for the kernel ``"precomputed"``.
         coef : array of shape (n_support,)
             The coefficients β_i. There may be none: then every score is 0.
         kernel : Kernel
@@ -337,6 +337,8 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
         "n_rows": data.n_rows,
         "n_queries": data.queries.n_queries,
     }
-    if "n_pairs" not in training and hasattr(result, "n_pairs"):
-        training["n_pairs"] = result.n_pairs
+    if "n_pairs" not in training:
+        known = getattr(result, "n_pairs", None)
+        every = settings.get("pairs", "all") == "all"
+        training["n_pairs"] = data.queries.n_pairs if known is None and every else known
     return training

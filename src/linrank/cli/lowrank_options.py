@@ -30,7 +30,8 @@ _SHARED: dict[str, dict[str, Any]] = {FACTORIZED: {"C": 1.0, "seed": 0}, REGULAR
 # Those that they cannot have: of the exact solvers, of the domination loss, of stochastic descent.
 _REFUSED = (
     *("kernel", "degree", "coef0", "approximation"),
-    *("solver", "loss", "pairs", "pair_weighting", "counting", "positive", "bounds"),
+    *("solver", "loss", "pairs", "n_closest", "n_random", "pair_weighting", "counting"),
+    *("positive", "bounds"),
     *("preferences", "no_labels", "across_queries"),
     *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),

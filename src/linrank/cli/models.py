@@ -55,9 +55,11 @@ def _write_standard(model: LinearModel | KernelModel) -> None:
         copy = os.path.join(folder, "model.json")
         model.save(copy)
         if len(os.listdir(folder)) > 1:
+            size = f"{model.n_features:,} features"
+            if hasattr(model, "n_support"):
+                size = f"{model.n_support:,} support rows of {size}"
             raise ValueError(
-                f"a model of {model.n_features:,} features takes two files and cannot go to "
-                "standard output; name a file"
+                f"a model of {size} takes two files and cannot go to standard output; name a file"
             )
         with open(copy, encoding="utf-8") as file:
             write_standard(file.read())

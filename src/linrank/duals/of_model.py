@@ -21,6 +21,7 @@ from linrank.duals.entries import (
 )
 from linrank.duals.hinge import hinge_entries
 from linrank.duals.matrix import DualMatrix
+from linrank.kernel_model import KernelModel
 from linrank.lowrank.thresholding import svt
 from linrank.model import LinearModel
 from linrank.options import LOSSES
@@ -35,6 +36,7 @@ _SUPPORTED = (
     "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
     "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"
 )
+_SIZES = ("n_closest", "n_random", "seed")  # which pairs were chosen, where they were
 _AS_TRAINED = (
     "dual variables belong to the training data: pass X, y and qid as they were given to fit, in "
     "the same order"
@@ -138,6 +140,11 @@ def _linear_model(model: Any) -> LinearModel:
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(f"this {type(model).__name__} is not fitted yet; call fit first")
+    if isinstance(model, KernelModel) or isinstance(linear, KernelModel):
+        raise TypeError(
+            f"a {type(model).__name__} has no weights from which the duals of its pairs could be "
+            f"told: it keeps their sum at each support row; dual_matrix takes {_SUPPORTED}"
+        )
     raise TypeError(f"dual_matrix takes {_SUPPORTED}; got {type(model).__name__}")
 
 
@@ -205,10 +212,10 @@ def _problem(
     training: Mapping[str, Any] = linear.training
     weighing = {
         name: training[name]
-        for name in ("pairs", "pair_weighting", "query_normalization")
+        for name in ("pairs", *_SIZES, "pair_weighting", "query_normalization")
         if training.get(name) is not None
     }
-    return Problem.of(
+    problem = Problem.of(
         linear.scaling.transformed(data, n_jobs=n_jobs),
         float(training["C"]),
         loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
@@ -217,6 +224,13 @@ def _problem(
         n_jobs=n_jobs,
         **weighing,
     )
+    if problem.preferences is not None:
+        raise ValueError(
+            f"the model was trained on {training.get('n_pairs')} chosen pairs "
+            f"(pairs={training['pairs']!r}), which are listed and have no place in a matrix; use a "
+            "model of pairs='all', 'adjacent', or 'closest' with n_closest='auto'"
+        )
+    return problem
 
 
 def _factors(model: Any, problem: Problem) -> Array:

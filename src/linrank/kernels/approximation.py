@@ -87,9 +87,9 @@ def train_approximate(
     """
     n_components = _checked(data, kernel, approximation, n_components)
     n_threads = resolve(n_jobs)
-    room = Room.of(memory_limit, data.rows, n_components, n_threads)
+    room = Room.of(memory_limit, data.rows, n_components)
     features = _features(data, kernel, approximation, n_components, room, seed, n_threads)
-    mapped = MappedRows(data.rows, features, room.capacity)
+    mapped = MappedRows(data.rows, features, room.capacity, n_blocks=room.n_blocks)
     rows = mapped if room.is_streamed else mapped.stored(slice(None), n_threads)
     # `train` asks no more of rows than streamed ones have; a data set in general is stored.
     mapped_data = replace(data, rows=cast(Any, rows), feature_names=None)

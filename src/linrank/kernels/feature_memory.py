@@ -19,7 +19,9 @@ _PART = 64 << 20  # bytes that the core takes for the parts of a sum of matrices
 
 @dataclass(frozen=True)
 class Room:
-    """Memory for m features of n rows.
+    """Memory for m features of n rows: a quarter for blocks, the rest for features and Hessians.
+
+    What is decided here does not depend on the number of threads, lest results do.
 
     Attributes
     ----------
@@ -29,29 +31,33 @@ class Room:
         Size of the data.
     n_components : int
         m.
-    fixed : int
-        Bytes of the Hessians, their factors and the blocks of all threads.
+    block : int
+        Bytes of a block while its features are computed.
+    n_candidates : int
+        Rows that landmarks are chosen from.
     """
 
     limit: int
     n_rows: int
     n_features: int
     n_components: int
-    fixed: int
+    block: int
+    n_candidates: int
 
     @classmethod
-    def of(cls, memory_limit: Any, rows: Rows, n_components: int, n_threads: int) -> Room:
+    def of(cls, memory_limit: Any, rows: Rows, n_components: int) -> Room:
         """Room by the limit, half of what is free if None; MemoryError where it is too small."""
+        n_rows, n_features = rows.shape
+        n_candidates = min(n_rows, _CANDIDATES * n_components)
         if memory_limit is None:
             limit = (available() or 8 << 30) // 2
         else:
             check_natural("memory_limit", memory_limit, ", a number of bytes, or None")
             limit = int(memory_limit)
-        n_rows, n_features = rows.shape
-        square = 8 * n_components**2
+            # Their factor is there twice, in double.
+            n_candidates = min(n_candidates, max(n_components, limit // (16 * n_components)))
         block = BLOCK * (12 * n_components + rows.nbytes // n_rows)
-        fixed = (6 + min(16, max(2, _PART // square))) * square + n_threads * block
-        room = cls(limit, n_rows, n_features, n_components, fixed)
+        room = cls(limit, n_rows, n_features, n_components, block, n_candidates)
         room._check()
         return room
 
@@ -61,9 +67,15 @@ class Room:
         return 4 * self.n_components
 
     @property
+    def _hessians(self) -> int:
+        """Bytes of Hessians, their factors, and the parts that they are summed from."""
+        square = 8 * self.n_components**2
+        return (6 + min(16, max(2, _PART // square))) * square
+
+    @property
     def is_streamed(self) -> bool:
         """Whether the features of all rows are too many."""
-        return self.fixed + self.n_rows * self._row > self.limit
+        return self._hessians + self.n_rows * self._row > self.limit - self.limit // 4
 
     @property
     def capacity(self) -> int:
@@ -73,20 +85,18 @@ class Room:
         """
         if not self.is_streamed:
             return self.n_rows
-        return (self.limit - self.fixed) // (2 * self._row)
+        return (self.limit - self.limit // 4 - self._hessians) // (2 * self._row)
 
     @property
-    def n_candidates(self) -> int:
-        """Rows that landmarks are chosen from; their factor is there twice, in double."""
-        largest = self.limit // (2 * 8 * self.n_components)
-        wanted = min(_CANDIDATES * self.n_components, largest)
-        return min(self.n_rows, max(self.n_components, wanted))
+    def n_blocks(self) -> int:
+        """Blocks that there is room for at a time."""
+        return max(1, self.limit // 4 // self.block)
 
     def _check(self) -> None:
         least = min(self.n_rows, _LEAST * self.n_components)
-        if self.capacity >= least:
+        needed = max(4 * self.block, (self._hessians + 2 * least * self._row) * 4 // 3 + 4)
+        if not self.is_streamed or self.limit >= needed:
             return
-        needed = self.fixed + 2 * least * self._row
         raise MemoryError(
             f"n_components={self.n_components} needs {describe_bytes(needed)} beside the data "
             f"even where features are computed block by block, but memory_limit allows "

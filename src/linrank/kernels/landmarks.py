@@ -44,8 +44,16 @@ class Landmarks:
         return len(self.rows)
 
     @classmethod
-    def of(cls, matrix: KernelMatrix, m: int, *, seed: int = 0, enough: float = 0.0) -> Landmarks:
-        """Up to ``m`` landmarks, fewer where the rest is below ``enough`` or all rounding.
+    def of(
+        cls,
+        matrix: KernelMatrix,
+        m: int,
+        *,
+        seed: int = 0,
+        enough: float = 0.0,
+        smallest: float = _SMALLEST,
+    ) -> Landmarks:
+        """Up to ``m`` landmarks, fewer where the rest is below ``enough`` or pivots ``smallest``.
 
         Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2023) in blocks: rows are drawn
         with chances proportional to what of ``k(x, x)`` is left, so that outliers are taken and
@@ -54,17 +62,18 @@ class Landmarks:
         rng = np.random.default_rng(seed)
         n, m = matrix.n, min(m, matrix.n)
         left = matrix.diagonal.copy()
-        smallest, total = _SMALLEST * max(float(left.max()), 0.0), float(left.sum())
+        least, total = smallest * max(float(left.max()), 0.0), float(left.sum())
         G, rows = np.empty((n, m)), np.empty(m, dtype=np.int64)
         k = 0
         while k < m and left.sum() > enough * total:
-            left[left < smallest] = 0.0
+            left[left < least] = 0.0
             drawn = _draw(left, min(_BLOCK, m - k), rng)
             if drawn.size == 0:
                 break
             columns = matrix.columns(drawn)
             columns -= G[:, :k] @ G[drawn, :k].T
-            kept, triangle = _independent(columns[drawn], smallest)
+            left[drawn] = columns[drawn].diagonal()  # afresh: differences have drifted
+            kept, triangle = _independent(columns[drawn], least)
             drawn, columns = drawn[kept], columns[:, kept]
             size = len(drawn)
             G[:, k : k + size] = np.linalg.solve(triangle, columns.T).T

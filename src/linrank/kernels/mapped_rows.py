@@ -66,13 +66,24 @@ class MappedRows(StreamedRows):
         Rows of Z that may be stored at a time.
     block : int
         Rows that a thread computes at a time.
+    n_blocks : int, optional
+        Blocks that may be computed at a time, however many threads there are.
     """
 
-    def __init__(self, rows: Rows, features: FeatureMap, capacity: int, block: int = BLOCK) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        features: FeatureMap,
+        capacity: int,
+        *,
+        block: int = BLOCK,
+        n_blocks: int | None = None,
+    ) -> None:
         self.rows = rows
         self.features = features
         self._capacity = capacity
         self._block = block
+        self._n_blocks = n_blocks
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -117,7 +128,8 @@ class MappedRows(StreamedRows):
     def _mapped(self, block: Callable[[slice], T], n: int, n_threads: int) -> Iterator[T]:
         """``block`` of all positions, in order."""
         slices = [slice(i, min(i + self._block, n)) for i in range(0, n, self._block)]
-        if n_threads == 1 or len(slices) < 2:
+        n_threads = min(n_threads, len(slices), self._n_blocks or n_threads)
+        if n_threads < 2:
             yield from map(block, slices)
             return
         with ThreadPoolExecutor(n_threads) as pool:

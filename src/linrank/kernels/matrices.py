@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.rows import Rows
 from linrank.kernels.functions import Kernel
+from linrank.threads import useful_threads
 
 __all__ = ["BlockedMatrix", "KernelMatrix", "StoredMatrix", "kernel_matrix"]
 
@@ -48,7 +50,10 @@ class StoredMatrix:
         return np.ascontiguousarray(self.values.diagonal(), dtype=np.float64)
 
     def product(self, v: Array) -> Array:
-        product: Array = self.values @ v
+        """``Q v``, each pair of entries read once."""
+        n_threads = useful_threads(4 * self.values.size, self.n_threads)
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        product: Array = _core.symmetric_product(self.values, v, n_threads)
         return product
 
     def columns(self, index: Array) -> Array:
@@ -89,7 +94,7 @@ def kernel_matrix(
 ) -> StoredMatrix | BlockedMatrix:
     """``K(X, X)``, stored where it fits into ``memory_limit`` bytes."""
     if kernel.name == "precomputed":
-        return StoredMatrix(np.asarray(rows.to_user(), dtype=np.float64), n_threads)
+        return StoredMatrix(kernel.matrix(rows, rows), n_threads)
     n = rows.shape[0]
     if memory_limit is None or 8 * n * n <= memory_limit:
         return StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)

@@ -133,4 +133,5 @@ def _decode(document: dict[str, Any], folder: str) -> Contents | KernelContents:
         return linear.decode(document, folder)
     if kind == "kernel" and version >= KERNEL:
         return kernel.decode(document, folder)
-    raise Invalid(f"kind is {kind[:80]!r} in version {version}, expected 'linear'", FOREIGN)
+    expected = "'linear' or 'kernel'" if version >= KERNEL else "'linear'"
+    raise Invalid(f"kind is {kind[:80]!r} in version {version}, expected {expected}", FOREIGN)
