@@ -50,7 +50,18 @@ def test_it_does_what_the_estimator_does(files, truth, tmp_path, capsys):
 
 def test_options_go_through(files, tmp_path, capsys):
     model = str(tmp_path / "m.json")
-    options = ["--kernel", "poly", "--degree", "2", "--coef0", "1", "--gammas", "0.1", "--Cs", "0.1,1"]
+    options = [
+        "--kernel",
+        "poly",
+        "--degree",
+        "2",
+        "--coef0",
+        "1",
+        "--gammas",
+        "0.1",
+        "--Cs",
+        "0.1,1",
+    ]
     options += ["--pairs", "adjacent", "--scale", "standard", "--memory-limit", "1", "--folds", "2"]
     told = report(capsys, files["train"], *options, "--selection", "one_se", "-o", model)
     data = load(files["train"])
@@ -62,6 +73,20 @@ def test_options_go_through(files, tmp_path, capsys):
     assert (told["C"], told["degree"], told["memory_limit"]) == (truth.C_, 2, 1_000_000)
     kernel = load_model(model).kernel
     assert (kernel.name, kernel.degree, kernel.coef0, kernel.gamma) == ("poly", 2, 1.0, 0.1)
+
+
+def test_pairs_are_chosen_in_each_training_part(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--pairs", "pruned", "--n-closest", "200", "--n-random", "100", "--seed", "3"]
+    told = report(capsys, files["train"], *GRID, *options, "-o", model)
+    data = load(files["train"])
+    truth = KernelRankSVMCV(
+        Cs=[0.01, 0.1, 1], gammas=[0.02, 0.2], cv=3, pairs="pruned", n_closest=200, n_random=100,
+        random_state=3,
+    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
+    assert (told["n_closest"], told["n_random"], told["seed"]) == (200, 100, 3)
+    assert load_model(model).training["n_pairs"] == 300 == truth.n_pairs_
 
 
 def test_a_validation_file(files, tmp_path, capsys):
@@ -116,7 +141,10 @@ def test_progress_is_a_line_a_model(files, capsys):
         (["--kernel", "precomputed"], "invalid choice: 'precomputed'"),
         (["--kernel", "rbf", "--gammas", "0:1"], "must be finite and > 0"),
         (["--kernel", "rbf", "--gammas", "-1"], "--gammas"),
-        (["--kernel", "linear", "--gammas", "1"], "of --kernel rbf and poly and sigmoid, not of lin"),
+        (
+            ["--kernel", "linear", "--gammas", "1"],
+            "of --kernel rbf and poly and sigmoid, not of lin",
+        ),
         (["--kernel", "rbf", "--degree", "2"], "--degree is a parameter of --kernel poly, not of"),
         (["--kernel", "rbf", "--coef0", "nan"], "must be a finite number"),
         (["--kernel", "rbf", "--solver", "newton"], "--solver and --kernel exclude each other"),

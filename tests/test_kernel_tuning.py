@@ -241,9 +241,7 @@ def test_the_plan_is_what_fits(data):
     assert [len(fold.train) for fold in folds] == [t] * 3
 
     def plan(limit, data=data, kernel="rbf", scale="none", folds=folds):
-        found = Plan.of(
-            Kernel(kernel), data, folds, scale=scale, memory_limit=limit, n_gammas=2
-        )
+        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit, n_gammas=2)
         return found.shares, found.keeps, found.n_folds
 
     whole, own = 8 * n * n, 8 * t * t

@@ -279,5 +279,5 @@ def test_grid_of_an_estimator(ax):
 
 
 def test_grid_of_something_else(ax):
-    with pytest.raises(TypeError, match="grid draws a fitted KernelRankSVMCV.* got dict"):
+    with pytest.raises(TypeError, match=r"grid draws a fitted KernelRankSVMCV.* got dict"):
         plots.grid({}, ax=ax)

@@ -211,11 +211,8 @@ class FoldKernels:
 
         def tiles() -> Any:
             for place in _places(test.shape[0], part.n_rows):
-                block = test.take(place)
-                if kernel.name == "precomputed":
-                    yield place, block.values.astype(np.float64)
-                else:
-                    yield place, kernel.matrix(block, rows, n_threads)
+                # Of a precomputed kernel, the rows of validation data are those of the matrix.
+                yield place, kernel.matrix(test.take(place), rows, n_threads)
 
         return Part(part, matrix, valid, tiles)
 

@@ -29,7 +29,7 @@ class KernelRankSVMCV(KernelRanker):
 
     For each γ the kernel matrix of all rows is computed once. Every fold trains on its part of it
     for ascending C, each model from the last, and is measured on another part; the (C, γ) with the
-    largest mean is taken, and the model is fitted on all data, as by :class:`linrank.KernelRankSVM`.
+    largest mean is taken, and a :class:`linrank.KernelRankSVM` is fitted with it on all data.
 
     Parameters
     ----------

@@ -256,10 +256,9 @@ def fit_chosen(
     tuning: KernelTuning, data: Dataset, *, scoring: str, **options: Any
 ) -> tuple[KernelModel, Result]:
     """The model of the chosen C and γ on all data; ``options`` are those of `fit_kernel`."""
-    gamma = {"gamma": tuning.gamma} if options["kernel"] in WITH_GAMMA else {}
-    model, result = fit_kernel(data, C=tuning.C, **gamma, **options)
-    known = {"scoring": scoring, "score": tuning.score}
-    return replace(model, training={**model.training, **known}), result
+    model, result = fit_kernel(data, C=tuning.C, gamma=tuning.gamma, **options)
+    training = {**model.training, "scoring": scoring, "score": tuning.score}
+    return replace(model, training=training), result
 
 
 class _Work:
@@ -287,7 +286,7 @@ class _Work:
         results = self._solve(k, part, n_threads)
         betas = np.array([result.w for result in results])
         values = measured(
-            part.scores(betas), betas.any(axis=1), part.valid, n_jobs=n_threads, **self.measure
+            betas, part.scores(betas), part.valid, n_jobs=n_threads, **self.measure
         )
         scores = judged(values, part.valid, k, self.measure["scoring"])
         return np.array([scores, [r.converged for r in results], [r.n_iter for r in results]])
@@ -296,9 +295,7 @@ class _Work:
         """The models of a fold for ascending C, each from the last."""
         kernels, results = self.kernels, []
         beta = None
-        weight = weight_of_part(
-            self.query_weight, kernels.data, part.data, kernels.folds[k].train
-        )
+        weight = weight_of_part(self.query_weight, kernels.data, part.data, kernels.folds[k].train)
         for C in self.Cs.tolist():
             result = train_kernel(
                 part.data,

@@ -36,24 +36,27 @@ def model_scores(
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
     coefs = _resized(coefs, rows.shape[1])
     scores = _score_matrix(rows, coefs, resolve(n_jobs))
-    return measured(scores, coefs.any(axis=1), data, scoring, convention=convention, n_jobs=n_jobs)
+    return measured(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
 
 
 def measured(
+    coefs: Array,
     scores: Array,
-    ranks: Array,
     data: Dataset,
     scoring: str,
     *,
     convention: str = "linrank",
     n_jobs: int | None = None,
 ) -> Array:
-    """The measure of every row of ``scores``, of the rows of ``data``; a model may not rank."""
+    """The measure of models by the ``scores`` (n_models, n_rows) that they give to the rows.
+
+    ``coefs`` are their coefficients, of features or of kernels.
+    """
     rules = named_convention(convention)
     values = []
-    for by_row, is_model in zip(scores, ranks, strict=True):
+    for coef, by_row in zip(coefs, scores, strict=True):
         # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
-        chosen = rules if is_model else replace(rules, ties="average")
+        chosen = rules if coef.any() else replace(rules, ties="average")
         result = evaluate_queries(
             data.queries, data.labels, by_row, metrics=scoring, convention=chosen, n_jobs=n_jobs
         )

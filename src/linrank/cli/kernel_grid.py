@@ -73,4 +73,3 @@ def check_kernel_grid(args: argparse.Namespace, parser: argparse.ArgumentParser)
     fill_in(args, _DEFAULTS | _SHARED)
     if args.memory_limit is not None:
         args.memory_limit *= 1_000_000
-

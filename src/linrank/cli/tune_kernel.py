@@ -128,9 +128,7 @@ def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(
-    tuning: KernelTuning, result: Result, args: argparse.Namespace
-) -> dict[str, Any]:
+def _summary(tuning: KernelTuning, result: Result, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the grid."""
     return {
         **{name: getattr(args, name) for name in (*_OF_KERNEL, *KERNEL, "seed", "scale")},
