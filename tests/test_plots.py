@@ -20,7 +20,6 @@ from linrank import (
     plots,
     ranksvm_path,
 )
-
 from linrank.kernel_tuning import KernelTuning
 
 HISTORY = {

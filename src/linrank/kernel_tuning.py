@@ -285,9 +285,7 @@ class _Work:
         part = self.kernels.part(k, n_threads)
         results = self._solve(k, part, n_threads)
         betas = np.array([result.w for result in results])
-        values = measured(
-            betas, part.scores(betas), part.valid, n_jobs=n_threads, **self.measure
-        )
+        values = measured(betas, part.scores(betas), part.valid, n_jobs=n_threads, **self.measure)
         scores = judged(values, part.valid, k, self.measure["scoring"])
         return np.array([scores, [r.converged for r in results], [r.n_iter for r in results]])
 
