@@ -60,6 +60,7 @@ SUBJECTS = {
     "lowrank_curves": ["--quick"],
     "letor_lowrank": ["--quick"],
     "lowrank_sensitivity": ["--quick"],
+    "nystroem": ["--quick"],
 }
 
 

@@ -144,9 +144,10 @@ void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::
         const double norm = i < n_a ? a.norms[std::size_t(i)] : 0.0;
         double *x = out + r * stride;
         if (f.kind == KernelKind::rbf)
-            // The norm of a row is the product with itself to the bit, so that k(a, a) is 1.
+            // The norm of a row is the product with itself to the bit, so that k(a, a) is 1. Norms that
+            // overflow give NaN, which max keeps.
             for (std::int64_t j = first; j < n; ++j)
-                x[j] = -f.gamma * std::max(0.0, (norm + b.norms[std::size_t(j)]) - 2.0 * x[j]);
+                x[j] = -f.gamma * std::max((norm + b.norms[std::size_t(j)]) - 2.0 * x[j], 0.0);
         else
             for (std::int64_t j = first; j < n; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
     }

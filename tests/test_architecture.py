@@ -67,7 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,
-    "model_checks": DATA | {"model_file"},
+    "model_checks": DATA | {"model_file", "pairs"},
     "kernel_checks": DATA | {"kernels"},
     "kernel_scores": DATA | {"kernels"},
     "kernel_model": SAVED,

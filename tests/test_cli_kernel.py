@@ -42,7 +42,7 @@ def ranker(files, kernel="rbf", **params):
         (["--gamma", "auto", "--loss", "hinge"], "rbf", {"gamma": "auto", "loss": "hinge"}),
         (["--degree", "2", "--coef0", "1"], "poly", {"degree": 2, "coef0": 1.0}),
         (["-e", "1e-6", "--pair-weighting", "gain-diff"], "linear", {}),
-        (["--memory-limit", "1", "--query-normalization", "pairs"], "rbf", {}),
+        (["--memory-limit", "3", "--query-normalization", "pairs"], "rbf", {}),
         (["--scale", "query", "--seed", "4"], "rbf", {"scale": "query", "random_state": 4}),
     ],
 )
@@ -50,7 +50,7 @@ def test_the_model_is_that_of_the_estimator(files, model, options, kernel, param
     if "--pair-weighting" in options:
         params = {"tol": 1e-6, "pair_weighting": "gain_diff"}
     if "--memory-limit" in options:
-        params = {"memory_limit": 1_000_000, "query_normalization": "pairs"}
+        params = {"memory_limit": 3_000_000, "query_normalization": "pairs"}
     assert train(files, model, "--kernel", kernel, "-q", *options) == 0
     found, twin = load_model(model), ranker(files, kernel, **params)
     assert_array_equal(found.coef, twin.dual_coef_)
@@ -73,6 +73,19 @@ def test_approximations(files, model, capsys, options, params):
     report = json.loads(captured.out)["training"]
     assert (report["approximation"], report["n_components"]) == (params["approximation"], 20)
     assert f"rbf by {params['approximation']}" in captured.err
+
+
+def test_chosen_pairs(files, model, capsys):
+    options = ["--pairs", "pruned", "--n-closest", "100", "--n-random", "50", "--seed", "3"]
+    assert train(files, model, *RBF, *options, "--json") == 0
+    captured = capsys.readouterr()
+    sizes = {"n_closest": 100, "n_random": 50}
+    twin = ranker(files, pairs="pruned", random_state=3, **sizes)
+    assert_array_equal(load_model(model).coef, twin.dual_coef_)
+    assert json.loads(captured.out)["training"]["pairs_compared"] == twin.n_pairs_ == 150
+    assert "100 closest and 50 random of the labels, seed 3" in captured.err
+    assert main(["train", "d", "m", *RBF, "--n-random", "5"]) == 2
+    assert "--n-random needs --pairs pruned" in capsys.readouterr().err
 
 
 def test_the_summary_and_the_report(files, model, capsys):

@@ -20,9 +20,10 @@ from scipy import sparse
 
 import linrank
 from kernel_models import kernel_models, scores_by_definition
-from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, plots
+from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.kernels.functions import Kernel
+from linrank.kernels.training import train_kernel
 from linrank.model_file import kernel as kernel_file
 from linrank.scaling import Scaling
 
@@ -139,6 +140,14 @@ def test_a_model_without_support_rows_scores_0(tmp_path):
     assert_array_equal(load_model(tmp_path / "m.json").predict(TEST), np.zeros(23))
 
 
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_threads_do_not_change_a_bit(make):
+    rows = RNG.normal(size=(3000, 5))
+    for kernel in KERNELS:
+        one, two = (KernelModel(make(X), COEF, kernel).predict(rows, n_jobs=n) for n in (1, 2))
+        assert_array_equal(one, two)
+
+
 def test_scoring_takes_little_memory_beside_the_rows():
     """Neither K(X, rows), here 120 MB, nor a scaled copy of the rows is made."""
     rows = RNG.normal(size=(30_000, 60))
@@ -210,6 +219,21 @@ def test_only_rows_with_a_coefficient_are_kept(make):
         **{"C": 0.5, "pairs": "pruned", "objective": 1.5},
         **{"n_rows": 40, "n_queries": 2, "n_pairs": 11},
     }
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", ["none", "standard", "query"])
+def test_a_trained_model_scores_raw_rows_as_the_training_did(make, kind, tmp_path):
+    raw = make_ranking(10, (4, 9), 5, random_state=0)
+    raw = Dataset.of(make(raw.X), raw.y, qid=raw.qid)
+    scaling, kernel = Scaling.fit(kind, raw.rows), Kernel.of("rbf", gamma=0.2)
+    data = scaling.applied(raw)
+    result = train_kernel(data, kernel=kernel, C=10.0)
+    model = KernelModel.of(result, data, scaling, kernel, C=10.0)
+    assert 0 < model.n_support < data.n_rows  # rows without a violated pair have no coefficient
+    assert_allclose(model.predict(raw.X, qid=raw.qid), result.scores, rtol=1e-9, atol=1e-9)
+    model.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").training["gap"] == result.gap
 
 
 def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():

@@ -86,63 +86,65 @@ void panel_products(std::int64_t n_columns, std::int64_t n_panels, const double 
                 });
 }
 
-// Four sums, so that none waits for the multiply-add before it.
+// Several sums, so that none waits for the multiply-add before it.
 void slot_products(std::int64_t n, const double *values, const std::int64_t *slots, const double *b,
                    double *out) {
-    F64x8 s0{}, s1{}, s2{}, s3{};
-    for (std::int64_t k = 0; k < n; ++k) {
-        const double *x = b + slot_lanes * slots[k];
-        s0 += values[k] * load8<double>(x);
-        s1 += values[k] * load8<double>(x + 8);
-        s2 += values[k] * load8<double>(x + 16);
-        s3 += values[k] * load8<double>(x + 24);
+    constexpr int n_sums = 4;
+    for (std::int64_t first = 0; first < slot_lanes; first += n_sums * part_width) {
+        Part sums[n_sums]{};
+        for (std::int64_t k = 0; k < n; ++k) {
+            const double *x = b + slot_lanes * slots[k] + first;
+#pragma GCC unroll 8
+            for (int t = 0; t < n_sums; ++t) sums[t] += values[k] * load_part(x + t * part_width);
+        }
+        for (int t = 0; t < n_sums; ++t) Memory<Part>::store(out + first + t * part_width, sums[t]);
     }
-    store8(out, s0);
-    store8(out + 8, s1);
-    store8(out + 16, s2);
-    store8(out + 24, s3);
 }
 
 // In vectors of which the first lane alone counts: of a loop over numbers the compiler need not make the
 // multiply-adds of slot_products.
 double sum_of_squares(std::int64_t n, const double *x) {
-    F64x8 sum{};
-    for (std::int64_t k = 0; k < n; ++k) sum += x[k] * load8<double>(x + k);
+    Part sum{};
+    for (std::int64_t k = 0; k < n; ++k) sum += x[k] * load_part(x + k);
     return sum[0];
 }
 
 void power_vector(std::int64_t n, int degree, double *x) {
-    for (std::int64_t i = 0; i < n; i += 8) {
-        F64x8 square = load8<double>(x + i), power = F64x8{} + 1.0;
+    for (std::int64_t i = 0; i < n; i += part_width) {
+        Part square = load_part(x + i), power = Part{} + 1.0;
         for (int left = degree; left > 0; left >>= 1) {
             if (left & 1) power = power * square;
             square = square * square;
         }
-        store8(x + i, power);
+        Memory<Part>::store(x + i, power);
     }
 }
 
 namespace {
 
+/// Rows whose sums are in registers at once in add_symmetric.
+constexpr int n_rows_summed = part_width == 8 && n_parts_held == 2 ? 8 : 4;
+
 template <int n_rows>
 [[gnu::always_inline]] inline void add_rows(std::int64_t n, const double *q, std::int64_t stride,
                                             const double *u, const double *v, double *sums,
                                             double *total) {
-    F64x8 s[n_rows]{};
+    Part s[n_rows]{};
     std::int64_t j = 0;
-    for (; j + 8 <= n; j += 8) {
-        const F64x8 x = load8<double>(v + j);
-        F64x8 sum = load8<double>(total + j);
+    for (; j + part_width <= n; j += part_width) {
+        const Part x = load_part(v + j);
+        Part sum = load_part(total + j);
 #pragma GCC unroll 8
         for (int r = 0; r < n_rows; ++r) {
-            const F64x8 y = load8<double>(q + r * stride + j);
+            const Part y = load_part(q + r * stride + j);
             s[r] += x * y;
             sum += u[r] * y;
         }
-        store8(total + j, sum);
+        Memory<Part>::store(total + j, sum);
     }
     for (int r = 0; r < n_rows; ++r) {
-        double rest = sum_lanes(s[r]);
+        double rest = 0;
+        for (int k = 0; k < part_width; ++k) rest += s[r][k];
         for (std::int64_t k = j; k < n; ++k) {
             rest += q[r * stride + k] * v[k];
             total[k] += u[r] * q[r * stride + k];
@@ -156,8 +158,8 @@ template <int n_rows>
 void add_symmetric(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
                    const double *u, const double *v, double *sums, double *total) {
     std::int64_t r = 0;
-    for (; r + 4 <= n_rows; r += 4)
-        add_rows<4>(n, q + r * stride, stride, u + r, v, sums + r, total);
+    for (; r + n_rows_summed <= n_rows; r += n_rows_summed)
+        add_rows<n_rows_summed>(n, q + r * stride, stride, u + r, v, sums + r, total);
     for (; r < n_rows; ++r) add_rows<1>(n, q + r * stride, stride, u + r, v, sums + r, total);
 }
 

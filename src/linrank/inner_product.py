@@ -22,5 +22,5 @@ def dot(a: Array, b: Array) -> float:
     if a.ndim == 1:
         return _core.dot(a, b)
     product = _core.dot(a[0], b[1])
-    # Where Q is singular, ‖a‖² may be nothing but rounding, of either sign.
+    # Where Q is singular, ‖a‖² may round to less than 0.
     return max(0.0, product) if a is b else product

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import check_positive
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.kernels.family import KernelFamily
@@ -60,7 +61,8 @@ class Plan:
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
         limit = _limit(memory_limit)
-        whole = 8 * data.n_rows**2
+        # A function makes its matrix in one piece, and copies of its own with it.
+        whole = (16 if kernel.name == "callable" else 8) * data.n_rows**2
         own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
         # A scaling that differs from fold to fold gives kernels that do.
         common = scale == "none" or (scale == "query" and data.qid is not None)
@@ -77,6 +79,7 @@ class Plan:
 
 def _limit(memory_limit: int | None) -> int:
     if memory_limit is not None:
+        check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
         return int(memory_limit)
     free = available()
     return 1 << 62 if free is None else free // 2

@@ -49,39 +49,38 @@ class Outcome(Protocol):
 class KernelModel:
     """A ranking function ``score(x) = Σ_i coef_i k(x_i, x)``; higher is better.
 
-        Parameters
-        ----------
-        rows : matrix of shape (n_support, n_features), DenseRows, CsrRows or None
-            The support rows x_i, scaled as `scaling` says; None for the kernel ``"precomputed"``.
-        coef : array of shape (n_support,)
-            The coefficients β_i. There may be none: then every score is 0.
-        kernel : Kernel
-            The function k. With the name ``"fourier"`` the model is a sum of cosine features in its
-            place, ``score(x) = Σ_k coef_k cos(ω_k·x - δ_k)``, with ω_k in `rows`.
-        support : array of shape (n_support,) or None
-            The number of each support row in the training data, from 0.
-        n_train : int or None
-            Rows of the training data; needed for a precomputed kernel, whose rows to score have so
-            many columns.
-        phases : array of shape (n_support,) or None
-            The δ_k of ``"fourier"``.
-        feature_names : sequence of str or None
-            Names of the features, in order.
-        scaling : Scaling
-            How raw rows are scaled before the kernel sees them. ``"query"`` needs ``qid`` for that.
-        training : mapping of str to str, int, float, bool or None
-            Summary of the training run: ``C``, ``loss``, ``objective``, ``gap`` and so on.
-        linrank_version : str
-            The version of linrank that trained the model.
+    Parameters
+    ----------
+    rows : matrix of shape (n_support, n_features), DenseRows, CsrRows or None
+        The support rows x_i, scaled as `scaling` says; None for the kernel ``"precomputed"``.
+    coef : array of shape (n_support,)
+        The coefficients β_i. There may be none: then every score is 0.
+    kernel : Kernel
+        The function k. With the name ``"fourier"`` the model is a sum of cosine features in its
+        place, ``score(x) = Σ_k coef_k cos(ω_k·x - δ_k)``, with ω_k in `rows`.
+    support : array of shape (n_support,) or None
+        The number of each support row in the training data, from 0.
+    n_train : int or None
+        Rows of the training data; needed for a precomputed kernel, whose rows to score have so
+        many columns.
+    phases : array of shape (n_support,) or None
+        The δ_k of ``"fourier"``.
+    feature_names : sequence of str or None
+        Names of the features, in order.
+    scaling : Scaling
+        How raw rows are scaled before the kernel sees them. ``"query"`` needs ``qid`` for that.
+    training : mapping of str to str, int, float, bool or None
+        Summary of the training run: ``C``, ``loss``, ``objective``, ``gap`` and so on.
+    linrank_version : str
+        The version of linrank that trained the model.
 
-        Examples
-        --------
-        >>> from linrank import KernelModel
-        >>> from linrank.kernel_scores import cosine_scores, in_blocks, rows_of_bytes
-    from linrank.kernels.functions import Kernel
-        >>> model = KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf", gamma=0.5))
-        >>> model.predict([[0.0], [1.0]]).round(3)
-        array([0.213, 1.393])
+    Examples
+    --------
+    >>> from linrank import KernelModel
+    >>> from linrank.kernels.functions import Kernel
+    >>> model = KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf", gamma=0.5))
+    >>> model.predict([[0.0], [1.0]]).round(3)
+    array([0.213, 1.393])
     """
 
     rows: Rows | None

@@ -71,7 +71,8 @@ class KernelRankSVM(KernelRanker):
         learns a sum over `n_components` rows only, "fourier" (of "rbf") one over as many random
         cosines: a linear RankSVM on rows that are mapped.
     n_components : int or None, default=None
-        Size of the approximation, >= 1; None for the size that suits the number of rows.
+        Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
+        exact fit does not look at it.
     memory_limit : int or None, default=None
         Bytes that Q, or the mapped rows, may take; None for half of what is free. Where Q does not
         fit, it is computed again, block by block, for every product: slower, and the same model.

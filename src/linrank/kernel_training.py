@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from linrank.checks import check_natural, check_one_of
+from linrank.checks import check_one_of
 from linrank.data.rows import DenseRows
 from linrank.kernel_model import KernelModel
 from linrank.kernels.functions import Kernel
-from linrank.options import APPROXIMATIONS, KERNEL
+from linrank.model_checks import sizes_of_pairs
+from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check_kernel_rows", "fit_kernel"]
 
 # What a model knows of the options; how much memory there was is not part of it.
-_TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"), "seed")
+_TOLD = ("C", *(name for name in KERNEL if name != "memory_limit"))
 
 
 def fit_kernel(
@@ -51,11 +52,11 @@ def fit_kernel(
         None trains by `linrank.kernels.training.train_kernel`, the others by
         `linrank.kernels.approximation.train_approximate`.
     n_components : int, optional
-        Size of the approximation; None leaves it to the training.
+        Size of the approximation, None leaves it to the training; not looked at without one.
     preferences, n_jobs, callback, **options
         As the training takes them.
     """
-    _check(approximation, n_components)
+    check_one_of("approximation", approximation, APPROXIMATIONS)
     check_kernel_rows(kernel, scale, data)
     scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
     scaled = scaling.applied(data, n_jobs=n_jobs)
@@ -78,27 +79,20 @@ def fit_kernel(
     else:
         from linrank.kernels.approximation import train_approximate
 
-        if n_components is not None:
-            arguments["n_components"] = n_components
-        result = train_approximate(scaled, approximation=approximation, **arguments)
+        result = train_approximate(
+            scaled, approximation=approximation, n_components=n_components, **arguments
+        )
         settings["approximation"] = approximation
+    if approximation is not None or options.get("pairs") in SELECTED_PAIRS:
+        settings["seed"] = options.get("seed")  # nothing else is random
+    n_listed = 0 if preferences is None else len(preferences)
     if preferences is not None:
-        settings["n_preferences"] = len(preferences)
+        settings["n_preferences"] = n_listed
+    settings |= sizes_of_pairs(data.queries, settings)
+    settings["n_pairs"] += n_listed
     if data.index_base is not None:
         settings["index_base"] = data.index_base
     return KernelModel.of(result, scaled, scaling, function, **settings), result
-
-
-def _check(approximation: str | None, n_components: int | None) -> None:
-    check_one_of("approximation", approximation, APPROXIMATIONS)
-    if n_components is None:
-        return
-    check_natural("n_components", n_components, " or None")
-    if approximation is None:
-        raise ValueError(
-            f"n_components={n_components} is the size of an approximation, and approximation=None "
-            "is exact; use approximation='nystroem' or 'fourier', or leave n_components out"
-        )
 
 
 def check_kernel_rows(kernel: Any, scale: str, data: Dataset) -> None:
@@ -111,7 +105,9 @@ def check_kernel_rows(kernel: Any, scale: str, data: Dataset) -> None:
             "scale='none', and scale the rows before the kernel is computed"
         )
     if not isinstance(data.rows, DenseRows):
-        raise TypeError("a precomputed kernel must be a dense matrix; pass X.toarray()")
+        raise TypeError(
+            "a precomputed kernel must be a dense matrix, got a sparse one; pass X.toarray()"
+        )
     n, m = data.rows.shape
     if n != m:
         raise ValueError(

@@ -10,8 +10,13 @@ import numpy as np
 
 from linrank import __version__, _core, threads
 from linrank.data.rows import DenseRows
-from linrank.model_checks import checked_names, checked_training, queries_of, raw_rows
-from linrank.pairs import chosen_sizes
+from linrank.model_checks import (
+    checked_names,
+    checked_training,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -21,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.data.queries import Queries
     from linrank.data.rows import Rows
     from linrank.kernel_model import KernelModel
     from linrank.model_file import Contents, KernelContents
@@ -108,7 +112,7 @@ class LinearModel:
             "n_queries": data.queries.n_queries,
         }
         if "n_pairs" not in training:
-            training |= _sizes_of_pairs(data.queries, training)
+            training |= sizes_of_pairs(data.queries, training)
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
     def __repr__(self) -> str:
@@ -250,13 +254,6 @@ def _from_contents(contents: Contents | KernelContents) -> LinearModel | KernelM
         contents.training,
         contents.linrank_version,
     )
-
-
-def _sizes_of_pairs(queries: Queries, training: dict[str, Scalar]) -> dict[str, Scalar]:
-    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
-    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
-    none: dict[str, Scalar] = {name: None for name in asked if name in training}
-    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What models of every kind check: their names and summary, and the rows that they score."""
+"""What models of every kind check and say: names, summary, and the rows that they score."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
+from linrank.pairs import chosen_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.model_file.contents import Scalar
 
-__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows"]
+__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows", "sizes_of_pairs"]
 
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
@@ -87,3 +88,10 @@ def queries_of(X: Any, n_rows: int, qid: Any) -> Queries:
             "needs qid: one query id per row"
         )
     return Queries.of(np.zeros(n_rows), qid=qid)
+
+
+def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
+    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
+    none: dict[str, Scalar] = {name: None for name in asked if name in training}
+    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from linrank.cli.arguments import fill_in, positive_int
+from linrank.cli.pair_options import check_sizes
 from linrank.options import APPROXIMATIONS, KERNELS, LOSSES, METHODS, PAIR_WEIGHTINGS, PAIRS
 
 __all__ = ["NAMES", "add_kernel", "check_kernel", "check_owned", "finite", "flag", "given"]
@@ -21,8 +22,6 @@ _SHARED: dict[str, Any] = {
     "C": 1.0,
     "loss": LOSSES[0],
     "pairs": PAIRS[0],
-    "n_closest": "auto",
-    "n_random": "auto",
     "pair_weighting": PAIR_WEIGHTINGS[0],
     "gamma": "scale",
     "seed": 0,
@@ -76,6 +75,7 @@ def check_kernel(args: argparse.Namespace, parser: argparse.ArgumentParser) -> N
         parser.error(f"{flag(name)} and --kernel exclude each other")
     _check_parameters(args, parser)
     fill_in(args, _DEFAULTS | _SHARED)
+    check_sizes(args, parser)
     if args.memory_limit is not None:
         args.memory_limit *= 1_000_000
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.pair_options import say_pairs
 from linrank.cli.train_report import (
     data_summary,
     describe_data,
@@ -99,6 +100,7 @@ def _say_result(
         f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
         "of it) above the minimum: certified by the dual",
     )
+    say_pairs(model.training, console)
     console.say("model", _size(model))
     say_convergence(result, console)
 

@@ -26,23 +26,28 @@ _BLOCK = 256  # rows of a matrix that a thread turns at a time
 class KernelFamily:
     """``K(X, X)`` for every γ, from what does not depend on γ where that is kept.
 
-    An rbf kernel is a function of ``γ‖a - b‖²``, "poly" and "sigmoid" are functions of ``γ a·b``.
-    With ``keeps`` the squared distances, or the products, are computed once and stay, as large as
-    one matrix; a matrix is then one pass over them. Without, each is computed from the rows.
+    An rbf kernel is a function of ``γ‖a - b‖²``, "poly" is one of ``γ a·b``. With ``keeps`` the
+    squared distances, or the products, are computed once and stay, as large as one matrix; a
+    matrix is then one pass over them. Without, each is computed from the rows, as those are that
+    have to be checked: "sigmoid", and "poly" with ``coef0 < 0``.
     """
 
     def __init__(
         self, kernel: Kernel, rows: Rows, *, keeps: bool = False, n_threads: int = 1
     ) -> None:
         self.kernel, self.rows, self.n_threads = kernel, rows, n_threads
-        self._keeps = keeps and kernel.name in WITH_GAMMA
+        is_sure = kernel.name == "rbf" or (kernel.name == "poly" and kernel.coef0 >= 0.0)
+        self._keeps = keeps and is_sure
         self._base: Array | None = None
 
     def matrix(self, gamma: float) -> StoredMatrix:
         """``K(X, X)`` for this γ, in memory."""
         kernel = replace(self.kernel, gamma=gamma)
         if not self._keeps:
-            whole = kernel_matrix(kernel, self.rows, n_threads=self.n_threads)
+            room = 16 * self.rows.shape[0] ** 2  # that there is some has been seen to
+            whole = kernel_matrix(
+                kernel, self.rows, memory_limit=room, n_threads=self.n_threads
+            )
             assert isinstance(whole, StoredMatrix)
             return whole
         if self._base is None:
@@ -95,9 +100,4 @@ def _turn(kernel: Kernel) -> Callable[[Array, Array], None]:
         out += kernel.coef0
         np.power(out, kernel.degree, out=out)
 
-    def sigmoid(products: Array, out: Array) -> None:
-        np.multiply(products, kernel.gamma, out=out)
-        out += kernel.coef0
-        np.tanh(out, out=out)
-
-    return {"rbf": rbf, "poly": poly, "sigmoid": sigmoid}[kernel.name]
+    return {"rbf": rbf, "poly": poly}[kernel.name]

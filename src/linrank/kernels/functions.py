@@ -21,7 +21,7 @@ __all__ = ["Kernel"]
 
 Array = NDArray[Any]
 
-_TILE = 1 << 21  # entries of a block of a callable's matrix, in `product` and `diagonal`
+_BLOCK = 1 << 21  # values that the variance looks at together
 
 
 @dataclass(frozen=True)
@@ -122,23 +122,30 @@ class Kernel:
             return _wide(A)
         if self.core is None:
             return self._called(A, B)
-        n_entries = A.shape[0] * B.shape[0]
         flat: Array = _core.kernel_matrix(
-            self.core, A.core, B.core, _threads(n_entries, A, n_threads)
+            self.core, A.core, B.core, _threads(A.shape[0] * B.shape[0], A, n_threads)
         )
-        self._check_finite(flat)
+        self._check_finite(flat, A, B)
         return flat.reshape(A.shape[0], B.shape[0])
 
-    def product(self, A: Rows, B: Rows, v: Array, n_threads: int = 1) -> Array:
-        """``K(A, B) v`` for one vector, tile by tile: the matrix is never held."""
+    def product(
+        self, A: Rows, B: Rows, v: Array, n_threads: int = 1, *, block_bytes: int = 1 << 24
+    ) -> Array:
+        """``K(A, B) v`` for one vector: the matrix is never held.
+
+        Tile by tile; that of a callable in blocks of ``block_bytes``, a row at least.
+        """
         v = np.ascontiguousarray(v, dtype=np.float64)
         if self.core is None:
-            return self._by_blocks(A, B, lambda block: block @ v)
-        n_entries = A.shape[0] * B.shape[0]
+            step = max(1, block_bytes // (8 * max(1, B.shape[0])))
+            parts = [
+                self.matrix(A.take(slice(i, i + step)), B) @ v for i in range(0, A.shape[0], step)
+            ]
+            return np.concatenate(parts)
         result: Array = _core.kernel_product(
-            self.core, A.core, B.core, v, _threads(n_entries, A, n_threads)
+            self.core, A.core, B.core, v, _threads(A.shape[0] * B.shape[0], A, n_threads)
         )
-        self._check_finite(result)
+        self._check_finite(result, A, B)
         return result
 
     def diagonal(self, A: Rows, n_threads: int = 1) -> Array:
@@ -148,21 +155,14 @@ class Kernel:
         if self.name == "precomputed":
             return np.ascontiguousarray(_wide(A).diagonal())
         if self.core is None:
-            n = A.shape[0]
-            ones = [A.take(slice(i, i + 1)) for i in range(n)]
-            return np.concatenate([self._called(one, one).ravel() for one in ones])
+            # A call is dear and so are entries: squares of 32 rows, of which the diagonal is kept.
+            blocks = [A.take(slice(i, i + 32)) for i in range(0, A.shape[0], 32)]
+            return np.concatenate([self._called(one, one).diagonal() for one in blocks])
         found: Array = _core.kernel_diagonal(
             self.core, A.core, _threads(16 * A.shape[0], A, n_threads)
         )
-        self._check_finite(found)
+        self._check_finite(found, A, A)
         return found
-
-    def _by_blocks(self, A: Rows, B: Rows, use: Callable[[Array], Array]) -> Array:
-        step = max(1, _TILE // max(1, B.shape[0]))
-        parts = [
-            use(self.matrix(A.take(slice(i, i + step)), B)) for i in range(0, A.shape[0], step)
-        ]
-        return np.concatenate(parts)
 
     def _called(self, A: Rows, B: Rows) -> Array:
         assert self.function is not None
@@ -191,13 +191,20 @@ class Kernel:
             )
         return found
 
-    def _check_finite(self, values: Array) -> None:
-        if np.isfinite(values.sum()) or np.isfinite(values).all():
+    def _check_finite(self, values: Array, A: Rows, B: Rows) -> None:
+        """Raise ValueError where a kernel has overflown; rbf of dense rows cannot."""
+        if self.name == "rbf" and (isinstance(A, DenseRows) or isinstance(B, DenseRows)):
             return
-        remedy = {
-            "poly": "use a smaller gamma or degree, or scale the columns (scale='standard')",
-        }.get(self.name, "scale the columns (scale='standard')")
+        with np.errstate(all="ignore"):
+            if np.isfinite(values.sum()) or np.isfinite(values).all():
+                return
+        smaller = "use a smaller gamma or degree, or " if self.name == "poly" else ""
+        remedy = f"{smaller}scale the columns (scale='standard')"
         raise ValueError(f"{self.describe()} overflows on these rows; {remedy}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without `core`, which cannot be copied.
+        return Kernel, (self.name, self.gamma, self.degree, self.coef0, self.function)
 
     def describe(self) -> str:
         """The kernel in words, as in ``rbf (gamma=0.5)``."""

@@ -66,7 +66,7 @@ class NystroemMap:
         drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
         candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
         landmarks = Landmarks.of(
-            candidates, n_components, seed=int(rng.integers(2**63)), smallest=_SMALLEST
+            candidates, n_components, seed=int(rng.integers(2**63)), least=_SMALLEST
         )
         support = drawn[landmarks.rows]
         return cls(kernel, rows.take(support), np.ascontiguousarray(landmarks.back.T), support)
