@@ -50,12 +50,15 @@ def explicit(data: Dataset, kernel: Kernel) -> Dataset:
 def test_it_is_the_linear_ranker_of_the_coordinates(loss, pairs):
     data = problem()
     options = {"C": 0.3, "loss": loss, "pairs": pairs, "seed": 3}
-    found = train_kernel(data, kernel=RBF, tol=1e-8, **options)
+    tol = 1e-5 if loss == "hinge" else 1e-8
+    found = train_kernel(data, kernel=RBF, tol=tol, **options)
     twin_data = explicit(data, RBF)
-    twin = train(twin_data, tol=1e-8, **options)
+    twin = train(twin_data, tol=tol, **options)
     assert found.converged
-    assert_allclose(found.value, twin.value, rtol=1e-7)
-    assert_allclose(found.scores, twin_data.X @ twin.w, atol=1e-3 if loss == "hinge" else 1e-5)
+    assert_allclose(found.value, twin.value, rtol=2 * tol)
+    # ½‖w - w*‖² <= f - f*, and every row has the norm 1.
+    distance = np.sqrt(2 * found.gap) + np.sqrt(2 * twin.gap)
+    assert_allclose(found.scores, twin_data.X @ twin.w, atol=distance)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
