@@ -45,9 +45,7 @@ class KernelFamily:
         kernel = replace(self.kernel, gamma=gamma)
         if not self._keeps:
             room = 16 * self.rows.shape[0] ** 2  # that there is some has been seen to
-            whole = kernel_matrix(
-                kernel, self.rows, memory_limit=room, n_threads=self.n_threads
-            )
+            whole = kernel_matrix(kernel, self.rows, memory_limit=room, n_threads=self.n_threads)
             assert isinstance(whole, StoredMatrix)
             return whole
         if self._base is None:
