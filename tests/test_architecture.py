@@ -109,6 +109,12 @@ ALLOWED: dict[str, set[str]] = {
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "kernel_training": MODEL | {"kernels", "kernel_model"},
     "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
+    "kernel_folds": MODEL | {"validation"},
+    "kernel_tuning": MODEL
+    | {"metrics", "grids", "model_scores", "validation", "kernel_folds", "kernel_training"},
+    "kernel_ranksvm_cv": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "validation"}
+    | {"kernel_ranker", "kernel_training", "kernel_tuning"},
     "kernel_ranksvm": MODEL
     | {"metrics", "monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
@@ -119,13 +125,14 @@ ALLOWED: dict[str, set[str]] = {
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
     "path_plots": {"plot_axes"},
+    "grid_plots": {"plot_axes"},
     "rank_plots": {"plot_axes"},
-    "plots": MODEL | {"metrics", "path", "path_plots", "rank_plots", "plot_axes"},
+    "plots": MODEL | {"metrics", "path", "grid_plots", "path_plots", "rank_plots", "plot_axes"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
-    | {"kernel_model", "kernel_training"},
+    | {"kernel_model", "kernel_training", "kernel_tuning"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 
 from linrank import (
     FactorizedRankSVM,
+    KernelRankSVMCV,
     RankSVM,
     RankSVMCV,
     SGDRanker,
@@ -18,6 +20,7 @@ from linrank import (
     plots,
     ranksvm_path,
 )
+from linrank.kernel_tuning import KernelTuning
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -222,3 +225,58 @@ def test_path_makes_a_figure_and_counts_axes(data):
     pyplot.close(axes[0].figure)
     with pytest.raises(ValueError, match="axes has 3 elements for 4 panels"):
         plots.path(found, scores=[0.5, 0.6], axes=panels(3))
+
+
+# ---- a grid of C and γ --------------------------------------------------------------------------
+
+
+def searched(n_gammas=2, n_Cs=3, selection="best"):
+    scores = np.arange(2.0 * n_gammas * n_Cs).reshape(2, n_gammas, n_Cs) / 100
+    shape = scores.shape
+    gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
+    known = (np.ones(shape, dtype=bool), np.ones(shape, dtype=np.int64))
+    return KernelTuning(gammas, Cs, scores, selection, *known)
+
+
+def test_grid_is_a_map_of_the_means_with_the_choice_marked(ax):
+    tuning = searched()
+    assert plots.grid(tuning, metric="map", ax=ax) is ax
+    (image,) = ax.get_images()
+    np.testing.assert_allclose(image.get_array(), tuning.mean_scores)
+    (mark,) = ax.get_lines()
+    assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 1)
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["1", "10"]
+    assert ax.get_title() == "map 0.0800 at C = 4, γ = 10"
+    assert sorted(text.get_text() for text in ax.texts) == [
+        f"{mean:.3f}" for mean in np.sort(tuning.mean_scores.ravel())
+    ]
+
+
+def test_grid_writes_numbers_where_there_is_room(ax):
+    plots.grid(searched(20, 20), ax=ax)
+    assert len(ax.texts) == 0
+    plots.grid(searched(20, 20), ax=Figure().subplots(), numbers=True)
+    other = Figure().subplots()
+    plots.grid(searched(), ax=other, numbers=False)
+    assert len(other.texts) == 0
+
+
+def test_grid_of_an_estimator(ax):
+    data = make_ranking(n_queries=8, n_features=3, random_state=0)
+    ranker = KernelRankSVMCV(
+        Cs=[0.1, 1.0, 10.0], gammas=[0.01, 0.1, 1.0], cv=2, scoring="map", random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ranker.fit(data.X, data.y, qid=data.qid)
+    plots.grid(ranker, ax=ax)
+    (mark,) = ax.get_lines()
+    assert ranker.Cs_[int(mark.get_xdata()[0])] == ranker.C_
+    assert ranker.gammas_[int(mark.get_ydata()[0])] == ranker.gamma_
+    assert ax.get_title().startswith(f"map {ranker.best_score_:.4f} at")
+
+
+def test_grid_of_something_else(ax):
+    with pytest.raises(TypeError, match=r"grid draws a fitted KernelRankSVMCV.* got dict"):
+        plots.grid({}, ax=ax)

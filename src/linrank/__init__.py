@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from linrank.factorized_ranksvm import FactorizedRankSVM
     from linrank.kernel_model import KernelModel
     from linrank.kernel_ranksvm import KernelRankSVM
+    from linrank.kernel_ranksvm_cv import KernelRankSVMCV
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -55,6 +56,7 @@ __all__ = [
     "FactorizedRankSVM",
     "KernelModel",
     "KernelRankSVM",
+    "KernelRankSVMCV",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -96,6 +98,7 @@ _HOME = {
     "DualMatrix": "linrank.duals.matrix",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "KernelRankSVM": "linrank.kernel_ranksvm",
+    "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
     "KernelModel": "linrank.kernel_model",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",

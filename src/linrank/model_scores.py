@@ -16,7 +16,7 @@ from linrank.metrics.evaluate import evaluate_queries
 from linrank.scaling import Scaling
 from linrank.threads import resolve
 
-__all__ = ["model_scores"]
+__all__ = ["measured", "model_scores"]
 
 Array = NDArray[Any]
 
@@ -36,13 +36,29 @@ def model_scores(
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
     coefs = _resized(coefs, rows.shape[1])
     scores = _score_matrix(rows, coefs, resolve(n_jobs))
+    return measured(coefs, scores, data, scoring, convention=convention, n_jobs=n_jobs)
+
+
+def measured(
+    coefs: Array,
+    scores: Array,
+    data: Dataset,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of models by the ``scores`` (n_models, n_rows) that they give to the rows.
+
+    ``coefs`` are their coefficients, of features or of kernels.
+    """
+    rules = named_convention(convention)
     values = []
     for coef, by_row in zip(coefs, scores, strict=True):
         # A model of zeros ranks nothing: in input order, rows sorted by label would be perfect.
-        rules = named_convention(convention)
-        rules = rules if coef.any() else replace(rules, ties="average")
+        chosen = rules if coef.any() else replace(rules, ties="average")
         result = evaluate_queries(
-            data.queries, data.labels, by_row, metrics=scoring, convention=rules, n_jobs=n_jobs
+            data.queries, data.labels, by_row, metrics=scoring, convention=chosen, n_jobs=n_jobs
         )
         values.append(next(iter(result.values())))
     return np.array(values)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linrank.grid_plots import grid
 from linrank.path_plots import induction, path
 from linrank.plot_axes import BLUE, GREY, ORANGE, axes_or_new, finish
 from linrank.rank_plots import rank_profile
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "convergence",
     "descent",
+    "grid",
     "induction",
     "path",
     "query_histogram",

@@ -29,6 +29,7 @@ __all__ = [
     "edge",
     "first_best",
     "judge",
+    "judged",
     "side_by_side",
     "simplest",
     "weight_of_part",
@@ -193,13 +194,18 @@ def judge(
     An error has a minus sign, as the scores of scikit-learn's scorers have.
     """
     valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-    scores = model_scores(coefs, valid, scaling, scoring, convention=convention, n_jobs=n_jobs)
-    if np.isnan(scores).any():
+    values = model_scores(coefs, valid, scaling, scoring, convention=convention, n_jobs=n_jobs)
+    return judged(values, valid, k, scoring)
+
+
+def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:
+    """The measure of models on the validation part of fold k, signed so that higher is better."""
+    if np.isnan(values).any():
         raise ValueError(
             f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
             f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
         )
-    return scores if parse(scoring).higher_is_better else 0.0 - scores
+    return values if parse(scoring).higher_is_better else 0.0 - values
 
 
 def check_selection(selection: str, n_folds: int) -> None:

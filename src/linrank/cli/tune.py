@@ -24,6 +24,7 @@ from linrank.cli.domination_options import (
     add_method,
     check_method,
 )
+from linrank.cli.kernel_grid import add_kernel_grid, check_kernel_grid
 from linrank.cli.lowrank_options import refuse_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
@@ -49,7 +50,8 @@ Train a linear RankSVM for a whole grid of C and take the C that ranks unseen qu
 --valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
 output has the measure of every C. The model for -o is trained on all of DATA. With --solver sgd, a
 grid of λ and algorithms by stochastic descent, all models of a fold in one pass. With
---method domination, a path of α by the domination loss, from no weight to many.
+--method domination, a path of α by the domination loss, from no weight to many. With --kernel, a
+grid of C and γ, with one kernel matrix for each γ.
 """
 
 
@@ -100,14 +102,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(solver=None)  # which one depends on --method
     add_descent_grid(parser)
     add_domination_grid(parser)
-    parser.add_argument("--plot", metavar="FILE", help="draw the path: .png, .svg or .pdf")
+    add_kernel_grid(parser)
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw the path, or the grid: .png, .svg or .pdf"
+    )
     add_reading(parser)
     add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Search as ``--method`` and ``--solver`` say."""
+    """Search as ``--method``, ``--kernel`` and ``--solver`` say."""
     refuse_lowrank(args, parser)
+    check_kernel_grid(args, parser)
+    if args.kernel is not None:
+        from linrank.cli.tune_kernel import run_kernel
+
+        check_training(args, parser)
+        check_choosing(args, parser)
+        return run_kernel(args)
     check_method(args, parser)
     if args.method == METHOD:
         from linrank.cli.tune_domination import run_domination

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_tuning import DominationTuning
+    from linrank.kernel_tuning import KernelTuning
     from linrank.path import PathResult
     from linrank.sgd_tuning import SGDTuning
     from linrank.tuning import Tuning
@@ -119,7 +120,7 @@ def plot(
 def print_json(
     args: argparse.Namespace,
     data: Dataset,
-    tuning: Tuning | SGDTuning | DominationTuning,
+    tuning: Tuning | SGDTuning | DominationTuning | KernelTuning,
     details: dict[str, Any],
     times: tuple[float, float, float],
 ) -> None:

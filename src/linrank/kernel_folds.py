@@ -1,0 +1,240 @@
+"""The kernel matrices of folds: parts of one matrix of all rows, or each computed for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.checks import check_positive
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.kernels.family import KernelFamily
+from linrank.kernels.functions import Kernel
+from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix
+from linrank.memory import available, describe_bytes
+from linrank.scaling import Scaling
+from linrank.validation import Fold
+
+__all__ = ["FoldKernels", "Part", "Plan"]
+
+Array = NDArray[Any]
+
+_TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
+# Values of a row from which on it pays to keep distances: one pass over them takes as long as to
+# compute the kernel of dense rows of ten features, and a sparse value takes four times a dense one.
+_MANY_FEATURES = 64
+_OF_SPARSE = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is kept in memory, and how many folds are trained at a time.
+
+    Attributes
+    ----------
+    shares : bool
+        One matrix of all rows for each γ, of which folds take their parts.
+    keeps : bool
+        Squared distances, or products, stay beside it from one γ to the next.
+    n_folds : int
+        Folds whose own matrices may exist at a time.
+    """
+
+    shares: bool
+    keeps: bool
+    n_folds: int
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        data: Dataset,
+        folds: Sequence[Fold],
+        *,
+        scale: str,
+        memory_limit: int | None,
+        n_gammas: int,
+    ) -> Plan:
+        """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
+        limit = _limit(memory_limit)
+        # A function makes its matrix in one piece, and copies of its own with it.
+        whole = (16 if kernel.name == "callable" else 8) * data.n_rows**2
+        own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
+        # A scaling that differs from fold to fold gives kernels that do.
+        common = scale == "none" or (scale == "query" and data.qid is not None)
+        if kernel.name == "precomputed":
+            _check_precomputed(own, limit)
+            return cls(True, False, len(folds) if own == 0 else limit // own)
+        if not common or whole + own > limit:
+            return cls(False, False, max(1, limit // max(1, own)) if own else 1)
+        saves = n_gammas > 1 and _width(data.rows) >= _MANY_FEATURES
+        keeps = saves and 2 * whole + own <= limit
+        left = limit - whole * (2 if keeps else 1)
+        return cls(True, keeps, left // own if own else len(folds))
+
+
+def _limit(memory_limit: int | None) -> int:
+    if memory_limit is not None:
+        check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
+        return int(memory_limit)
+    free = available()
+    return 1 << 62 if free is None else free // 2
+
+
+def _check_precomputed(n_bytes: int, limit: int) -> None:
+    """A given matrix cannot be computed again: its part for a fold must fit."""
+    if n_bytes > limit:
+        raise MemoryError(
+            f"the part of the kernel matrix that a fold trains on takes {describe_bytes(n_bytes)}, "
+            f"memory_limit is {describe_bytes(limit)}; raise it, or measure on a validation set, "
+            "cv=(K_val, y_val, qid_val), for which no part is copied"
+        )
+
+
+def _width(rows: Rows) -> float:
+    """What a product of two rows takes: their mean number of values, sparse ones counted dear."""
+    dear = _OF_SPARSE if isinstance(rows, CsrRows) else 1
+    return dear * rows.values.size / max(1, rows.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What the models of a fold are trained on, and what they are measured on."""
+
+    data: Dataset  # labels, queries and weights; rows only where the matrix does not stand for them
+    matrix: KernelMatrix
+    valid: Dataset
+    tiles: Any  # yields (validation rows as a slice, K of them and the training rows)
+
+    def scores(self, betas: Array) -> Array:
+        """``K(valid, train)β`` for every row of ``betas``."""
+        scores = np.empty((len(betas), self.valid.n_rows))
+        for place, values in self.tiles():
+            scores[:, place] = (values @ betas.T).T
+        return scores
+
+
+class FoldKernels:
+    """The parts of the folds, for one γ after the other.
+
+    Parameters
+    ----------
+    data : Dataset
+        All rows, as they came.
+    folds : sequence of Fold
+        Training and validation parts.
+    kernel : Kernel
+        Its γ is replaced.
+    scale : str
+        Feature scaling, fitted on the training part of each fold.
+    plan : Plan
+        What is shared.
+    memory_limit : int or None
+        In bytes; bounds the matrix of a fold that shares nothing.
+    n_threads : int
+        Of what is computed for all folds.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        folds: Sequence[Fold],
+        kernel: Kernel,
+        *,
+        scale: str,
+        plan: Plan,
+        memory_limit: int | None,
+        n_threads: int,
+    ) -> None:
+        self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
+        self._scale, self._limit = scale, _limit(memory_limit)
+        self._family: KernelFamily | None = None
+        self._whole: StoredMatrix | None = None
+        if plan.shares:
+            rows = Scaling(scale).applied(data, n_jobs=n_threads).rows
+            self._family = KernelFamily(kernel, rows, keeps=plan.keeps, n_threads=n_threads)
+
+    def turn_to(self, gamma: float) -> None:
+        """Begin with this γ; the matrix of the one before is dropped first."""
+        self._whole = None
+        self.kernel = replace(self.kernel, gamma=gamma)
+        if self._family is not None:
+            self._whole = self._family.matrix(gamma)
+
+    def part(self, k: int, n_threads: int) -> Part:
+        """Fold k for the γ of `turn_to`."""
+        if self._family is None:
+            return self._own(self.folds[k], n_threads)
+        return self._shared(self.folds[k], n_threads)
+
+    def _shared(self, fold: Fold, n_threads: int) -> Part:
+        """A part of the matrix of all rows."""
+        assert self._whole is not None
+        assert self._family is not None
+        whole, train = self._whole, fold.train
+        # The rows themselves, which may be the matrix, are not copied: nothing reads them.
+        bare = replace(self.data, rows=DenseRows(np.zeros((self.data.n_rows, 1), np.float32)))
+        part = bare if train is None else bare.select(train)
+        matrix = whole if train is None else whole.submatrix(train)
+        matrix = StoredMatrix(matrix.values, n_threads)
+        if isinstance(fold.valid, Dataset):
+            rows = self._family.rows if train is None else self._family.rows.take(train)
+            valid = Scaling(self._scale).applied(fold.valid, n_jobs=n_threads)
+            return self._apart(part, matrix, rows, valid, n_threads)
+        numbers = fold.valid
+
+        def tiles() -> Any:
+            for place in _places(len(numbers), part.n_rows):
+                values = whole.values[numbers[place]]
+                yield place, values if train is None else values[:, train]
+
+        return Part(part, matrix, self.data.select(numbers), tiles)
+
+    def _own(self, fold: Fold, n_threads: int) -> Part:
+        """A matrix of the rows of the fold alone."""
+        data = self.data if fold.train is None else self.data.select(fold.train)
+        scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
+        part = scaling.applied(data, n_jobs=n_threads)
+        limit = self._limit // self.plan.n_folds
+        matrix = kernel_matrix(self.kernel, part.rows, memory_limit=limit, n_threads=n_threads)
+        valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
+        valid = replace(valid, rows=_resized(valid.rows, data.n_features))
+        valid = scaling.applied(valid, n_jobs=n_threads)
+        return self._apart(part, matrix, part.rows, valid, n_threads)
+
+    def _apart(
+        self, part: Dataset, matrix: KernelMatrix, rows: Rows, valid: Dataset, n_threads: int
+    ) -> Part:
+        """Validation rows whose kernel is computed."""
+        kernel, test = self.kernel, _resized(valid.rows, rows.shape[1])
+
+        def tiles() -> Any:
+            for place in _places(test.shape[0], part.n_rows):
+                # Of a precomputed kernel, the rows of validation data are those of the matrix.
+                yield place, kernel.matrix(test.take(place), rows, n_threads)
+
+        return Part(part, matrix, valid, tiles)
+
+
+def _places(n_rows: int, n_columns: int) -> list[slice]:
+    """Slices of rows whose kernel with so many others stays small."""
+    step = max(1, _TILE_BYTES // (8 * max(1, n_columns)))
+    return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
+
+
+def _resized(rows: Rows, n_columns: int) -> Rows:
+    """The rows with so many features: one that the training rows lack counts nothing."""
+    if rows.shape[1] == n_columns:
+        return rows
+    if isinstance(rows, CsrRows):
+        known = rows.columns < n_columns
+        before = np.concatenate([[0], np.cumsum(known)])
+        return CsrRows(rows.values[known], rows.columns[known], before[rows.offsets], n_columns)
+    values = np.zeros((rows.shape[0], n_columns), rows.dtype)
+    n_known = min(n_columns, rows.shape[1])
+    values[:, :n_known] = rows.values[:, :n_known]
+    return DenseRows(values)

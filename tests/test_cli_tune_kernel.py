@@ -1,0 +1,162 @@
+"""``linrank tune --kernel``: what it chooses, prints, draws and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from numpy.testing import assert_allclose
+
+from linrank import KernelRankSVMCV
+from linrank.cli.main import main
+from linrank.data.svmlight import load
+from linrank.metrics import evaluate
+from linrank.model import load_model
+
+GRID = ["--kernel", "rbf", "--Cs", "0.01:1:10", "--gammas", "0.02,0.2", "--folds", "3"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best")
+
+
+def report(capsys, *arguments):
+    assert main(["tune", *arguments, "--json", "-q"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+@pytest.fixture(scope="module")
+def truth(files):
+    data = load(files["train"])
+    ranker = KernelRankSVMCV(Cs=[0.01, 0.1, 1], gammas=[0.02, 0.2], cv=3, random_state=0)
+    return ranker.fit(data.X, data.y, qid=data.qid)
+
+
+def test_it_does_what_the_estimator_does(files, truth, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    told = report(capsys, files["train"], *GRID, "-o", model)
+    assert told["grid"]["gammas"] == [0.02, 0.2]
+    assert_allclose(told["grid"]["Cs"], [0.01, 0.1, 1])
+    assert_allclose(told["grid"]["scores"], truth.scores_, rtol=0.02)
+    assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
+    assert (told["kernel"], told["folds"], told["converged"]) == ("rbf", 3, True)
+    assert told["score"] == max(max(row) for row in told["grid"]["mean_scores"])
+    written = load_model(model)
+    assert written.training["C"] == told["C"]
+    assert written.kernel.gamma == told["gamma"]
+    assert written.training["score"] == told["score"]
+    assert main(["evaluate", files["valid"], "--model", model]) == 0
+
+
+def test_options_go_through(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = [
+        "--kernel",
+        "poly",
+        "--degree",
+        "2",
+        "--coef0",
+        "1",
+        "--gammas",
+        "0.1",
+        "--Cs",
+        "0.1,1",
+    ]
+    options += ["--pairs", "adjacent", "--scale", "standard", "--memory-limit", "3", "--folds", "2"]
+    told = report(capsys, files["train"], *options, "--selection", "one_se", "-o", model)
+    data = load(files["train"])
+    truth = KernelRankSVMCV(
+        "poly", degree=2, coef0=1.0, gammas=[0.1], Cs=[0.1, 1], pairs="adjacent", scale="standard",
+        cv=2, selection="one_se", random_state=0,
+    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
+    assert (told["C"], told["degree"], told["memory_limit"]) == (truth.C_, 2, 3_000_000)
+    kernel = load_model(model).kernel
+    assert (kernel.name, kernel.degree, kernel.coef0, kernel.gamma) == ("poly", 2, 1.0, 0.1)
+
+
+def test_pairs_are_chosen_in_each_training_part(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--pairs", "pruned", "--n-closest", "200", "--n-random", "100", "--seed", "3"]
+    told = report(capsys, files["train"], *GRID, *options, "-o", model)
+    data = load(files["train"])
+    truth = KernelRankSVMCV(
+        Cs=[0.01, 0.1, 1], gammas=[0.02, 0.2], cv=3, pairs="pruned", n_closest=200, n_random=100,
+        random_state=3,
+    ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
+    assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
+    assert (told["n_closest"], told["n_random"], told["seed"]) == (200, 100, 3)
+    assert load_model(model).training["n_pairs"] == 300 == truth.n_pairs_
+
+
+def test_a_validation_file(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    options = ["--valid", files["valid"], "--scoring", "map", "-o", model]
+    told = report(capsys, files["train"], *GRID[:-2], *options)
+    valid = files["valid_data"]
+    scores = load_model(model).predict(valid.X)
+    value = evaluate(valid.y, scores, qid=valid.qid, metrics="map")["map"]
+    assert told["score"] == pytest.approx(value, rel=1e-3)
+    assert told["folds"] == 1
+
+
+def test_table_summary_and_picture(files, tmp_path, capsys):
+    picture = tmp_path / "grid.svg"
+    assert main(["tune", files["train"], *GRID, "--plot", str(picture)]) == 0
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert lines[0].split() == ["gamma", "C", "ndcg@10", "deviation"]
+    assert len(lines) == 7
+    starred = [line.split() for line in lines if line.startswith("*")]
+    assert len(starred) == 1
+    assert max(float(line[-19:].split()[0]) for line in lines[1:]) == float(starred[0][3])
+    assert "19 models with the kernel rbf" in captured.err
+    assert "chosen    C = " in captured.err
+    assert "γ = " in captured.err
+    assert "certified by the dual" in captured.err
+    assert picture.read_text().startswith("<?xml")
+
+
+def test_a_kernel_without_gamma_has_no_column_of_it(files, capsys):
+    assert main(["tune", files["train"], "--kernel", "linear", "--Cs", "0.1,1"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.split()[:3] == ["C", "ndcg@10", "deviation"]
+    assert "γ" not in captured.err
+    assert "is the " in captured.err  # one of two values is always an edge
+
+
+def test_progress_is_a_line_a_model(files, capsys):
+    assert main(["tune", files["train"], *GRID, "-v"]) == 0
+    err = capsys.readouterr().err
+    assert err.count(" of 18 models  fold ") == 18
+    assert "γ 0.02  C 0.01  objective" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gammas", "1"], "--gammas needs --kernel"),
+        (["--coef0", "0"], "--coef0 needs --kernel"),
+        (["--memory-limit", "5"], "--memory-limit needs --kernel"),
+        (["--kernel", "precomputed"], "invalid choice: 'precomputed'"),
+        (["--kernel", "rbf", "--gammas", "0:1"], "must be finite and > 0"),
+        (["--kernel", "rbf", "--gammas", "-1"], "--gammas"),
+        (
+            ["--kernel", "linear", "--gammas", "1"],
+            "of --kernel rbf and poly and sigmoid, not of lin",
+        ),
+        (["--kernel", "rbf", "--degree", "2"], "--degree is a parameter of --kernel poly, not of"),
+        (["--kernel", "rbf", "--coef0", "nan"], "must be a finite number"),
+        (["--kernel", "rbf", "--solver", "newton"], "--solver and --kernel exclude each other"),
+        (["--kernel", "rbf", "--positive"], "--positive and --kernel exclude each other"),
+        (["--kernel", "rbf", "--alphas", "1"], "--alphas and --kernel exclude each other"),
+        (["--kernel", "rbf", "--method", "domination"], "--method domination exclude each other"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(files, capsys, options, message):
+    try:
+        code = main(["tune", files["train"], *options])
+    except SystemExit as stop:
+        code = stop.code
+    assert code != 0
+    assert message in capsys.readouterr().err

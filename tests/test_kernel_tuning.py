@@ -1,0 +1,597 @@
+"""The choice of C and γ: equal to separate fits, one kernel a γ, whatever memory and threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from linrank import (
+    ConvergenceWarning,
+    KernelRankSVM,
+    KernelRankSVMCV,
+    NoPairsError,
+    QueryKFold,
+    evaluate,
+    kernel_tuning,
+    load_model,
+)
+from linrank.data.dataset import Dataset
+from linrank.data.rows import as_rows
+from linrank.kernel_folds import FoldKernels, Plan, _resized
+from linrank.kernel_tuning import KernelTuning, as_gammas, as_kernel_Cs, tune_kernel
+from linrank.kernels.family import KernelFamily
+from linrank.kernels.functions import Kernel
+from linrank.kernels.matrices import BlockedMatrix
+from linrank.kernels.training import train_kernel
+from linrank.validation import Fold, deal
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
+
+CS, GAMMAS = [0.03, 0.3, 3.0], [0.05, 0.5]
+TIGHT = {"tol": 1e-9, "random_state": 0}
+
+
+def curved(seed, n_queries=9, n_rows=8, n_features=3):
+    """Queries whose best rows are in the middle, which no linear model can say."""
+    rng = np.random.default_rng(seed)
+    n = n_queries * n_rows
+    X = rng.normal(size=(n, n_features))
+    y = np.digitize(-np.abs(X).sum(axis=1) + 0.3 * rng.normal(size=n), [-3.0, -2.0, -1.5])
+    return Dataset.of(X, y, qid=rng.permutation(np.repeat(np.arange(n_queries), n_rows)))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return curved(0)
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    return curved(1, n_queries=6)
+
+
+def search(data, **params):
+    params = {"Cs": CS, "gammas": GAMMAS, "cv": 3, **TIGHT, **params}
+    weights = {name: params.pop(name, None) for name in ("sample_weight", "query_weight")}
+    return KernelRankSVMCV(**params).fit(data.X, data.y, qid=data.qid, **weights)
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return search(data)
+
+
+def by_hand(data, splits, *, scoring="ndcg@10", gammas=GAMMAS, sample_weight=None, **options):
+    """The measure of every fold, γ and C by separate fits."""
+    query_weight = options.pop("query_weight", None)
+    scores = np.empty((len(splits), len(gammas), len(CS)))
+    for k, (train, test) in enumerate(splits):
+        weight = None if sample_weight is None else sample_weight[train]
+        for g, gamma in enumerate(gammas):
+            for c, C in enumerate(CS):
+                model = KernelRankSVM(gamma=gamma, C=C, **(TIGHT | options)).fit(
+                    data.X[train], data.y[train], qid=data.qid[train], sample_weight=weight,
+                    query_weight=query_weight,
+                )  # fmt: skip
+                values = model.predict(data.X[test], qid=data.qid[test])
+                found = evaluate(data.y[test], values, qid=data.qid[test], metrics=scoring)
+                scores[k, g, c] = found[scoring]
+    return scores
+
+
+def splits_of(data, n_folds=3):
+    return list(QueryKFold(n_folds).split(data.X, data.y, data.qid))
+
+
+# ---- equal to the same by hand ------------------------------------------------------------------
+
+
+def test_it_equals_separate_fits(data, fitted):
+    scores = by_hand(data, splits_of(data))
+    assert_allclose(fitted.scores_, scores, rtol=1e-12)
+    assert fitted.scores_.shape == (3, 2, 3)
+    assert_allclose(fitted.mean_scores_, scores.mean(axis=0))
+    g, c = np.unravel_index(np.argmax(scores.mean(axis=0)), (2, 3))
+    assert (fitted.gamma_, fitted.C_) == (GAMMAS[g], CS[c])
+    assert fitted.best_score_ == pytest.approx(scores.mean(axis=0).max())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "standard"},
+        {"scale": "minmax", "kernel": "poly", "degree": 2, "coef0": 1.0},
+        {"scale": "query"},
+        {"pairs": "adjacent", "scoring": "map"},
+        {"pairs": "closest", "n_closest": 30},
+        {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "pairwise_accuracy"},
+        {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
+        {"loss": "hinge", "tol": 1e-6, "scoring": "pairwise_accuracy"},
+        {"memory_limit": 45_000},
+    ],
+    ids=lambda options: "-".join(map(str, options.values())),
+)
+def test_options_go_through(data, options):
+    found = search(data, **options)
+    assert_allclose(found.scores_, by_hand(data, splits_of(data), **options), rtol=1e-9)
+    for name in set(options) & {"pairs", "loss", "pair_weighting", "scoring"}:
+        assert found.model_.training[name] == options[name]
+
+
+def test_the_model_is_that_of_a_plain_fit(data, fitted):
+    plain = KernelRankSVM(gamma=fitted.gamma_, C=fitted.C_, **TIGHT)
+    plain.fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(fitted.dual_coef_, plain.dual_coef_)
+    assert_array_equal(fitted.support_, plain.support_)
+    assert_array_equal(fitted.predict(data.X), plain.predict(data.X))
+    assert (fitted.objective_, fitted.duality_gap_) == (plain.objective_, plain.duality_gap_)
+    own = {"C_", "Cs_", "gammas_", "scores_", "mean_scores_", "best_score_"}
+    assert {name for name in vars(fitted) if name.endswith("_")} - own == {
+        name for name in vars(plain) if name.endswith("_")
+    }
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "query"])
+def test_a_validation_set(data, held_out, scale):
+    found = search(data, cv=(held_out.X, held_out.y, held_out.qid), scale=scale)
+    truth = np.empty((2, 3))
+    for g, gamma in enumerate(GAMMAS):
+        for c, C in enumerate(CS):
+            model = KernelRankSVM(gamma=gamma, C=C, scale=scale, **TIGHT)
+            model.fit(data.X, data.y, qid=data.qid)
+            values = model.predict(held_out.X, qid=held_out.qid)
+            truth[g, c] = evaluate(held_out.y, values, qid=held_out.qid)["ndcg@10"]
+    assert_allclose(found.scores_, [truth])
+
+
+def test_weights_reach_the_folds(data):
+    rng = np.random.default_rng(3)
+    u = rng.integers(0, 3, data.n_rows).astype(float)
+    c = dict(zip(data.queries.ids.tolist(), rng.integers(1, 5, 9).tolist(), strict=True))
+    found = search(data, sample_weight=u, query_weight=c)
+    truth = by_hand(data, splits_of(data), sample_weight=u, query_weight=c)
+    assert_allclose(found.scores_, truth, rtol=1e-9)
+    assert not np.allclose(found.scores_, search(data).scores_)
+
+
+def test_without_qid_rows_are_split(data):
+    options = {"scoring": "pairwise_accuracy", "scale": "query"}
+    found = KernelRankSVMCV(Cs=CS, gammas=GAMMAS, cv=3, **options, **TIGHT).fit(data.X, data.y)
+    one = replace(data, qid=None)
+    fold = deal(one, 3)[1]
+    model = KernelRankSVM(C=CS[1], gamma=GAMMAS[1], scale="query", **TIGHT)
+    model.fit(data.X[fold.train], data.y[fold.train])
+    assert_allclose(
+        found.scores_[1, 1, 1], model.score(data.X[fold.valid], data.y[fold.valid]), rtol=1e-9
+    )
+    assert not found.needs_qid_
+
+
+def test_sparse_rows_give_the_same(data, fitted):
+    sparse_data = replace(data, rows=as_rows(sparse.csr_array(data.X)))
+    assert_allclose(search(sparse_data).scores_, fitted.scores_, rtol=1e-9)
+
+
+# ---- one kernel a γ -----------------------------------------------------------------------------
+
+
+def test_matrices_that_do_not_fit_are_computed_in_blocks(monkeypatch):
+    data, valid = curved(4, n_queries=42, n_rows=10), curved(5, n_queries=4)
+    blocked, product = [], BlockedMatrix.product
+    monkeypatch.setattr(
+        BlockedMatrix, "product", lambda self, v: blocked.append(self.n) or product(self, v)
+    )
+    folds = [Fold(None, valid), Fold(np.arange(410), valid)]
+    expected = tuned(data, folds, gammas=[0.5], tol=1e-7)
+    assert not blocked
+    limit = BlockedMatrix.bytes_needed(data.rows)
+    assert limit < 8 * 410**2
+    found = tuned(data, folds, gammas=[0.5], tol=1e-7, memory_limit=limit, n_jobs=1)
+    assert set(blocked) == {410, 420}
+    assert_allclose(found.scores, expected.scores, rtol=1e-3)
+    with pytest.raises(MemoryError, match=r"memory_limit allows 1\.0 kB"):
+        tuned(data, folds, memory_limit=1000)
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The shapes of all kernel matrices that are computed."""
+    shapes, matrix = [], Kernel.matrix
+
+    def spy(self, A, B, n_threads=1):
+        shapes.append((A.shape[0], B.shape[0]))
+        return matrix(self, A, B, n_threads)
+
+    monkeypatch.setattr(Kernel, "matrix", spy)
+    return shapes
+
+
+def tuned(data, folds=None, gammas=GAMMAS, **options):
+    options = {"tol": 1e-9, "kernel": "rbf", **options}
+    folds = deal(data, 3) if folds is None else folds
+    return tune_kernel(data, folds, np.array(gammas), as_kernel_Cs(CS), **options)
+
+
+def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
+    n = data.n_rows
+    assert_allclose(tuned(data).scores, fitted.scores_, rtol=1e-12)
+    assert computed == [(n, n)] * len(GAMMAS)
+
+
+def test_distances_are_computed_once_where_rows_are_wide(computed, monkeypatch):
+    data = curved(2, n_features=3)
+    expected = tuned(data)
+    computed.clear()
+    monkeypatch.setattr("linrank.kernel_folds._MANY_FEATURES", 3)
+    assert_allclose(tuned(data).scores, expected.scores, rtol=1e-12)
+    assert computed == [(data.n_rows, data.n_rows)]  # products; no kernel for either γ
+    computed.clear()
+    tuned(data, gammas=[0.5])
+    assert len(computed) == 1
+    room = 8 * data.n_rows**2 + 8 * 48**2
+    computed.clear()
+    assert_allclose(tuned(data, memory_limit=room).scores, expected.scores, rtol=1e-12)
+    assert len(computed) == 2  # no room for distances
+
+
+def test_folds_compute_their_own_where_scaling_or_memory_keep_them_apart(data, computed):
+    parts = [(len(fold.train), len(fold.valid)) for fold in deal(data, 3)]
+    both = [shape for t, v in parts for shape in ((t, t), (v, t))]
+    tuned(data, scale="standard", n_jobs=1)
+    assert computed == both * len(GAMMAS)
+    computed.clear()
+    tuned(data, memory_limit=8 * 48**2, n_jobs=1)
+    assert computed == both * len(GAMMAS)
+
+
+def test_the_plan_is_what_fits(data):
+    folds = deal(data, 3)
+    n, t = data.n_rows, 48
+    assert [len(fold.train) for fold in folds] == [t] * 3
+
+    def plan(limit, data=data, kernel="rbf", scale="none", folds=folds):
+        found = Plan.of(Kernel(kernel), data, folds, scale=scale, memory_limit=limit, n_gammas=2)
+        return found.shares, found.keeps, found.n_folds
+
+    whole, own = 8 * n * n, 8 * t * t
+    wide = replace(data, rows=as_rows(np.ones((n, 64))))
+    assert plan(whole + own) == (True, False, 1)
+    assert plan(whole + 3 * own) == (True, False, 3)
+    assert plan(whole + own - 1) == (False, False, 3)
+    assert plan(2 * own) == (False, False, 2)
+    assert plan(own) == (False, False, 1)
+    assert plan(1) == (False, False, 1)
+    assert plan(2 * whole + own, wide) == (True, True, 1)
+    assert plan(2 * whole + own - 1, wide)[:2] == (True, False)
+    assert plan(None, wide)[:2] == (True, True)
+    assert not plan(None, replace(data, rows=as_rows(np.ones((n, 63)))))[1]
+    assert plan(None, replace(data, rows=as_rows(sparse.csr_array(np.ones((n, 16))))))[1]
+    assert plan(10 * whole, scale="standard") == (False, False, 10 * whole // own)
+    assert plan(10 * whole, scale="query")[0]
+    assert not plan(10 * whole, replace(data, qid=None), scale="query")[0]
+    valid = [Fold(None, data)]
+    assert plan(whole, folds=valid) == (True, False, 1)
+    assert plan(whole - 1, folds=valid) == (False, False, 1)
+    assert plan(2 * own, kernel="precomputed") == (True, False, 2)
+    with pytest.raises(MemoryError, match=r"a fold trains on takes 18.4 kB, memory_limit is 18.4"):
+        plan(own - 1, kernel="precomputed")
+
+
+def test_tiles_of_validation_rows_change_nothing(data, held_out, monkeypatch):
+    folds = [*deal(data, 2), Fold(np.arange(60), held_out)]
+    expected = tuned(data, folds).scores
+    monkeypatch.setattr("linrank.kernel_folds._TILE_BYTES", 5000)
+    assert_allclose(tuned(data, folds).scores, expected, rtol=1e-12)
+
+
+def test_models_start_from_the_one_before(data, monkeypatch):
+    starts = []
+
+    def spy(part, *, C, beta0, **options):
+        result = train_kernel(part, C=C, beta0=beta0, **options)
+        starts.append((C, beta0, result.w))
+        return result
+
+    monkeypatch.setattr(kernel_tuning, "train_kernel", spy)
+    tuned(data, n_jobs=1)
+    assert [C for C, _, _ in starts] == CS * 6
+    for (C, start, _), (_, _, before) in zip(starts[1:], starts, strict=False):
+        assert start is (None if CS[0] == C else before)
+
+
+# ---- the family of matrices ---------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.sampled_from(["rbf", "poly"]),
+    st.booleans(),
+    st.sampled_from([0.0, 1e3]),
+    st.sampled_from([1, 3]),
+)
+def test_a_family_has_the_matrices_of_its_kernels(seed, name, is_sparse, shift, n_threads):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(int(rng.integers(1, 300)), 4)) * rng.integers(0, 2, 4)
+    shift = shift if name == "rbf" and not is_sparse else 0.0
+    rows = as_rows(sparse.csr_array(X) if is_sparse else X + shift)
+    kernel = Kernel(name, degree=2, coef0=0.5)
+    family = KernelFamily(kernel, rows, keeps=True, n_threads=n_threads)
+    for gamma in (0.1, 2.0):
+        squares = ((X[:, None] - X) ** 2).sum(axis=2)
+        truth = {
+            "rbf": np.exp(-gamma * squares),
+            "poly": (gamma * X @ X.T + 0.5) ** 2,
+        }[name]
+        found = family.matrix(gamma).values
+        assert_allclose(found, truth, rtol=1e-9, atol=1e-10)
+        assert_allclose(found, found.T, rtol=1e-12)
+        plain = KernelFamily(kernel, rows, n_threads=n_threads).matrix(gamma).values
+        assert_allclose(plain, truth, rtol=1e-6 if shift else 1e-9, atol=1e-7 if shift else 1e-10)
+
+
+@given(st.integers(1, 6), st.integers(0, 100), st.booleans())
+def test_features_that_training_rows_lack_count_nothing(n_columns, seed, is_sparse):
+    X = np.random.default_rng(seed).integers(0, 3, (5, 4)).astype(float)
+    rows = _resized(as_rows(sparse.csr_array(X) if is_sparse else X), n_columns)
+    expected = np.zeros((5, n_columns))
+    expected[:, : min(4, n_columns)] = X[:, :n_columns]
+    found = rows.to_user()
+    assert_array_equal(found.toarray() if is_sparse else found, expected)
+
+
+# ---- kernels without γ --------------------------------------------------------------------------
+
+
+def test_a_precomputed_kernel(data, held_out, fitted):
+    kernel = Kernel("rbf", gamma=GAMMAS[1])
+    K = kernel.matrix(data.rows, data.rows)
+    given_ = KernelRankSVMCV("precomputed", Cs=CS, cv=3, **TIGHT).fit(K, data.y, qid=data.qid)
+    assert_allclose(given_.scores_[:, 0], fitted.scores_[:, 1], rtol=1e-9)
+    assert given_.gammas_.shape == (1,)
+    valid = (kernel.matrix(held_out.rows, data.rows), held_out.y, held_out.qid)
+    apart = KernelRankSVMCV("precomputed", Cs=CS, cv=valid, **TIGHT).fit(K, data.y, qid=data.qid)
+    rows = (held_out.X, held_out.y, held_out.qid)
+    assert_allclose(apart.scores_[:, 0], search(data, cv=rows).scores_[:, 1], rtol=1e-9)
+    assert_allclose(apart.predict(valid[0]), valid[0][:, apart.support_] @ apart.dual_coef_)
+
+
+def test_functions_and_products_have_no_gamma(data):
+    linear = search(data, kernel="linear", gammas="auto")
+    own = search(data, kernel=lambda A, B: A @ B.T, gammas="auto")
+    assert_allclose(own.scores_, linear.scores_, rtol=1e-9)
+    assert linear.scores_.shape == (3, 1, 3)
+
+
+def test_the_grid_of_gamma_lies_around_that_of_the_rows(data):
+    scale = KernelRankSVM().fit(data.X, data.y, qid=data.qid).gamma_
+    assert_allclose(as_gammas("auto", "rbf", data), scale * 4.0 ** np.arange(-3, 4))
+    standard = KernelRankSVM(scale="standard").fit(data.X * 9, data.y, qid=data.qid).gamma_
+    wide = replace(data, rows=as_rows(data.X * 9))
+    assert as_gammas("auto", "rbf", wide, "standard")[3] == pytest.approx(standard)
+    assert_array_equal(as_gammas([2.0, 0.5, 2.0], "poly", data), [0.5, 2.0])
+    assert as_kernel_Cs("auto")[[0, -1]].tolist() == [2.0**-15, 2.0**9]
+
+
+# ---- threads, interrupts, progress --------------------------------------------------------------
+
+
+def test_the_threads_change_nothing(data, fitted):
+    for n_jobs in (1, 2, 5):
+        assert_allclose(search(data, n_jobs=n_jobs).scores_, fitted.scores_, rtol=1e-12)
+
+
+def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
+    seen, part = [], FoldKernels.part
+    gate = threading.Barrier(2, timeout=30)
+
+    def spy(self, k, n_threads):
+        seen.append(n_threads)
+        if len(seen) <= 2:
+            gate.wait()  # passes only when two folds are under way at once
+        return part(self, k, n_threads)
+
+    monkeypatch.setattr(FoldKernels, "part", spy)
+    tuned(data, n_jobs=2, gammas=[0.5])
+    assert seen == [1, 1, 1]
+    seen.clear()
+    gate = threading.Barrier(1)
+    tuned(data, n_jobs=4, gammas=[0.5], memory_limit=8 * (data.n_rows**2 + 48**2))
+    assert seen == [4, 4, 4]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_in_a_fold_ends_all(data, n_jobs):
+    def fail(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tuned(data, n_jobs=n_jobs, progress=fail)
+
+
+def test_progress_counts_all_models(data):
+    states = []
+    tuned(data, n_jobs=2, progress=states.append)
+    assert [s["n_done"] for s in states] == list(range(1, 19))
+    assert {s["n_total"] for s in states} == {18}
+    places = sorted((s["fold"], s["gamma"], s["C"]) for s in states)
+    assert places == [(k, g, C) for k in range(3) for g in GAMMAS for C in CS]
+    assert all(0 <= s["gap"] <= s["objective"] for s in states)
+
+
+def test_verbose_reports_each_model(data, capsys):
+    search(data, verbose=1)
+    assert capsys.readouterr().err.count("linrank: fold") == 18
+
+
+# ---- the rule of choice -------------------------------------------------------------------------
+
+
+def choice(scores, selection="best", converged=True):
+    scores = np.array(scores, dtype=float)
+    _, n_gammas, n_Cs = scores.shape
+    known = np.broadcast_to(converged, scores.shape)
+    steps = np.zeros(scores.shape, dtype=np.int64)
+    gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
+    return KernelTuning(gammas, Cs, scores, selection, known, steps)
+
+
+def test_the_largest_mean_wins():
+    tuning = choice([[[0.1, 0.2, 0.5], [0.3, 0.9, 0.2]]])
+    assert tuning.chosen == (1, 1)
+    assert (tuning.gamma, tuning.C, tuning.score) == (10.0, 2.0, 0.9)
+
+
+def test_ties_go_to_the_smallest_C_and_then_gamma():
+    assert choice([[[0.1, 0.5], [0.5, 0.5], [0.5, 0.1]]]).chosen == (1, 0)
+    assert choice([[[0.1, 0.5], [0.1, 0.5]]]).chosen == (0, 1)
+    # The means are 0.4, but for what the sums round to.
+    thirds = [[[0.1, 0.7, 0.3]], [[0.3, 0.1, 0.5]], [[0.2, 0.4, 0.4]]]
+    assert choice(thirds).chosen == (0, 1)
+
+
+SPREAD = np.array([-0.1, -0.1, 0.1, 0.1])[:, None, None]  # a standard error of about 0.058
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [
+        # The best is at (1, 1): what lies beyond it in either direction is not looked at.
+        ([[0.5, 0.5, 0.5], [0.5, 0.7, 0.5], [0.5, 0.5, 0.5]], (1, 1)),
+        ([[0.5, 0.5, 0.5], [0.5, 0.7, 0.69], [0.69, 0.69, 0.69]], (1, 1)),
+        ([[0.5, 0.66, 0.5], [0.5, 0.7, 0.5], [0.5, 0.5, 0.5]], (0, 1)),  # a smaller γ
+        ([[0.5, 0.66, 0.5], [0.65, 0.7, 0.5], [0.5, 0.5, 0.5]], (1, 0)),  # a smaller C goes first
+        ([[0.65, 0.66, 0.5], [0.65, 0.7, 0.5], [0.5, 0.5, 0.5]], (0, 0)),  # both
+        ([[0.63, 0.64, 0.5], [0.64, 0.7, 0.5], [0.5, 0.5, 0.5]], (1, 1)),  # too far
+    ],
+)
+def test_one_standard_error(means, expected):
+    scores = np.array(means) + SPREAD
+    assert choice(scores).chosen == (1, 1)
+    assert choice(scores, "one_se").chosen == expected
+
+
+@given(st.integers(0, 10_000))
+def test_one_standard_error_never_gives_the_larger_model(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.random((3, *rng.integers(1, 5, 2)))
+    best, simple = choice(scores), choice(scores, "one_se")
+    assert simple.C <= best.C
+    assert simple.gamma <= best.gamma
+    assert simple.best == best.chosen
+    error = scores[(slice(None), *best.best)].std(ddof=1) / np.sqrt(3)
+    assert best.score - error - 1e-12 <= simple.score <= best.score + 1e-12
+
+
+def test_edges_of_both_grids_are_told():
+    assert choice([[[0, 0, 0], [0, 1, 0], [0, 0, 0]]]).edge is None
+    by_C = choice([[[0, 0, 0], [1, 0, 0], [0, 0, 0]]])
+    assert by_C.edge == "the best C, 1, is the smallest of the grid; try smaller values too"
+    by_gamma = choice([[[0, 0, 0], [0, 0, 0], [0, 1, 0]]])
+    assert by_gamma.edge == "the best gamma, 100, is the largest of the grid; try larger values too"
+    corner = choice([[[0, 0, 1], [0, 0, 0]]])
+    assert [told.split(",")[0] for told in corner.edges] == ["the best C", "the best gamma"]
+    assert choice([[[0.5]]]).edge is None
+
+
+def test_the_edge_is_a_warning(data):
+    with pytest.warns(UserWarning, match=r"the best gamma, 0.5, is the largest of the grid"):
+        search(data, Cs=[1e-3, 1.0, 1e3], gammas=[1e-4, 0.5])
+
+
+def test_models_that_did_not_converge_are_counted(data):
+    assert choice([[[0.5, 0.6]]]).open is None
+    told = choice([[[0.5, 0.6]]], converged=[[[True, False]]]).open
+    assert told.startswith("1 of 2 models on the folds did not reach the tolerance, C = 2 with")
+    with pytest.warns(ConvergenceWarning, match="models on the folds did not reach"):
+        search(data, max_iter=1, tol=1e-12)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"Cs": []}, ValueError, "Cs must be a non-empty list"),
+        ({"Cs": [1.0, -1.0]}, ValueError, r"Cs\[1\] is -1"),
+        ({"Cs": "all"}, ValueError, "Cs must be 'auto' or numbers > 0, got 'all'"),
+        ({"gammas": [0.0, 1.0]}, ValueError, r"gammas\[0\] is 0; all must be finite and > 0"),
+        ({"gammas": [np.nan]}, ValueError, r"gammas\[0\] is nan"),
+        ({"gammas": "scale"}, ValueError, "gammas must be 'auto' or numbers > 0, got 'scale'"),
+        ({"gammas": []}, ValueError, "gammas must be a non-empty list"),
+        ({"kernel": "linear"}, ValueError, r"kernel='linear' has no gamma, got gammas=\[0.05, 0"),
+        ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', .* got 'gauss'"),
+        ({"kernel": "precomputed", "gammas": "auto"}, ValueError, "square matrix.* 72 × 3"),
+        ({"kernel": "precomputed", "scale": "minmax", "gammas": "auto"}, ValueError, "has none"),
+        ({"degree": 0}, ValueError, "degree must be an integer >= 1"),
+        ({"scoring": "accuracy"}, ValueError, "accuracy"),
+        ({"selection": "worst"}, ValueError, "'best' or 'one_se', got 'worst'"),
+        ({"cv": 1}, ValueError, "at least 2 folds, got 1"),
+        ({"cv": 10}, ValueError, "9 queries cannot fill 10 folds"),
+        ({"tol": -1}, ValueError, "tol must be a finite number > 0"),
+        ({"memory_limit": -1}, ValueError, "memory_limit must be a finite number > 0, got -1"),
+        ({"kernel": "sigmoid", "gammas": [50.0]}, ValueError, r"'sigmoid' \(gamma=50"),
+    ],
+)
+def test_wrong_parameters(data, options, error, message):
+    with pytest.raises(error, match=message):
+        search(data, **options)
+
+
+def test_one_standard_error_needs_folds(data, held_out):
+    with pytest.raises(ValueError, match="needs the spread over at least two folds"):
+        search(data, cv=(held_out.X, held_out.y, held_out.qid), selection="one_se")
+
+
+def test_a_fold_without_pairs_is_named():
+    X, y, qid = np.random.default_rng(0).normal(size=(6, 2)), [0, 1, 0, 0, 1, 1], [1, 1, 2, 2, 3, 3]
+    with pytest.raises(NoPairsError, match="fold 1 of 3: "):
+        KernelRankSVMCV(cv=3).fit(X, y, qid=qid)
+
+
+def test_a_fold_that_cannot_be_judged_is_named(data):
+    y = np.where(data.qid == data.qid[0], 1.0, data.y)
+    lone = np.flatnonzero(data.qid == data.qid[0])
+    rest = np.flatnonzero(data.qid != data.qid[0])
+    with pytest.raises(ValueError, match="undefined on the validation part of fold 1"):
+        search(replace(data, labels=y), cv=[(rest, lone)], scoring="pairwise_accuracy")
+
+
+# ---- the estimator ------------------------------------------------------------------------------
+
+
+@parametrize_with_checks(
+    [
+        KernelRankSVMCV(
+            Cs=[0.1, 1.0], gammas=[0.1, 1.0], cv=2, scoring="pairwise_accuracy", random_state=0
+        )
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_everything_that_a_ranker_does(data, fitted, tmp_path):
+    scores = fitted.predict(data.X)
+    assert fitted.rank(data.X, qid=data.qid).min() == 1
+    assert 0.6 < fitted.score(data.X, data.y, qid=data.qid) <= 1
+    fitted.save(tmp_path / "m.json")
+    model = load_model(tmp_path / "m.json")
+    assert_allclose(model.predict(data.X), scores, rtol=1e-9, atol=1e-12)
+    known = {name: model.training[name] for name in ("C", "score", "scoring")}
+    assert known == {"C": fitted.C_, "score": fitted.best_score_, "scoring": "ndcg@10"}
+    assert clone(fitted).get_params()["gammas"] == GAMMAS
+    assert not hasattr(fitted, "fit_pairs")  # preferences have no folds
+    pairwise = KernelRankSVMCV("precomputed").__sklearn_tags__().input_tags.pairwise
+    assert pairwise
+    assert not fitted.__sklearn_tags__().input_tags.pairwise
