@@ -42,7 +42,7 @@ def ranker(files, kernel="rbf", **params):
         (["--gamma", "auto", "--loss", "hinge"], "rbf", {"gamma": "auto", "loss": "hinge"}),
         (["--degree", "2", "--coef0", "1"], "poly", {"degree": 2, "coef0": 1.0}),
         (["-e", "1e-6", "--pair-weighting", "gain-diff"], "linear", {}),
-        (["--memory-limit", "3", "--query-normalization", "pairs"], "rbf", {}),
+        (["--memory-limit", "3", "-j", "1", "--query-normalization", "pairs"], "rbf", {}),
         (["--scale", "query", "--seed", "4"], "rbf", {"scale": "query", "random_state": 4}),
     ],
 )

@@ -225,7 +225,7 @@ def test_published_methods_refuse_streamed_rows():
 def test_nystroem_with_all_rows_is_the_exact_solution(n_queries, name, loss):
     data, kernel = curved(n_queries=n_queries, copies=20), KERNELS[name]
     data = replace(data, weight=np.random.default_rng(1).integers(0, 4, data.n_rows) / 2)
-    options = {"C": 0.3, "loss": loss, "tol": 1e-7}
+    options = {"C": 0.3, "loss": loss, "tol": 1e-7 if loss == "squared_hinge" else 1e-5}
     exact = train_kernel(data, kernel=kernel, **options)
     found = train_approximate(data, kernel=kernel, n_components=data.n_rows, **options)
     assert len(found.coef) <= 100

@@ -191,7 +191,6 @@ class Run:
 
     w: Any
     summary: dict[str, Any] = field(default_factory=lambda: {"objective": 1.5})
-    n_pairs: int = 11
 
 
 @dataclass
@@ -208,7 +207,7 @@ def test_only_rows_with_a_coefficient_are_kept(make):
     beta[3] = 5e-324
     data = Dataset.of(make(X.astype(np.float32)), np.arange(40) % 5, qid=np.arange(40) % 2)
     scaling = Scaling("standard", np.ones(5))
-    model = KernelModel.of(Run(beta), data, scaling, KERNELS[0], C=0.5, pairs="pruned")
+    model = KernelModel.of(Run(beta), data, scaling, KERNELS[0], C=0.5, pairs="all")
     assert_array_equal(model.support, np.flatnonzero(beta))
     assert_array_equal(model.coef, beta[model.support])
     assert model.n_support == 14
@@ -216,8 +215,8 @@ def test_only_rows_with_a_coefficient_are_kept(make):
     assert model.rows.dtype == np.float32
     assert_allclose(model.predict(TEST), KernelModel(data.rows, beta, KERNELS[0]).predict(TEST))
     assert model.training == {
-        **{"C": 0.5, "pairs": "pruned", "objective": 1.5},
-        **{"n_rows": 40, "n_queries": 2, "n_pairs": 11},
+        **{"C": 0.5, "pairs": "all", "objective": 1.5},
+        **{"n_rows": 40, "n_queries": 2, "n_pairs": data.queries.n_pairs},
     }
 
 
@@ -256,14 +255,17 @@ def test_an_approximation_says_what_it_is_a_sum_of():
     assert_allclose(model.predict(TEST), np.cos(TEST @ X[0] - 0.5))
 
 
-def test_pairs_are_counted_where_all_of_them_were_used():
+def test_pairs_are_counted_where_the_training_does_not_say():
     data = Dataset.of(X, np.arange(40))
-    run = Run(COEF, n_pairs=None)
+    settings = [{}, {"pairs": "closest", "n_closest": "auto"}, {"pairs": "pruned", "n_random": 5}]
     told = [
-        KernelModel.of(run, data, Scaling(), KERNELS[0], **settings).training["n_pairs"]
-        for settings in ({}, {"pairs": "all"}, {"pairs": "closest"})
+        KernelModel.of(Run(COEF), data, Scaling(), KERNELS[0], **options).training
+        for options in settings
     ]
-    assert told == [780, 780, None]
+    assert [training["n_pairs"] for training in told] == [780, 39, 44]
+    assert [training.get("n_closest") for training in told] == [None, 39, 39]
+    run = Run(COEF, {"n_pairs": 800})  # with twenty listed ones
+    assert KernelModel.of(run, data, Scaling(), KERNELS[0]).training["n_pairs"] == 800
 
 
 # ---- the file -----------------------------------------------------------------------------------

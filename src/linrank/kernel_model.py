@@ -13,7 +13,13 @@ from linrank.data.rows import CsrRows, DenseRows
 from linrank.kernel_checks import check_kernel, row_numbers, support_rows, vector
 from linrank.kernel_scores import cosine_scores, in_blocks, rows_of_bytes
 from linrank.kernels.functions import Kernel
-from linrank.model_checks import checked_names, checked_training, queries_of, raw_rows
+from linrank.model_checks import (
+    checked_names,
+    checked_training,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
 from linrank.options import KERNELS
 from linrank.scaling import Scaling
 
@@ -336,8 +342,6 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
         "n_rows": data.n_rows,
         "n_queries": data.queries.n_queries,
     }
-    if "n_pairs" not in training:
-        known = getattr(result, "n_pairs", None)
-        every = settings.get("pairs", "all") == "all"
-        training["n_pairs"] = data.queries.n_pairs if known is None and every else known
-    return training
+    known = training.get("n_pairs")  # listed preferences included
+    training |= sizes_of_pairs(data.queries, training)
+    return training if known is None else training | {"n_pairs": known}

@@ -76,7 +76,7 @@ def train_approximate(
     n_components : int, optional
         Number of features, 512 if None or as many as there are rows; even for fourier.
     seed : int
-        Of landmarks or frequencies.
+        Of landmarks or frequencies, and of random pairs.
     memory_limit : int, optional
         Bytes for features and Hessians beside the data; half of what is free if None. Features
         that do not fit are computed again for every product.
@@ -93,7 +93,7 @@ def train_approximate(
     rows = mapped if room.is_streamed else mapped.stored(slice(None), n_threads)
     # `train` asks no more of rows than streamed ones have; a data set in general is stored.
     mapped_data = replace(data, rows=cast(Any, rows), feature_names=None)
-    result = train(mapped_data, n_jobs=n_jobs, **options)
+    result = train(mapped_data, seed=seed, n_jobs=n_jobs, **options)
     known = {field.name: getattr(result, field.name) for field in fields(Result)}
     return ApproximateResult(
         **known,

@@ -44,8 +44,8 @@ class Kernel:
     -----
     Sums are float64 whatever the rows are. ``k(a, b)`` and ``k(b, a)`` are the same bits, and so is
     any result for any number of threads. Distances of dense rows are sums of squared differences;
-    those of two sparse blocks come from products and norms, with an absolute error of about
-    ``1e-16 (‖a‖² + ‖b‖²)``. ``k(a, a) = 1`` of "rbf" is exact in both.
+    those of two sparse blocks, a quarter full or less, come from products and norms, with an
+    absolute error of about ``1e-16 (‖a‖² + ‖b‖²)``. ``k(a, a) = 1`` of "rbf" is exact in both.
 
     Examples
     --------

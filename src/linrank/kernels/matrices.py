@@ -133,12 +133,12 @@ class BlockedMatrix:
 
         Those are the totals of 32 parts of the triangle, two thirds of n numbers each on average,
         and the tiles of each thread: up to 256 rows of either side in 0.75 MB, but 96 rows
-        however wide they are. Sparse ones take up to 20 kB for each non-zero of a row, since 32
-        of them lie side by side, zeros included.
+        however wide they are. Sparse ones take 100 kB for each non-zero of the fullest row.
         """
         n, width = rows.shape
         if isinstance(rows, CsrRows):
-            tiles = (2 << 20) + 20_000 * int(np.diff(rows.offsets).max(initial=0))
+            widest = int(np.diff(rows.offsets).max(initial=0))
+            tiles = (1 << 20) + 100_000 * widest
         else:
             tiles = (1 << 20) + 96 * 8 * width
         return 24 * 8 * n + n_threads * tiles

@@ -17,7 +17,7 @@ __all__ = ["NystroemMap"]
 
 Array = NDArray[Any]
 
-_SMALLEST = 1e-12  # pivot, of the largest k(x, x): T⁻¹ then costs six of sixteen digits
+_LEAST = 1e-12  # pivot, of the largest k(x, x): T⁻¹ then costs six of sixteen digits
 _COLUMNS = 128  # features that are computed together
 
 
@@ -66,7 +66,7 @@ class NystroemMap:
         drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
         candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
         landmarks = Landmarks.of(
-            candidates, n_components, seed=int(rng.integers(2**63)), least=_SMALLEST
+            candidates, n_components, seed=int(rng.integers(2**63)), least=_LEAST
         )
         support = drawn[landmarks.rows]
         return cls(kernel, rows.take(support), np.ascontiguousarray(landmarks.back.T), support)

@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
-from linrank.kernels.preconditioner import OnLandmarks
+from linrank.kernels.preconditioner import KernelDirections, OnLandmarks
 from linrank.kernels.settling import settled
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
 from linrank.objective import Ridge, Sum
@@ -30,6 +30,9 @@ from linrank.threads import resolve
 __all__ = ["KernelResult", "train_kernel"]
 
 Array = NDArray[Any]
+
+_FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,7 @@ class _Training:
             started=started,
             sharpen=self.sharpening,
             certified=True,
+            directions=KernelDirections,
         )
         epsilon = 0.0 if self.sharpening is None else self.sharpening.epsilon
         # Afresh: the values of the iterates are sums of many products, each with its rounding.
@@ -209,7 +213,7 @@ def _of_coefficients(callback: Callback) -> Callback:
 
 
 def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
-    """As many as a Hessian on them costs some ten products with Q.
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
 
     A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
     ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
@@ -220,4 +224,7 @@ def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
         part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
     )
     enough = 10.0 * n / (4.0 * weight) if weight > 0 else 0.0
-    return Landmarks.of(matrix, math.ceil(17.0 * math.sqrt(n)), enough=enough)
+    if problem.loss == "hinge":
+        enough *= _NARROW
+    most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
+    return Landmarks.of(matrix, most, enough=enough)
