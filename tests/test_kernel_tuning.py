@@ -275,7 +275,7 @@ def test_the_plan_is_what_fits(data):
     assert plan(None, wide)[:2] == (True, True)
     assert not plan(None, replace(data, rows=as_rows(np.ones((n, 63)))))[1]
     assert plan(None, replace(data, rows=as_rows(sparse.csr_array(np.ones((n, 16))))))[1]
-    assert plan(10 * whole, scale="standard") == (False, False, 10 * whole // own)
+    assert plan(10 * whole, scale="standard") == (False, False, 3)
     assert plan(10 * whole, scale="query")[0]
     assert not plan(10 * whole, replace(data, qid=None), scale="query")[0]
     valid = [Fold(None, data)]

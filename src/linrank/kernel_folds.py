@@ -42,11 +42,14 @@ class Plan:
         Squared distances, or products, stay beside it from one γ to the next.
     n_folds : int
         Folds whose own matrices may exist at a time.
+    limit : int
+        Bytes for the matrix of each of them.
     """
 
     shares: bool
     keeps: bool
     n_folds: int
+    limit: int
 
     @classmethod
     def of(
@@ -68,13 +71,21 @@ class Plan:
         common = scale == "none" or (scale == "query" and data.qid is not None)
         if kernel.name == "precomputed":
             _check_precomputed(own, limit)
-            return cls(True, False, len(folds) if own == 0 else limit // own)
+            return cls._dividing(limit, own, len(folds), shares=True)
         if not common or whole + own > limit:
-            return cls(False, False, max(1, limit // max(1, own)) if own else 1)
+            return cls._dividing(limit, own, len(folds) if own else 1)
         saves = n_gammas > 1 and _width(data.rows) >= _MANY_FEATURES
         keeps = saves and 2 * whole + own <= limit
         left = limit - whole * (2 if keeps else 1)
-        return cls(True, keeps, left // own if own else len(folds))
+        return cls._dividing(left, own, len(folds), shares=True, keeps=keeps)
+
+    @classmethod
+    def _dividing(
+        cls, limit: int, own: int, most: int, *, shares: bool = False, keeps: bool = False
+    ) -> Plan:
+        """As many folds at a time as have ``own`` bytes of the ``limit`` each, one at least."""
+        n_folds = max(1, min(most, limit // own if own else most))
+        return cls(shares, keeps, n_folds, limit // n_folds)
 
 
 def _limit(memory_limit: int | None) -> int:
@@ -133,8 +144,6 @@ class FoldKernels:
         Feature scaling, fitted on the training part of each fold.
     plan : Plan
         What is shared.
-    memory_limit : int or None
-        In bytes; bounds the matrix of a fold that shares nothing.
     n_threads : int
         Of what is computed for all folds.
     """
@@ -147,11 +156,10 @@ class FoldKernels:
         *,
         scale: str,
         plan: Plan,
-        memory_limit: int | None,
         n_threads: int,
     ) -> None:
         self.data, self.folds, self.kernel, self.plan = data, folds, kernel, plan
-        self._scale, self._limit = scale, _limit(memory_limit)
+        self._scale = scale
         self._family: KernelFamily | None = None
         self._whole: StoredMatrix | None = None
         if plan.shares:
@@ -199,8 +207,9 @@ class FoldKernels:
         data = self.data if fold.train is None else self.data.select(fold.train)
         scaling = Scaling.fit(self._scale, data.rows, weight=data.weight, n_jobs=n_threads)
         part = scaling.applied(data, n_jobs=n_threads)
-        limit = self._limit // self.plan.n_folds
-        matrix = kernel_matrix(self.kernel, part.rows, memory_limit=limit, n_threads=n_threads)
+        matrix = kernel_matrix(
+            self.kernel, part.rows, memory_limit=self.plan.limit, n_threads=n_threads
+        )
         valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
         valid = replace(valid, rows=_resized(valid.rows, data.n_features))
         valid = scaling.applied(valid, n_jobs=n_threads)

@@ -237,7 +237,6 @@ def tune_kernel(
         function,
         scale=scale,
         plan=plan,
-        memory_limit=memory_limit,
         n_threads=n_threads,
     )
     measure = {"scoring": scoring, "convention": convention}
