@@ -300,6 +300,7 @@ class _Work:
                 matrix=part.matrix,
                 C=C,
                 beta0=beta,
+                settle=False,
                 query_weight=weight,
                 n_jobs=n_threads,
                 callback=lambda _: self.cancelled.is_set(),

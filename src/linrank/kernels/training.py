@@ -78,6 +78,7 @@ def train_kernel(
     memory_limit: int | None = None,
     matrix: KernelMatrix | None = None,
     beta0: Array | None = None,
+    settle: bool = True,
     query_normalization: str | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
@@ -105,6 +106,8 @@ def train_kernel(
         Q, where it is known already.
     beta0 : float64 array (n_rows,), optional
         Start; zeros if None.
+    settle : bool, default=True
+        Whether to end with the β described below; scores are as good without.
     n_jobs : int, optional
         Threads; None for all cores.
     callback : callable, optional
@@ -139,6 +142,7 @@ def train_kernel(
     return _Training(problem, matrix, tol, n_threads).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
         100 if max_iter is None else max_iter,
+        settle,
         callback,
         started,
     )
@@ -161,7 +165,12 @@ class _Training:
         return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C))
 
     def run(
-        self, beta0: Array, max_iter: int, callback: Callback | None, started: float
+        self,
+        beta0: Array,
+        max_iter: int,
+        settle: bool,
+        callback: Callback | None,
+        started: float,
     ) -> KernelResult:
         """Newton's method, and then the β that the last step speaks for."""
         found = newton(
@@ -180,7 +189,9 @@ class _Training:
         # Afresh: the values of the iterates are sums of many products, each with its rounding.
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
-        beta = settled(point, self.preconditioner, self.tol) if found.converged else None
+        beta = None
+        if settle and found.converged:
+            beta = settled(point, self.preconditioner, self.tol)
         if beta is not None:
             point = objective.at(as_function(beta, self.matrix))
         return self._result(found, point, epsilon)
