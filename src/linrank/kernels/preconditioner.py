@@ -60,11 +60,15 @@ class OnLandmarks:
         part, G = point.parts[1], self.landmarks.coordinates
         curved = np.empty_like(G)
 
-        def sweep(k: int) -> None:
-            curved[k] = part.risk.loss.curvature(part.loss, G[k])
+        def sweep(first: int) -> None:
+            for k in range(first, len(G), self._n_threads):
+                curved[k] = part.risk.loss.curvature(part.loss, G[k])
 
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            deque(pool.map(sweep, range(len(G))), maxlen=0)
+        if self._n_threads == 1:
+            sweep(0)
+        else:
+            with ThreadPoolExecutor(self._n_threads) as pool:
+                deque(pool.map(sweep, range(self._n_threads)), maxlen=0)
         H: Array = part.risk.C * (G @ curved.T)
         H[np.diag_indices_from(H)] += 1.0
         return H

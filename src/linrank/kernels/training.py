@@ -25,7 +25,7 @@ from linrank.ranksvm import check_choices
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result, duality_gap, kkt_residual
 from linrank.solvers.smoothing import Sharpening
-from linrank.threads import resolve
+from linrank.threads import resolve, useful_threads
 
 __all__ = ["KernelResult", "train_kernel"]
 
@@ -157,7 +157,9 @@ class _Training:
         self.tol = tol
         self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
         landmarks = _landmarks(problem, matrix)
-        self.preconditioner = OnLandmarks(landmarks, patience=6, n_threads=n_threads)
+        self.preconditioner = OnLandmarks(
+            landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
+        )
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """f, with the hinge smoothed within ``epsilon`` of its kink."""
