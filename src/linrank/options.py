@@ -33,6 +33,7 @@ __all__ = [
     "REGULARIZED",
     "SAMPLINGS",
     "SCALES",
+    "SELECTED_PAIRS",
     "SELECTIONS",
     "SOLVERS",
     "STOCHASTIC",
@@ -54,7 +55,8 @@ TRAINING = (
 )
 
 LOSSES = ("squared_hinge", "hinge")
-PAIRS = ("all", "adjacent")
+SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest
+PAIRS = ("all", "adjacent", *SELECTED_PAIRS)
 QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")
 PUBLISHED = ("tron", "prsvm", "prsvm+")  # the trust-region method on published oracles

@@ -19,7 +19,7 @@ from linrank.losses.hinge import Hinge, Huber
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
-from linrank.pairs import Pairs, choose_pairs
+from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
 from linrank.risk import Risk
 from linrank.sampling import sample_preferences, sample_queries
@@ -59,10 +59,12 @@ class Problem:
         n_jobs: int | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `choose_pairs`."""
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`."""
         if preferences is not None:
             preferences = Preferences.of(preferences, n_rows=data.n_rows)
-        pairs = _graded_pairs(data, preferences is None, **weighing)
+        pairs, listed = _graded_pairs(data, preferences is None, **weighing)
+        if listed is not None:
+            preferences = listed if preferences is None else listed.joined(preferences)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
@@ -152,11 +154,13 @@ class Problem:
         return replace(self, preferences=some, n_threads=n_threads)
 
 
-def _graded_pairs(data: Dataset, is_needed: bool, **options: Any) -> Pairs | None:
-    """The pairs of the labels; None where there are none and none are needed."""
+def _graded_pairs(
+    data: Dataset, is_needed: bool, **options: Any
+) -> tuple[Pairs | None, Preferences | None]:
+    """The pairs of the labels, swept and listed; None where there are none and none are needed."""
     try:
-        return choose_pairs(data, **options)
+        return chosen(data, **options)
     except NoPairsError:
         if is_needed:
             raise
-        return None
+        return None, None

@@ -54,6 +54,24 @@ class Preferences:
         """``Σ ω``."""
         return float(len(self) if self.weight is None else self.weight.sum())
 
+    def joined(self, more: Preferences) -> Preferences:
+        """These preferences and then ``more``, each with its weight.
+
+        Examples
+        --------
+        >>> both = Preferences.of([[2, 0]]).joined(Preferences.of([[1, 0]], [0.5]))
+        >>> both.pairs.tolist(), both.weight.tolist()
+        ([[2, 0], [1, 0]], [1.0, 0.5])
+        """
+        parts = (self, more)
+        weight = None
+        if any(part.weight is not None for part in parts):
+            weight = np.concatenate(
+                [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
+            )
+        winners = np.concatenate([part.winners for part in parts])
+        return Preferences(winners, np.concatenate([part.losers for part in parts]), weight)
+
     def merged(self) -> Preferences:
         """The same preferences with every pair once, its weights added; by winner, then loser.
 

@@ -1,4 +1,4 @@
-"""Pairs: which rows are compared, and with which weight, without a list of them."""
+"""Pairs of labels with their weights, without a list of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.lazy import cached_property
 
-__all__ = ["Pairs", "choose_pairs", "no_pairs_message"]
+__all__ = ["Pairs", "check_total", "choose_pairs", "no_pairs_message", "plain_pairs"]
 
 Array = NDArray[Any]
 
@@ -89,7 +89,7 @@ class Pairs:
         u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
         U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
         head = np.repeat(first_cell[:-1], queries.n_levels)
-        with np.errstate(over="ignore", invalid="ignore"):  # `choose_pairs` refuses such weights
+        with np.errstate(over="ignore", invalid="ignore"):  # `check_total` refuses such weights
             per_cell = U * self._below(U, head)
             if self.gain is not None:
                 G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
@@ -131,18 +131,23 @@ def choose_pairs(
     query_normalization: str | None = None,
 ) -> Pairs:
     """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
-    queries = data.queries
-    if queries.n_pairs == 0:
-        raise NoPairsError(no_pairs_message(queries))
-    row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
-    gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
-    chosen = Pairs(queries, row_weight, None, gain, pairs == "adjacent")
+    if data.queries.n_pairs == 0:
+        raise NoPairsError(no_pairs_message(data.queries))
+    chosen = replace(plain_pairs(data, pair_weighting), adjacent=pairs == "adjacent")
     chosen = _weighted(chosen, query_weight, query_normalization)
-    _check_total(chosen.total_weight(), pair_weighting)
+    check_total(chosen.total_weight(), pair_weighting)
     return chosen
 
 
-def _check_total(total: float, pair_weighting: str) -> None:
+def plain_pairs(data: Dataset, pair_weighting: str = "uniform") -> Pairs:
+    """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
+    queries = data.queries
+    row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
+    gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
+    return Pairs(queries, row_weight, None, gain)
+
+
+def check_total(total: float, pair_weighting: str) -> None:
     """Refuse weights of pairs that sum to nothing, or to more than a double holds."""
     if total <= 0:
         labels = (

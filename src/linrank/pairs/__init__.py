@@ -1,0 +1,17 @@
+"""Pairs: which rows are compared, with which weight, and how to compare fewer of them."""
+
+from __future__ import annotations
+
+from linrank.pairs.choice import chosen
+from linrank.pairs.selection import closest, pruned, random
+from linrank.pairs.weighted import Pairs, choose_pairs, no_pairs_message
+
+__all__ = [
+    "Pairs",
+    "choose_pairs",
+    "chosen",
+    "closest",
+    "no_pairs_message",
+    "pruned",
+    "random",
+]

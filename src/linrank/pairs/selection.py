@@ -1,0 +1,253 @@
+"""Fewer pairs: the closest ones, random ones, or both, found without listing all."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.preferences import Preferences
+from linrank.data.queries import Queries
+from linrank.errors import NoPairsError
+from linrank.memory import check_fits
+from linrank.pairs.unranking import Cells, distinct, without
+from linrank.pairs.weighted import no_pairs_message
+
+__all__ = ["Selection", "closest", "pruned", "random"]
+
+Array = NDArray[Any]
+
+_BYTES_OF_A_PAIR = 80  # its rows and weight, here and in the loss, and what finding it takes
+
+
+def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+    """The ``n`` pairs of a query whose labels are closest, in order of closeness.
+
+    The closeness of a pair (i above j) is the difference r of the dense ranks of its labels within
+    the query, so that equal labels count as one. First come all pairs with r = 1 of all queries,
+    then those with r = 2, and so on; of the last r, as many as are left are drawn at random.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n : int or "auto", default="auto"
+        Pairs, from 1 to the number of all pairs. ``"auto"`` is all pairs with r = 1:
+        ``S = Σ_q Σ_r n_qr n_q,r+1`` with ``n_qr`` rows of query q at level r.
+    seed : int, default=0
+        Of the draw from the last r.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import closest
+    >>> closest([10.0, 30.0, 20.0, 20.0]).pairs.tolist()
+    [[2, 0], [3, 0], [1, 2], [1, 3]]
+    """
+    return Selection.of(Queries.of(y, qid), n, None, seed).listed()
+
+
+def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+    """``n`` different pairs of all; every set of ``n`` pairs has the same chance.
+
+    The pairs of all queries are numbered, not listed: memory is that of the ``n`` pairs.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n : int or "auto", default="auto"
+        Pairs, from 1 to the number of all pairs. ``"auto"`` is as many as have neighbouring
+        labels, as in :func:`closest`.
+    seed : int, default=0
+        Of the draw.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import random
+    >>> len(random(range(100_000), n=5)), len(random([0, 1, 2], n=3))
+    (5, 3)
+    """
+    return Selection.of(Queries.of(y, qid), None, n, seed).listed()
+
+
+def pruned(
+    y: Any,
+    qid: Any = None,
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    *,
+    seed: int = 0,
+) -> Preferences:
+    """The ``n_closest`` closest pairs, then ``n_random`` of all others drawn uniformly.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n_closest : int or "auto", default="auto"
+        Closest pairs, as in :func:`closest`.
+    n_random : int or "auto", default="auto"
+        Pairs drawn from the rest, whatever their query, none twice. ``"auto"`` is as many as the
+        closest. Where the rest has no more than that, it is taken whole.
+    seed : int, default=0
+        Of both draws.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import pruned
+    >>> chosen = pruned(range(1000), n_random=10)
+    >>> len(chosen), chosen.pairs[:2].tolist()
+    (1009, [[1, 0], [2, 1]])
+    """
+    return Selection.of(Queries.of(y, qid), n_closest, n_random, seed).listed()
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How many pairs of which closeness: the sizes are known, the pairs are not listed yet.
+
+    Attributes
+    ----------
+    cells : Cells
+        The rows by query and level.
+    n_pairs, n_adjacent : int
+        All pairs, and those of neighbouring levels.
+    n_closest, n_random : int
+        Closest pairs and random ones of the rest that are chosen.
+    seed : int
+        Of the random ones, and of the cut among the closest.
+    """
+
+    cells: Cells
+    n_pairs: int
+    n_adjacent: int
+    n_closest: int
+    n_random: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls, queries: Queries, n_closest: int | str | None, n_random: int | str | None, seed: int
+    ) -> Selection:
+        """Check the sizes; None chooses none of that kind."""
+        if queries.n_pairs == 0:
+            raise NoPairsError(no_pairs_message(queries))
+        cells = Cells.of(queries)
+        total, adjacent = queries.n_pairs, cells.n_at(1)
+        names = ("n_closest", "n_random") if n_closest and n_random else ("n", "n")
+        close = 0
+        if n_closest is not None:
+            close = _size(names[0], n_closest, adjacent, total)
+        drawn = 0
+        if n_random is not None:
+            drawn = _size(names[1], n_random, close or adjacent, total)
+        return cls(cells, total, adjacent, close, min(drawn, total - close), seed)
+
+    @property
+    def n_chosen(self) -> int:
+        """Pairs chosen in all."""
+        return self.n_closest + self.n_random
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every pair is chosen."""
+        return self.n_chosen == self.n_pairs
+
+    def listed(self) -> Preferences:
+        """The pairs chosen, the closest first."""
+        self._check_memory(self.n_chosen)
+        rng = np.random.default_rng(self.seed)
+        parts, difference, cut = self._closest(rng)
+        if self.n_random:
+            parts.append(self._others(difference, cut, rng))
+        return self._preferences(parts)
+
+    def listed_random(self) -> Preferences:
+        """The random pairs alone, where the closest are all those of neighbouring levels."""
+        self._check_memory(self.n_random)
+        none_cut = np.zeros(0, dtype=np.int64)
+        return self._preferences([self._others(1, none_cut, np.random.default_rng(self.seed))])
+
+    def _closest(self, rng: np.random.Generator) -> tuple[list[tuple[Array, Array]], int, Array]:
+        """Places of the closest pairs, the last difference of levels, and its numbers if cut."""
+        parts, difference, left = [], 0, self.n_closest
+        cut = np.zeros(0, dtype=np.int64)
+        while left > 0:
+            difference += 1
+            blocks = self.cells.at(difference)
+            if blocks.n_pairs <= left:
+                chosen = np.arange(blocks.n_pairs)
+            else:
+                chosen = cut = distinct(blocks.n_pairs, left, rng)
+            parts.append(blocks.pairs(chosen))
+            left -= len(chosen)
+        return parts, difference, cut
+
+    def _others(self, difference: int, cut: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Places of the random pairs.
+
+        They are drawn from the pairs beyond ``difference`` and, where that one was cut, from what
+        was left of it.
+        """
+        far = self.cells.beyond(difference)
+        near = self.cells.at(difference) if len(cut) else None
+        n_near = 0 if near is None else near.n_pairs - len(cut)
+        drawn = distinct(far.n_pairs + n_near, self.n_random, rng)
+        n_far = int(np.searchsorted(drawn, far.n_pairs))
+        winners, losers = far.pairs(drawn[:n_far])
+        if near is None:
+            return winners, losers
+        more = near.pairs(without(cut, drawn[n_far:] - far.n_pairs))
+        return np.concatenate([winners, more[0]]), np.concatenate([losers, more[1]])
+
+    def _preferences(self, parts: list[tuple[Array, Array]]) -> Preferences:
+        """Rows of the pairs of places."""
+        rows = self.cells.rows
+        winners, losers = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return Preferences(rows[winners], rows[losers])
+
+    def _check_memory(self, n: int) -> None:
+        check_fits(
+            n * _BYTES_OF_A_PAIR,
+            f"a list of {n} pairs",
+            "choose fewer of them, or use pairs='all' or 'adjacent', which list none",
+        )
+
+
+def _size(name: str, n: int | str, auto: int, total: int) -> int:
+    """A number of pairs, checked against that of all."""
+    if isinstance(n, str) and n == "auto":
+        return auto
+    if not isinstance(n, numbers.Integral) or isinstance(n, bool):
+        raise TypeError(f"{name} must be an integer or 'auto', got {n!r}")
+    if n < 1:
+        raise ValueError(f"{name} must be >= 1, got {n}")
+    if n > total:
+        raise ValueError(
+            f"{name} is {n}, but the labels make only {total} pairs; lower it, or use all pairs"
+        )
+    return int(n)
