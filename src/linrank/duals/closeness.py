@@ -223,7 +223,9 @@ def _distribution(
     if n_sample is None and n_total > _LOOKED_AT and trained.can_sample:
         n_sample = _SAMPLE
     is_sample = n_sample is not None and n_sample < n_total
-    parts = trained.sample(int(n_sample or 0), seed_of(random_state)) if is_sample else trained.parts()
+    parts = (
+        trained.sample(int(n_sample or 0), seed_of(random_state)) if is_sample else trained.parts()
+    )
     is_kept = (int(n_sample or 0) if is_sample else n_total) <= _LISTED
     sums = np.zeros((3, trained.n_differences))  # pairs, pairs with α > 0, Σα by r - 1
     kept: list[tuple[Array, Array, Array]] = []
