@@ -213,3 +213,11 @@ def test_too_few_iterations_are_told_by_the_gap():
     data = small(2)
     result = train(data, loss="hinge", tol=1e-6, max_iter=3)
     assert f"the certified gap, {result.gap:.3g}, is above tol" in result.message
+
+
+def test_a_tiny_C_still_gives_a_direction():
+    """0 is then within the tolerance, but ranks nothing: one step is always made."""
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    result = train(Dataset.of(X, X[:, 0]), C=1e-6, loss="hinge")
+    assert result.converged and result.n_iter >= 1
+    assert np.argsort(X @ result.w)[-1] == np.argmax(X[:, 0])

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank import _core
 from linrank.bounds import Box
+from linrank.inner_product import dot
 from linrank.lazy import cached_property
 from linrank.losses.base import Dual
 
@@ -88,7 +88,7 @@ class RidgePoint:
 
     @property
     def value(self) -> float:
-        return 0.5 * _core.dot(self.w, self.w)
+        return 0.5 * dot(self.w, self.w)
 
     @property
     def rounding(self) -> float:
@@ -119,7 +119,7 @@ class RidgePoint:
         return np.ones(len(self.w))
 
     def slope(self, d: Array, image: None) -> float:
-        return _core.dot(self.w, d)
+        return dot(self.w, d)
 
     def moved(self, t: float, d: Array, image: None) -> RidgePoint:
         """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""

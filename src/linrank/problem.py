@@ -83,9 +83,14 @@ class Problem:
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
+        risks = (Risk(self.rows, loss, self.C, self.scale) for loss in self.losses(epsilon))
+        return Sum(Ridge(self.box), *risks)
+
+    def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
+        """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
         if self.loss != "hinge":
-            return self.sum_of(SquaredHinge, PreferenceSquaredHinge)
-        return self.sum_of(
+            return self._losses_of(SquaredHinge, PreferenceSquaredHinge)
+        return self._losses_of(
             lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
             lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
         )
@@ -110,12 +115,20 @@ class Problem:
         of_preferences: Callable[[Preferences, int, int], ScoreLoss],
     ) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
+        losses = self._losses_of(of_pairs, of_preferences)
+        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+
+    def _losses_of(
+        self,
+        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_preferences: Callable[[Preferences, int, int], ScoreLoss],
+    ) -> list[ScoreLoss]:
         losses = []
         if self.pairs is not None:
             losses.append(of_pairs(self.pairs, self.n_threads))
         if self.preferences is not None:
             losses.append(of_preferences(self.preferences, self.rows.shape[0], self.n_threads))
-        return Sum(Ridge(self.box), *(Risk(self.rows, loss, self.C, self.scale) for loss in losses))
+        return losses
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""

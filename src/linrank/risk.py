@@ -115,11 +115,11 @@ class RiskPoint:
 
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
         z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
-        return RiskPoint(self.risk, self.w + t * d, z, self.loss)
+        return type(self)(self.risk, self.w + t * d, z, self.loss)
 
     def reweighted(self, factor: float) -> RiskPoint:
         """``factor·C`` in place of C: value, gradient and products are multiples of these."""
-        point = RiskPoint(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
+        point = type(self)(replace(self.risk, C=factor * self.risk.C), self.w, self.z)
         # What the cached properties would compute, handed over.
         point.__dict__["loss"] = self.loss
         point.__dict__["gradient"] = factor * self.gradient

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank._core import dot
+from linrank.inner_product import dot
 
 __all__ = ["Lanczos", "Memory", "Solution", "combine", "half_square", "solve_newton"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from linrank._core import dot
+from linrank.inner_product import dot
 from linrank.solvers.conjugate import Memory, solve_newton
 from linrank.solvers.preconditioner import Preconditioner
 

@@ -46,12 +46,12 @@ def newton(
     certified = certified or sharpen is not None
     recorder = Recorder(callback, started)
     point = _start(objective, w0, sharpen)
-    steps = (Directions if point.box is None else BoundedDirections)(preconditioner, len(w0))
+    steps = (Directions if point.box is None else BoundedDirections)(preconditioner, w0.shape[-1])
     forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
     while True:
         wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
         by_gap = tol * point.primal if certified else None
-        verdict = _verdict(recorder, tol, wants_stop, is_last, by_gap)
+        verdict = _verdict(recorder, tol, wants_stop, is_last, by_gap, point.w)
         if verdict is not None:
             return recorder.result(point, *verdict)
         # What a solve leaves need not be far below the tolerance; but one product more at the end
@@ -88,15 +88,25 @@ def _start(objective: Term, w0: Array, sharpen: Sharpen | None) -> Any:
 
 
 def _verdict(
-    recorder: Recorder, tol: float, wants_stop: bool, is_last: bool, gap: float | None
+    recorder: Recorder,
+    tol: float,
+    wants_stop: bool,
+    is_last: bool,
+    gap: float | None,
+    w: Array,
 ) -> Verdict | None:
-    """Why to stop before another step, of which ``gap`` may be a reason; None to go on."""
+    """Why to stop before another step, of which ``gap`` may be a reason; None to go on.
+
+    It is none at the start ``w = 0``: where C is so small that 0 is within the tolerance, there is
+    still a direction to be had, and no ranking without one.
+    """
     if wants_stop:
         return "callback", "stopped by the callback"
     if is_last:
         return "tolerance", f"estimated F - F* <= {tol:g}·F"
     if gap is not None:  # the optimum of a smoothing is not the end
-        is_there = recorder.gap <= gap
+        is_idle = recorder.n_iter == 0 and not w.any() and recorder.kkt_residual > 0.0
+        is_there = recorder.gap <= gap and not is_idle
         return ("tolerance", f"certified F - F* <= {tol:g}·F") if is_there else None
     if recorder.kkt_residual == 0.0:
         return "tolerance", "the conditions of the optimum hold exactly"

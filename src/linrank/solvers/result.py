@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank._core import dot
 from linrank.bounds import Box
+from linrank.inner_product import dot
 from linrank.losses.base import Dual
 
 __all__ = ["Callback", "Recorder", "Result", "Verdict", "duality_gap", "kkt_residual"]

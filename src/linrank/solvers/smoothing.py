@@ -48,7 +48,7 @@ class Sharpening:
         slack, aim = point.dual.slack, _AIM * self.tol * point.primal
         if slack <= aim or decrement > _READY * slack or self.epsilon <= _SMALLEST:
             return point
-        largest = min(_LARGEST_STEP, max(2.0, self._in_band(point) / (_BAND * len(point.w))))
+        largest = min(_LARGEST_STEP, max(2.0, self._in_band(point) / (_BAND * point.w.shape[-1])))
         self.epsilon = max(_SMALLEST, self.epsilon * max(math.sqrt(aim / slack), 1.0 / largest))
         return self.objective(self.epsilon).resume(point)
 

@@ -1,0 +1,71 @@
+"""An approximate inverse of the Hessian in the space of a kernel, from landmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.rows import DenseRows
+from linrank.kernels.landmarks import Landmarks
+from linrank.solvers.preconditioner import by_cholesky
+
+__all__ = ["OnLandmarks"]
+
+Array = NDArray[Any]
+Solve = Callable[[Array], Array]
+
+
+class OnLandmarks:
+    """``M`` = ``∇²f`` on the span of the landmarks, at an earlier iterate, and 1 beside it.
+
+    In an orthonormal basis U of the span, rows have the coordinates G (`Landmarks.features`), a
+    function r has ``U'r = G'β_r``, and ``H = 1 + C·G'∇²L G`` is the Hessian of a linear ranker of m
+    features. With ``t = (H⁻¹ - 1) G'β_r``, ``M⁻¹r = r + U t``, whose coefficients are those of r
+    plus ``T⁻ᵀt`` on the landmarks, and whose values those of r plus ``G t``: no product with Q.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+        What spans.
+    patience : int
+        Products that a solve may take before H is taken again.
+    """
+
+    limit = 500
+    memory = 24
+    forcing = 0.1
+
+    def __init__(self, landmarks: Landmarks, patience: int) -> None:
+        self.landmarks = landmarks
+        self.is_exact = False
+        self._patience = patience
+        self._rows = DenseRows(landmarks.features)
+        self._inverse: Solve | None = None
+
+    def matrix(self, point: Any, n_last: int) -> Array:
+        """H at the point."""
+        risk = point.parts[1]
+        H: Array = risk.risk.C * risk.risk.loss.hessian_matrix(self._rows, risk.loss)
+        H[np.diag_indices_from(H)] += 1.0
+        return H
+
+    def at(self, point: Any, n_last: int) -> Solve:
+        self.is_exact = self._inverse is None or n_last > self._patience
+        if self.is_exact:
+            self._inverse = by_cholesky(self.matrix(point, n_last))
+        # A fresh H is as good as it gets; an aged one is better taken again than waited for.
+        self.limit = 500 if self.is_exact else 2 * self._patience + 12
+        return self._solve
+
+    def _solve(self, r: Array) -> Array:
+        landmarks, inverse = self.landmarks, self._inverse
+        assert inverse is not None
+        along = landmarks.features.T @ r[0]
+        t = inverse(along) - along
+        y: Array = r.copy()
+        y[0, landmarks.rows] += landmarks.back @ t
+        y[1] += landmarks.features @ t
+        return y

@@ -1,0 +1,224 @@
+"""Training a ranker ``Σ β_i k(x_i, ·)`` exactly: on all pairs, or on those chosen."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.checks import check_numbers
+from linrank.data.dataset import Dataset
+from linrank.kernels.functions import Kernel
+from linrank.kernels.landmarks import Landmarks
+from linrank.kernels.matrices import KernelMatrix, kernel_matrix
+from linrank.kernels.preconditioner import OnLandmarks
+from linrank.kernels.settling import settled
+from linrank.kernels.space import JointLoss, KernelRisk, as_function
+from linrank.objective import Ridge, Sum
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.problem import Problem
+from linrank.ranksvm import check_choices
+from linrank.solvers.newton import newton
+from linrank.solvers.result import Callback, Result, duality_gap, kkt_residual
+from linrank.solvers.smoothing import Sharpening
+from linrank.threads import resolve
+
+__all__ = ["KernelResult", "train_kernel"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelResult(Result):
+    """The outcome of a fit in the space of a kernel.
+
+    ``w`` are the coefficients β of the rows. Norms, of the gradient above all, are those of the
+    space: ``‖r‖² = r'Qr``.
+
+    Attributes
+    ----------
+    scores : float64 array (n_rows,)
+        ``Qβ``, the scores of the training rows.
+    n_pairs : int
+        Pairs that were compared.
+    n_landmarks : int
+        Rows that the preconditioner was made of.
+    epsilon : float
+        Width of the band within which the hinge was smoothed in the end; 0 of the squared hinge.
+    """
+
+    scores: Array = field(repr=False)
+    n_pairs: int
+    n_landmarks: int
+    epsilon: float
+
+    @property
+    def summary(self) -> dict[str, float | int | bool | str | None]:
+        told = {**super().summary, "n_pairs": self.n_pairs}
+        return told | ({"epsilon": self.epsilon} if self.epsilon else {})
+
+
+def train_kernel(
+    data: Dataset,
+    *,
+    kernel: Kernel,
+    C: float = 1.0,
+    loss: str = LOSSES[0],
+    pairs: str = PAIRS[0],
+    pair_weighting: str = PAIR_WEIGHTINGS[0],
+    tol: float | None = None,
+    max_iter: int | None = None,
+    memory_limit: int | None = None,
+    matrix: KernelMatrix | None = None,
+    beta0: Array | None = None,
+    query_normalization: str | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    **choosing: Any,
+) -> KernelResult:
+    """Minimise ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows as the kernel is to see them, labels, queries, weights of the rows. Of
+        ``kernel.name == "precomputed"``, the rows are those of Q.
+    kernel : Kernel
+        k; positive semidefinite.
+    C, loss, pairs, pair_weighting, query_normalization
+        As of `linrank.ranksvm.train`.
+    tol : float, optional
+        Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
+        1e-3.
+    max_iter : int, optional
+        Newton steps at most; 100 if None.
+    memory_limit : int, optional
+        Bytes that Q and what belongs to it may take; None for what is free.
+    matrix : KernelMatrix, optional
+        Q, where it is known already.
+    beta0 : float64 array (n_rows,), optional
+        Start; zeros if None.
+    n_jobs : int, optional
+        Threads; None for all cores.
+    callback : callable, optional
+        Called with the state of each iterate, ``w`` being β; stops by returning True.
+    **choosing
+        Which pairs and what they weigh beyond that, as of `linrank.problem.Problem.of`: n_closest,
+        n_random, seed, query_weight, preferences.
+
+    Returns
+    -------
+    KernelResult
+        Its β is 0 for rows without a violated pair, and sums to 0 in each query.
+    """
+    check_numbers(C, tol, max_iter)
+    check_choices(loss, pairs, pair_weighting, SOLVERS[0], query_normalization)
+    started = time.perf_counter()
+    problem = Problem.of(
+        data,
+        C,
+        loss=loss,
+        pairs=pairs,
+        pair_weighting=pair_weighting,
+        query_normalization=query_normalization,
+        n_jobs=n_jobs,
+        **choosing,
+    )
+    if matrix is None:
+        matrix = kernel_matrix(
+            kernel, data.rows, memory_limit=memory_limit, n_threads=resolve(n_jobs)
+        )
+    if tol is None:
+        tol = 1e-3 if loss == "hinge" else 1e-4
+    return _Training(problem, matrix, tol).run(
+        np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
+        100 if max_iter is None else max_iter,
+        callback,
+        started,
+    )
+
+
+class _Training:
+    """A problem in the space of a kernel, and the way to its solution."""
+
+    def __init__(self, problem: Problem, matrix: KernelMatrix, tol: float) -> None:
+        self.problem = problem
+        self.matrix = matrix
+        self.tol = tol
+        self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
+        landmarks = _landmarks(problem, matrix)
+        self.preconditioner = OnLandmarks(landmarks, patience=6)
+
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """f, with the hinge smoothed within ``epsilon`` of its kink."""
+        losses = JointLoss(self.problem.losses(epsilon), self.matrix.n)
+        return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C))
+
+    def run(
+        self, beta0: Array, max_iter: int, callback: Callback | None, started: float
+    ) -> KernelResult:
+        """Newton's method, and then the β that the last step speaks for."""
+        found = newton(
+            self.objective(),
+            as_function(beta0, self.matrix),
+            preconditioner=self.preconditioner,
+            tol=self.tol,
+            max_iter=max_iter,
+            callback=None if callback is None else _of_coefficients(callback),
+            started=started,
+            sharpen=self.sharpening,
+            certified=True,
+        )
+        epsilon = 0.0 if self.sharpening is None else self.sharpening.epsilon
+        # Afresh: the values of the iterates are sums of many products, each with its rounding.
+        objective = self.objective(epsilon or 1.0)
+        point = objective.at(as_function(found.w[0], self.matrix))
+        beta = settled(point, self.preconditioner, self.tol) if found.converged else None
+        if beta is not None:
+            point = objective.at(as_function(beta, self.matrix))
+        return self._result(found, point, epsilon)
+
+    def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
+        problem = self.problem
+        n_swept = 0 if problem.pairs is None else problem.pairs.n_pairs
+        n_listed = 0 if problem.preferences is None else len(problem.preferences)
+        known = found.value - found.gap  # the best lower bound on the way
+        norm = kkt_residual(point)
+        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "converged")}
+        told |= {name: getattr(found, name) for name in ("stopped", "message", "history")}
+        return KernelResult(
+            **told,
+            w=point.w[0].copy(),
+            value=point.primal,
+            gap=max(0.0, min(duality_gap(point), point.primal - known)),
+            gradient_norm=norm,
+            kkt_residual=norm,
+            scores=point.w[1].copy(),
+            n_pairs=n_swept + n_listed,
+            n_landmarks=len(self.preconditioner.landmarks),
+            epsilon=epsilon,
+        )
+
+
+def _of_coefficients(callback: Callback) -> Callback:
+    """The callback that is told β in place of the function."""
+    return lambda state: callback({**state, "w": state["w"][0]})
+
+
+def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
+    """As many as a Hessian on them costs some ten products with Q.
+
+    A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one; the rest
+    ``R = Q - GG'`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1, and ``‖∇²L‖`` is at most twice the
+    weight of the pairs of a row, of which the mean is taken.
+    """
+    n = matrix.n
+    weight = problem.C * sum(
+        part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
+    )
+    enough = 0.1 * n / (4.0 * weight) if weight > 0 else 0.0
+    return Landmarks.of(matrix, math.ceil(17.0 * math.sqrt(n)), enough=enough)
