@@ -155,8 +155,8 @@ def support_distribution(
 
     - squared hinge: ``α_ij = 2Cω_ij max(0, ξ_ij)``;
     - hinge, linear model: the exact duals of :func:`linrank.dual_matrix`;
-    - hinge, kernel model: ``α_ij = Cω_ij clip(ξ_ij/ε, 0, 1)``, the dual point whose gap the
-      training has certified, with ε the width within which it smoothed the hinge in the end.
+    - hinge, kernel model: ``α_ij = Cω_ij clip(ξ_ij/ε, 0, 1)``, the dual point that certifies the
+      training, with ε the width within which it smoothed the hinge in the end.
 
     Figures 1 and 2 of Lin, Jan & Lin (2013) show these α; `plots.support_distribution` draws them.
 
