@@ -25,4 +25,5 @@ NB_MODULE(_core, m) {
     bind_descent(m);
     bind_stream(m);
     bind_rectangles(m);
+    bind_kernels(m);
 }

@@ -20,3 +20,4 @@ void bind_descent(nanobind::module_ &m);
 void bind_stream(nanobind::module_ &m);
 void bind_samplers(nanobind::module_ &m);
 void bind_rectangles(nanobind::module_ &m);
+void bind_kernels(nanobind::module_ &m);

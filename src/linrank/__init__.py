@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         DataFormatError,
         ModelFormatError,
         NoPairsError,
+        TooFewPairsError,
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
@@ -67,6 +68,7 @@ __all__ = [
     "SGDRanker",
     "SGDRankerCV",
     "SupportDistribution",
+    "TooFewPairsError",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -108,6 +110,7 @@ _HOME = {
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "SupportDistribution": "linrank.duals.closeness",
+    "TooFewPairsError": "linrank.errors",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

@@ -615,3 +615,21 @@ class Rectangles:
     def sums(self, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], a: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rho: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple: ...
 
 def rectangles(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_levels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], chosen: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, query_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, C: float) -> Rectangles: ...
+
+class KernelFunction:
+    """k(a, b) of two rows."""
+
+def kernel_function(name: str, gamma: float, degree: int, coef0: float) -> KernelFunction:
+    """name: rbf, poly, sigmoid or linear."""
+
+def kernel_matrix(function: KernelFunction, a: Rows, b: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """K(A, B), flattened; half is computed where b is a."""
+
+def kernel_product(function: KernelFunction, a: Rows, b: Rows, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """K(A, B) v without the matrix; half is computed where b is a."""
+
+def kernel_diagonal(function: KernelFunction, rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """k(a, a) of every row."""
+
+def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Q v; only the triangle above the diagonal is read."""

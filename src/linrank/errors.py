@@ -8,6 +8,7 @@ __all__ = [
     "DataFormatError",
     "ModelFormatError",
     "NoPairsError",
+    "TooFewPairsError",
 ]
 
 
@@ -25,6 +26,10 @@ class ModelFormatError(ValueError):
 
 class NoPairsError(ValueError):
     """No query holds two different labels, so there is nothing to learn from."""
+
+
+class TooFewPairsError(ValueError):
+    """The labels make fewer pairs than were asked for."""
 
 
 class ConvergenceWarning(UserWarning):

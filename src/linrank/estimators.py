@@ -27,7 +27,7 @@ __all__ = ["RankSVM"]
 
 
 class RankSVM(ExactRanker):
-    """Linear ranker by RankSVM on all pairs.
+    """Linear ranker by RankSVM on all pairs, or on fewer.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
     means a larger label in the same query, ``ω_ij = c_q u_i u_j`` is made of the weights of the
@@ -39,9 +39,17 @@ class RankSVM(ExactRanker):
         Weight of the pair losses, > 0. Training on every query twice equals doubling ``C``.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
-    pairs : {"all", "adjacent"}, default="all"
-        ``"adjacent"`` compares rows of neighbouring labels of a query only: fewer pairs, and
-        cheaper ones where labels are many.
+    pairs : {"all", "adjacent", "closest", "pruned"}, default="all"
+        Which pairs of a query are compared. ``"adjacent"``: rows of neighbouring labels only;
+        fewer pairs, and cheaper ones where labels are many. ``"closest"``: the `n_closest` pairs
+        whose labels are closest. ``"pruned"``: these and `n_random` of the others.
+    n_closest : int or "auto", default="auto"
+        Pairs in order of the difference of the ranks of their labels within the query, up to the
+        number of all pairs; the last difference is cut at random. ``"auto"`` is all pairs of
+        neighbouring labels. For ``"closest"`` and ``"pruned"`` only.
+    n_random : int or "auto", default="auto"
+        Pairs drawn from the others, uniformly and none twice; ``"auto"`` is as many as the closest.
+        Where there are no more others, all pairs are compared. For ``"pruned"`` only.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
         NDCG. Then the values of the labels matter, not their order alone.
@@ -85,6 +93,8 @@ class RankSVM(ExactRanker):
         Patience of `early_stopping`, >= 1.
     scoring : str, default="ndcg@10"
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``; nothing else is random.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
@@ -141,6 +151,8 @@ class RankSVM(ExactRanker):
         *,
         loss: str = "squared_hinge",
         pairs: str = "all",
+        n_closest: int | str = "auto",
+        n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         solver: str = "newton",
         counting: str | None = None,
@@ -154,6 +166,7 @@ class RankSVM(ExactRanker):
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
         scoring: str = "ndcg@10",
+        random_state: Any = None,
         callback: Callable[[dict[str, Any]], bool | None] | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -161,6 +174,8 @@ class RankSVM(ExactRanker):
         self.C = C
         self.loss = loss
         self.pairs = pairs
+        self.n_closest = n_closest
+        self.n_random = n_random
         self.pair_weighting = pair_weighting
         self.solver = solver
         self.counting = counting
@@ -174,6 +189,7 @@ class RankSVM(ExactRanker):
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
         self.scoring = scoring
+        self.random_state = random_state
         self.callback = callback
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -304,10 +320,10 @@ class RankSVM(ExactRanker):
     ) -> RankSVM:
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = Monitor.of(self, sets, scaling)
+        options = {"C": self.C, **self._options()}
         result = train(
             scaling.transformed(data, n_jobs=self.n_jobs),
-            C=self.C,
-            **self._options(),
+            **options,
             scale=scaling.factors,
             query_weight=query_weights(query_weight, data.queries),
             preferences=preferences,
@@ -316,7 +332,10 @@ class RankSVM(ExactRanker):
             n_jobs=self.n_jobs,
             callback=monitor,
         )
-        return self._finish(result, data, scaling, monitor, preferences)
+        settings = self._settings(options)
+        if preferences is not None:
+            settings["n_preferences"] = len(preferences)
+        return self._finish(result, data, scaling, monitor, settings)
 
     def _finish(
         self,
@@ -324,7 +343,7 @@ class RankSVM(ExactRanker):
         data: Dataset,
         scaling: Scaling,
         monitor: Monitor,
-        preferences: Preferences | None,
+        settings: dict[str, Any],
     ) -> RankSVM:
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
@@ -333,12 +352,9 @@ class RankSVM(ExactRanker):
         if self.early_stopping:
             result = monitor.best(result)
         self._adopt_validation(monitor)
-        settings = {"C": self.C} | self._settings()
-        if preferences is not None:
-            settings["n_preferences"] = len(preferences)
         self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
         self.history_ = {**result.history, **monitor.history}
-        self.n_pairs_ += 0 if preferences is None else len(preferences)
+        self.n_pairs_ += settings.get("n_preferences", 0)
         return self
 
 

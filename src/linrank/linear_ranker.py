@@ -1,6 +1,6 @@
 """LinearRanker: what fitted linear estimators have in common, scoring above all.
 
-ExactRanker adds what those share that minimise over all pairs, DescentRanker what those share that
+ExactRanker adds what those share that minimise over pairs, DescentRanker what those share that
 learn from sampled ones, SparseRanker what those share that minimise the domination loss.
 """
 
@@ -16,9 +16,9 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
-from linrank.options import AVERAGES, DOMINATION, TRAINING
-from linrank.pairs import Pairs
+from linrank.options import AVERAGES, DOMINATION, SELECTED_PAIRS, TRAINING
 from linrank.ranker import RankerMixin
+from linrank.seeds import seed_of
 
 if TYPE_CHECKING:
     import os
@@ -160,20 +160,25 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class ExactRanker(LinearRanker):
-    """Minimises over all pairs by one of ``linrank.options.SOLVERS``.
+    """Minimises over pairs by one of ``linrank.options.SOLVERS``.
 
-    A subclass has the parameters ``linrank.options.TRAINING``, ``positive`` and ``coef_bounds``
-    too; its ``fit`` ends with `_adopt`.
+    A subclass has the parameters ``linrank.options.TRAINING``, ``random_state``, ``positive`` and
+    ``coef_bounds`` too; its ``fit`` ends with `_adopt`.
     """
 
     def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in TRAINING}
+        """The parameters that go to the training as they are, and the seed where it needs one."""
+        options = {name: getattr(self, name) for name in TRAINING}
+        if self.pairs in SELECTED_PAIRS:
+            options["seed"] = seed_of(self.random_state)
+        return options
 
-    def _settings(self) -> dict[str, Any]:
-        """What the model is to know of the parameters."""
-        bounds = {"positive": bool(self.positive), "bounded": self.coef_bounds is not None}
-        return self._options() | bounds
+    def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What the model is to know of the parameters; ``options`` are those of the training."""
+        return options | {
+            "positive": bool(self.positive),
+            "bounded": self.coef_bounds is not None,
+        }
 
     def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
@@ -184,7 +189,7 @@ class ExactRanker(LinearRanker):
         self.duality_gap_ = result.gap
         self.kkt_residual_ = result.kkt_residual
         self.history_ = result.history
-        self.n_pairs_ = Pairs(data.queries, adjacent=self.pairs == "adjacent").n_pairs
+        self.n_pairs_ = model.training["n_pairs"]
 
 
 class DescentRanker(LinearRanker):

@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
-from linrank.pairs import Pairs
+from linrank.pairs import chosen_sizes
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class LinearModel:
             "n_queries": data.queries.n_queries,
         }
         if "n_pairs" not in training:
-            adjacent = settings.get("pairs") == "adjacent"
-            training["n_pairs"] = Pairs(data.queries, adjacent=adjacent).n_pairs
+            training |= _sizes_of_pairs(data.queries, training)
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
     def __repr__(self) -> str:
@@ -273,6 +272,13 @@ def _from_contents(contents: Contents) -> LinearModel:
         contents.training,
         contents.linrank_version,
     )
+
+
+def _sizes_of_pairs(queries: Queries, training: dict[str, Scalar]) -> dict[str, Scalar]:
+    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
+    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
+    none: dict[str, Scalar] = {name: None for name in asked if name in training}
+    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)
 
 
 def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:

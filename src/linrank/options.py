@@ -46,6 +46,8 @@ __all__ = [
 TRAINING = (
     "loss",
     "pairs",
+    "n_closest",
+    "n_random",
     "pair_weighting",
     "solver",
     "counting",
@@ -55,7 +57,7 @@ TRAINING = (
 )
 
 LOSSES = ("squared_hinge", "hinge")
-SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest
+SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest, n_random and a seed
 PAIRS = ("all", "adjacent", *SELECTED_PAIRS)
 QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query
 PAIR_WEIGHTINGS = ("uniform", "grade_diff", "gain_diff")

@@ -15,8 +15,10 @@ from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.errors import ConvergenceWarning
 from linrank.grids import as_grid
+from linrank.options import SELECTED_PAIRS
 from linrank.pathwise import train_path
 from linrank.scaling import Scaling
+from linrank.seeds import seed_of
 from linrank.solvers.result import Callback, Result
 from linrank.weights import query_weights
 
@@ -116,6 +118,8 @@ def ranksvm_path(
     Cs: Any = "auto",
     loss: str = "squared_hinge",
     pairs: str = "all",
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
     pair_weighting: str = "uniform",
     solver: str = "newton",
     counting: str | None = None,
@@ -128,6 +132,7 @@ def ranksvm_path(
     group: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    random_state: Any = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> PathResult:
@@ -144,7 +149,7 @@ def ranksvm_path(
     Cs : "auto" or array of float
         Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
         ..., 2^10.
-    loss, pairs, pair_weighting, solver, counting
+    loss, pairs, n_closest, n_random, pair_weighting, solver, counting
         As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
         for; other combinations fit one C after the other, each from the last.
     tol : float or None, default=None
@@ -160,6 +165,8 @@ def ranksvm_path(
     positive, coef_bounds
         Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
         own, from the last.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, the same for every C.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None
@@ -190,6 +197,9 @@ def ranksvm_path(
         callback=callback,
         loss=loss,
         pairs=pairs,
+        n_closest=n_closest,
+        n_random=n_random,
+        seed=seed_of(random_state) if pairs in SELECTED_PAIRS else 0,
         pair_weighting=pair_weighting,
         solver=solver,
         counting=counting,

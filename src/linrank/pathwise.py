@@ -29,6 +29,9 @@ def train_path(
     max_iter: int | None = None,
     loss: str = LOSSES[0],
     pairs: str = PAIRS[0],
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    seed: int = 0,
     pair_weighting: str = PAIR_WEIGHTINGS[0],
     solver: str = SOLVERS[0],
     counting: str | None = None,
@@ -48,6 +51,9 @@ def train_path(
     options |= {
         "loss": loss,
         "pairs": pairs,
+        "n_closest": n_closest,
+        "n_random": n_random,
+        "seed": seed,
         "pair_weighting": pair_weighting,
         "query_normalization": query_normalization,
     }

@@ -42,6 +42,9 @@ def train(
     C: float = 1.0,
     loss: str = "squared_hinge",
     pairs: str = "all",
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    seed: int = 0,
     pair_weighting: str = "uniform",
     solver: str = "newton",
     counting: str | None = None,
@@ -66,8 +69,13 @@ def train(
         Weight of the pair losses, > 0.
     loss : {"squared_hinge", "hinge"}
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
-    pairs : {"all", "adjacent"}
-        ``"adjacent"`` compares neighbouring levels of a query only.
+    pairs : {"all", "adjacent", "closest", "pruned"}
+        ``"adjacent"`` compares neighbouring levels of a query only, ``"closest"`` the `n_closest`
+        pairs of the closest levels, ``"pruned"`` also `n_random` of the others.
+    n_closest, n_random : int or "auto"
+        As in :func:`linrank.pairs.pruned`; ``"auto"`` closest pairs are those of ``"adjacent"``.
+    seed : int, default=0
+        Of the pairs drawn at random.
     pair_weighting : {"uniform", "grade_diff", "gain_diff"}
         Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
     solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}
@@ -118,6 +126,9 @@ def train(
         preferences=preferences,
         bounds=bounds,
         pairs=pairs,
+        n_closest=n_closest,
+        n_random=n_random,
+        seed=seed,
         pair_weighting=pair_weighting,
         scale=scale,
         query_weight=query_weight,

@@ -43,8 +43,9 @@ class RankSVMCV(ExactRanker):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
-    loss, pairs, pair_weighting, solver, counting : str
-        As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``.
+    loss, pairs, n_closest, n_random, pair_weighting, solver, counting
+        As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``. A
+        number of pairs holds for the training part of each fold as for all data.
     tol : float or None, default=None
         Certified duality gap of every model, relative to its objective: 1e-4 if None, or 1e-3 for
         the hinge and for ``solver="bundle"``.
@@ -57,6 +58,8 @@ class RankSVMCV(ExactRanker):
     positive, coef_bounds
         Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
         own, from the last.
+    random_state : int, RandomState, Generator or None, default=None
+        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0
@@ -102,6 +105,8 @@ class RankSVMCV(ExactRanker):
         selection: str = "best",
         loss: str = "squared_hinge",
         pairs: str = "all",
+        n_closest: int | str = "auto",
+        n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         solver: str = "newton",
         counting: str | None = None,
@@ -111,6 +116,7 @@ class RankSVMCV(ExactRanker):
         query_normalization: str | None = None,
         positive: bool = False,
         coef_bounds: Any = None,
+        random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -120,6 +126,8 @@ class RankSVMCV(ExactRanker):
         self.selection = selection
         self.loss = loss
         self.pairs = pairs
+        self.n_closest = n_closest
+        self.n_random = n_random
         self.pair_weighting = pair_weighting
         self.solver = solver
         self.counting = counting
@@ -129,6 +137,7 @@ class RankSVMCV(ExactRanker):
         self.query_normalization = query_normalization
         self.positive = positive
         self.coef_bounds = coef_bounds
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -158,8 +167,9 @@ class RankSVMCV(ExactRanker):
         grid = as_Cs(self.Cs)
         parse_scoring(self.scoring)
         data = self._training_data(X, y, qid, group, sample_weight)
+        training = self._options()
         options = {
-            **self._options(),
+            **training,
             "scale": self.scale,
             "positive": self.positive,
             "coef_bounds": self.coef_bounds,
@@ -176,16 +186,21 @@ class RankSVMCV(ExactRanker):
             **options,
         )
         path, scaling = solve_path(data, grid, **options)
-        return self._finish(tuning, path, scaling, data)
+        settings = self._settings(training) | {"scoring": self.scoring}
+        return self._finish(tuning, path, scaling, data, settings)
 
     def _finish(
-        self, tuning: Tuning, path: PathResult, scaling: Scaling, data: Dataset
+        self,
+        tuning: Tuning,
+        path: PathResult,
+        scaling: Scaling,
+        data: Dataset,
+        settings: dict[str, Any],
     ) -> RankSVMCV:
         chosen = tuning.chosen
         if tuning.edge is not None:
             warnings.warn(tuning.edge, UserWarning, stacklevel=3)
         warn_unless_certified(path)
-        settings = self._settings() | {"scoring": self.scoring}
         self._adopt(path.results[chosen], tuning.model(path, data, scaling, **settings), data)
         self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
         self.C_ = float(tuning.Cs[chosen])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
 from linrank.model_scores import model_scores
@@ -158,8 +158,8 @@ def side_by_side(
     def run_named(k: int) -> Outcome:
         try:
             return run(k, share)
-        except NoPairsError as error:
-            raise NoPairsError(f"fold {k + 1} of {n_folds}: {error}") from None
+        except (NoPairsError, TooFewPairsError) as error:
+            raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
 
     if n_workers == 1:
         return [run_named(k) for k in range(n_folds)]

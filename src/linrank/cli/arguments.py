@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
+from linrank.cli.pair_options import add_sizes, check_sizes
 from linrank.options import (
     COUNTED,
     COUNTINGS,
@@ -126,7 +127,14 @@ def add_training(
         solving.add_argument("-c", "--C", type=positive_float, metavar="C", help=about)
     solving.add_argument("-e", "--tol", type=positive_float, metavar="TOL", help=tol)
     _add_choice(solving, "--loss", LOSSES, "loss of a pair")
-    _add_choice(solving, "--pairs", PAIRS, "compare all labels of a query, or neighbouring ones")
+    _add_choice(
+        solving,
+        "--pairs",
+        PAIRS,
+        "compare all labels of a query, neighbouring ones, the --n-closest pairs, or these and "
+        "--n-random others",
+    )
+    add_sizes(solving)
     _add_choice(
         solving,
         "--pair-weighting",
@@ -168,6 +176,7 @@ def _about_solvers(solvers: tuple[str, ...]) -> str:
 def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options of `add_training` that do not go together; fill in those not given."""
     fill_in(args, _DEFAULTS)
+    check_sizes(args, parser)
     check_bounds(args)
     if args.counting is not None and args.solver not in COUNTED:
         parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")

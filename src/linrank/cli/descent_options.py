@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 
 from linrank.cli.arguments import fill_in, grid, natural, positive_float, positive_int
-from linrank.options import ALGORITHMS, AVERAGES, RECORDS, SAMPLINGS, STOCHASTIC
+from linrank.options import (
+    ALGORITHMS,
+    AVERAGES,
+    RECORDS,
+    SAMPLINGS,
+    SELECTED_PAIRS,
+    STOCHASTIC,
+)
 
 __all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_grid"]
 
@@ -13,6 +20,8 @@ __all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_gr
 _EXACT = {
     "loss": "--loss",
     "pairs": "--pairs",
+    "n_closest": "--n-closest",
+    "n_random": "--n-random",
     "pair_weighting": "--pair-weighting",
     "counting": "--counting",
     "max_iter": "--max-iter",
@@ -37,7 +46,7 @@ _DESCENT = {
 _SHARED = {
     "--alpha": "--method domination",
     "--alphas": "--method domination",
-    "--seed": "a --method other than ranksvm",
+    "--seed": "a --method other than ranksvm, or --pairs closest or pruned",
 }
 # What they mean when they are not given; filled in late, so that one can tell.
 _DEFAULTS = {
@@ -164,7 +173,10 @@ def _keep_apart(
 ) -> None:
     """Fail on an option of the other family of solvers."""
     if args.solver != STOCHASTIC:
+        is_drawn = args.pairs in SELECTED_PAIRS  # they are drawn by the seed too
         for option in _given(args, descent):
+            if option == "--seed" and is_drawn:
+                continue
             other = f", or {_SHARED[option]}" if option in _SHARED else ""
             parser.error(f"{option} needs --solver {STOCHASTIC}, not --solver {args.solver}{other}")
         return

@@ -39,7 +39,8 @@ _GRID_DEFAULTS: dict[str, Any] = {"n_alphas": _N_ALPHAS, "eps": None, "max_featu
 _SHARED = {"alpha": 1.0, "alphas": "auto", "seed": 0}
 # Those that it cannot have.
 _REFUSED = (
-    *("loss", "pairs", "pair_weighting", "counting", "query_normalization", "positive", "bounds"),
+    *("loss", "pairs", "n_closest", "n_random", "pair_weighting", "counting"),
+    *("query_normalization", "positive", "bounds"),
     *("preferences", "no_labels", "across_queries"),
     *("Cs", "algorithms"),
     *("algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),

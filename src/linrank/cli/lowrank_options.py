@@ -23,7 +23,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _SHARED: dict[str, dict[str, Any]] = {FACTORIZED: {"C": 1.0, "seed": 0}, REGULARIZED: {"C": 1.0}}
 # Those that they cannot have: of the exact solvers, of the domination loss, of stochastic descent.
 _REFUSED = (
-    *("solver", "loss", "pairs", "pair_weighting", "counting", "positive", "bounds"),
+    *("solver", "loss", "pairs", "n_closest", "n_random", "pair_weighting", "counting"),
+    *("positive", "bounds"),
     *("preferences", "no_labels", "across_queries"),
     *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),

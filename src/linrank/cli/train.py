@@ -19,6 +19,7 @@ from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
 from linrank.cli.lowrank_options import add_lowrank, check_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.pair_options import say_pairs, seed_of_pairs
 from linrank.cli.reading import read_data, read_preferences
 from linrank.cli.stream_options import add_streaming, check_streaming
 from linrank.cli.streams import STANDARD, check_readable
@@ -160,12 +161,13 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     model, result = _fit(data, preferences, args, console)
     trained = time.perf_counter()
+    say_pairs(model.training, console)
     say_result(result, args, trained - read, console)
     evaluation = write_and_validate(model, args, console)
     if args.json:
         n_listed = None if preferences is None else len(preferences)
         summary = {**data_summary(data, args), "preferences": n_listed}
-        training = training_summary(result, args)
+        training = training_summary(result, args, model.training)
         print_json(args, summary, training, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
 
@@ -188,7 +190,7 @@ def _fit(
     from linrank.scaling import Scaling
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
-    options = {name: getattr(args, name) for name in ("C", *TRAINING)}
+    options = {name: getattr(args, name) for name in ("C", *TRAINING)} | seed_of_pairs(args)
     result = train(
         scaling.transformed(data, n_jobs=args.jobs),
         **options,

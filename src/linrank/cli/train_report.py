@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, bytes_text, count, seconds
@@ -99,16 +100,20 @@ def data_summary(data: Dataset, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def options_summary(args: argparse.Namespace) -> dict[str, Any]:
-    """What they say of the options of training, `C` left out."""
-    return {name: getattr(args, name) for name in (*TRAINING, "scale", "positive", "bounds")}
+def options_summary(args: argparse.Namespace, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What they say of the options of training, `C` left out; ``known`` is what the model knows."""
+    options = {name: getattr(args, name) for name in (*TRAINING, "scale", "positive", "bounds")}
+    return options | {name: known.get(name) for name in ("n_closest", "n_random", "seed")}
 
 
-def training_summary(result: Result, args: argparse.Namespace) -> dict[str, Any]:
-    """What the JSON report says of a run of an exact solver."""
+def training_summary(
+    result: Result, args: argparse.Namespace, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the JSON report says of a run of an exact solver; ``known`` is what the model knows."""
     return {
         "C": args.C,
-        **options_summary(args),
+        **options_summary(args, known),
+        "n_pairs": known["n_pairs"],
         "objective": result.value,
         "duality_gap": result.gap,
         "relative_gap": relative_gap(result),

@@ -27,6 +27,7 @@ from linrank.cli.domination_options import (
 from linrank.cli.lowrank_options import refuse_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
+from linrank.cli.pair_options import say_pairs, seed_of_pairs
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
@@ -140,6 +141,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     tuning, path, model = _search(data, folds, args, console)
     tuned = time.perf_counter()
+    say_pairs(model.training, console)
     say_result(tuning, path, args, tuned - read, console)
     if args.output is not None:
         write_model(model, args.output, console)
@@ -147,7 +149,8 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         plot(path, tuning.scores, float(tuning.Cs[tuning.chosen]), args)
         console.say("plotted", args.plot)
     if args.json:
-        print_json(args, data, tuning, path_summary(tuning, path, args), (start, read, tuned))
+        details = path_summary(tuning, path, args, model.training)
+        print_json(args, data, tuning, details, (start, read, tuned))
     elif args.output != STANDARD:
         write_standard(table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
@@ -159,7 +162,7 @@ def _search(
     from linrank.path import as_Cs, solve_path
     from linrank.tuning import tune
 
-    solving = {name: getattr(args, name) for name in TRAINING}
+    solving = {name: getattr(args, name) for name in TRAINING} | seed_of_pairs(args)
     options = {
         **solving,
         "scale": args.scale,

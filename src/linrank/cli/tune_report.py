@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
@@ -63,10 +64,13 @@ def table(tuning: Tuning, path: PathResult, scoring: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def path_summary(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> dict[str, Any]:
-    """What the JSON report says of a path."""
+def path_summary(
+    tuning: Tuning, path: PathResult, args: argparse.Namespace, known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the JSON report says of a path; ``known`` is what the model knows."""
     return {
-        **options_summary(args),
+        **options_summary(args, known),
+        "n_pairs": known["n_pairs"],
         "C": float(tuning.Cs[tuning.chosen]),
         "path": {
             "C": tuning.Cs.tolist(),

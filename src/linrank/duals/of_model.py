@@ -35,6 +35,7 @@ _SUPPORTED = (
     "a fitted RankSVM or RankSVMCV, a LinearModel of one, a FactorizedRankSVM fitted with "
     "keep_factors=True, or a RegularizedRankSVM fitted with keep_duals=True"
 )
+_SIZES = ("n_closest", "n_random", "seed")  # which pairs were chosen, where they were
 _AS_TRAINED = (
     "dual variables belong to the training data: pass X, y and qid as they were given to fit, in "
     "the same order"
@@ -207,10 +208,10 @@ def _problem(
     training: Mapping[str, Any] = linear.training
     weighing = {
         name: training[name]
-        for name in ("pairs", "pair_weighting", "query_normalization")
+        for name in ("pairs", *_SIZES, "pair_weighting", "query_normalization")
         if training.get(name) is not None
     }
-    return Problem.of(
+    problem = Problem.of(
         linear.scaling.transformed(data, n_jobs=n_jobs),
         float(training["C"]),
         loss=str(training["loss"]) if kind == "ranksvm" else "hinge",
@@ -219,6 +220,13 @@ def _problem(
         n_jobs=n_jobs,
         **weighing,
     )
+    if problem.preferences is not None:
+        raise ValueError(
+            f"the model was trained on {training.get('n_pairs')} chosen pairs "
+            f"(pairs={training['pairs']!r}), which are listed and have no place in a matrix; use a "
+            "model of pairs='all', 'adjacent', or 'closest' with n_closest='auto'"
+        )
+    return problem
 
 
 def _factors(model: Any, problem: Problem) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.lazy import cached_property
 from linrank.options import KERNELS
+from linrank.threads import useful_threads
 
 __all__ = ["Kernel"]
 
 Array = NDArray[Any]
 
-_TILE = 1024  # rows of a tile of `product`
+_BLOCK = 1 << 21  # values that the variance looks at together
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,27 @@ class Kernel:
     gamma, coef0 : float
         γ > 0 and c.
     degree : int
-        Of "poly".
+        Of "poly", >= 1.
     function : callable or None
-        Of "callable": two blocks of rows to the matrix of their kernel.
+        Of "callable": two blocks of rows, as NumPy or CSR arrays, to the matrix of their kernel.
+
+    Notes
+    -----
+    Sums are float64 whatever the rows are. ``k(a, b)`` and ``k(b, a)`` are the same bits, and so is
+    any result for any number of threads. Distances of dense rows are sums of squared differences;
+    those of two sparse blocks come from products and norms, with an absolute error of about
+    ``1e-16 (‖a‖² + ‖b‖²)``. ``k(a, a) = 1`` of "rbf" is exact in both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linrank.data.rows import as_rows
+    >>> rows = as_rows(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    >>> Kernel.of("poly", gamma=1.0, degree=2, coef0=1.0).matrix(rows, rows)
+    array([[  1.,   1.],
+           [  1., 676.]])
+    >>> Kernel.of("linear").product(rows, rows, np.array([1.0, 2.0]))
+    array([ 0., 50.])
     """
 
     name: str
@@ -53,80 +75,197 @@ class Kernel:
         coef0: float = 0.0,
         rows: Rows | None = None,
     ) -> Kernel:
-        """The kernel of an estimator's parameters; ``rows`` are those that gamma is taken from."""
+        """The kernel of an estimator's parameters, checked.
+
+        Parameters
+        ----------
+        kernel : str or callable
+            A name of `linrank.options.KERNELS`, or a function of two blocks of rows.
+        gamma : float, "scale" or "auto"
+            γ > 0; "scale" is ``1 / (n_features · Var X)``, the variance over all entries of
+            ``rows``, zeros of sparse ones included; "auto" is ``1 / n_features``. Unused by
+            "linear", "precomputed" and callables.
+        degree, coef0 : int, float
+            Of "poly" (>= 1), and of "poly" and "sigmoid" (finite).
+        rows : Rows, optional
+            Those that γ is taken from.
+
+        Raises
+        ------
+        ValueError
+            That names the parameter, what it may be, and what it was.
+        """
         if callable(kernel):
             return cls("callable", function=kernel)
-        check_one_of("kernel", kernel, KERNELS)
+        _check_name(kernel)
         check_natural("degree", degree)
         if not (is_number(coef0) and np.isfinite(coef0)):
             raise ValueError(f"coef0 must be a finite number, got {coef0!r}")
+        if kernel in ("linear", "precomputed"):
+            _check_gamma(gamma)
+            return cls(kernel, 1.0, int(degree), float(coef0))
         return cls(kernel, _resolved(gamma, rows), int(degree), float(coef0))
 
+    @cached_property
+    def core(self) -> Any:
+        """What the core takes, None for kernels that are not its own."""
+        if self.name in ("precomputed", "callable"):
+            return None
+        return _core.kernel_function(self.name, self.gamma, self.degree, self.coef0)
+
     def matrix(self, A: Rows, B: Rows, n_threads: int = 1) -> Array:
-        """``K(A, B)`` in full."""
-        if self.function is not None:
-            return np.asarray(self.function(A.to_user(), B.to_user()), dtype=np.float64)
-        products = _products(A, B)
-        if self.name == "linear":
-            return products
-        if self.name == "rbf":
-            products *= -2.0
-            products += _squares(A)[:, np.newaxis]
-            products += _squares(B)
-            np.maximum(products, 0.0, out=products)
-            products *= -self.gamma
-            return np.exp(products, out=products)
-        products *= self.gamma
-        products += self.coef0
-        return products**self.degree if self.name == "poly" else np.tanh(products)
+        """``K(A, B)`` in full, float64 of shape (rows of A, rows of B)."""
+        if self.name == "precomputed":
+            return _wide(A)
+        if self.core is None:
+            return self._called(A, B)
+        flat: Array = _core.kernel_matrix(
+            self.core, A.core, B.core, _threads(A.shape[0] * B.shape[0], A, n_threads)
+        )
+        self._check_finite(flat, A, B)
+        return flat.reshape(A.shape[0], B.shape[0])
 
-    def product(self, A: Rows, B: Rows, v: Array, n_threads: int = 1) -> Array:
-        """``K(A, B) v``, tile by tile."""
-        n = A.shape[0]
-        parts = [
-            self.matrix(A.take(slice(i, i + _TILE)), B, n_threads) @ v for i in range(0, n, _TILE)
-        ]
-        return np.concatenate(parts)
+    def product(
+        self, A: Rows, B: Rows, v: Array, n_threads: int = 1, *, block_bytes: int = 1 << 24
+    ) -> Array:
+        """``K(A, B) v`` for one vector: the matrix is never held.
 
-    def diagonal(self, A: Rows) -> Array:
-        """``k(a, a)`` of every row."""
+        Tile by tile; that of a callable in blocks of ``block_bytes``, a row at least.
+        """
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        if self.core is None:
+            step = max(1, block_bytes // (8 * max(1, B.shape[0])))
+            parts = [
+                self.matrix(A.take(slice(i, i + step)), B) @ v for i in range(0, A.shape[0], step)
+            ]
+            return np.concatenate(parts)
+        result: Array = _core.kernel_product(
+            self.core, A.core, B.core, v, _threads(A.shape[0] * B.shape[0], A, n_threads)
+        )
+        self._check_finite(result, A, B)
+        return result
+
+    def diagonal(self, A: Rows, n_threads: int = 1) -> Array:
+        """``k(a, a)`` of every row, the same bits as in `matrix`."""
         if self.name == "rbf":
             return np.ones(A.shape[0])
-        n = A.shape[0]
-        parts = [A.take(slice(i, i + 1)) for i in range(n)]
-        return np.concatenate([self.matrix(one, one).ravel() for one in parts])
+        if self.name == "precomputed":
+            return np.ascontiguousarray(_wide(A).diagonal())
+        if self.core is None:
+            # A call is dear and so are entries: squares of 32 rows, of which the diagonal is kept.
+            blocks = [A.take(slice(i, i + 32)) for i in range(0, A.shape[0], 32)]
+            return np.concatenate([self._called(one, one).diagonal() for one in blocks])
+        found: Array = _core.kernel_diagonal(
+            self.core, A.core, _threads(16 * A.shape[0], A, n_threads)
+        )
+        self._check_finite(found, A, A)
+        return found
+
+    def _called(self, A: Rows, B: Rows) -> Array:
+        assert self.function is not None
+        found = self.function(A.to_user(), B.to_user())
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        if hasattr(found, "toarray"):
+            found = found.toarray()
+        try:
+            found = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"kernel {name!r} must return a matrix of real numbers, "
+                f"got {type(found).__name__}: {error}"
+            ) from error
+        expected = (A.shape[0], B.shape[0])
+        if found.shape != expected:
+            raise ValueError(
+                f"kernel {name!r} must return one number for each pair of rows: {expected} for "
+                f"blocks of {expected[0]} and {expected[1]} rows, got shape {found.shape}"
+            )
+        if not np.isfinite(found).all():
+            i, j = np.argwhere(~np.isfinite(found))[0]
+            raise ValueError(
+                f"kernel {name!r} returned {found[i, j]} for rows {i} and {j} of its two blocks; "
+                "it must be finite"
+            )
+        return found
+
+    def _check_finite(self, values: Array, A: Rows, B: Rows) -> None:
+        """Raise ValueError where a kernel has overflown; rbf of dense rows cannot."""
+        if self.name == "rbf" and (isinstance(A, DenseRows) or isinstance(B, DenseRows)):
+            return
+        with np.errstate(all="ignore"):
+            if np.isfinite(values.sum()) or np.isfinite(values).all():
+                return
+        smaller = "use a smaller gamma or degree, or " if self.name == "poly" else ""
+        remedy = f"{smaller}scale the columns (scale='standard')"
+        raise ValueError(f"{self.describe()} overflows on these rows; {remedy}")
+
+    def describe(self) -> str:
+        """The kernel in words, as in ``rbf (gamma=0.5)``."""
+        used = {"rbf": ("gamma",), "poly": ("gamma", "degree", "coef0")}
+        names = used.get(self.name, ("gamma", "coef0") if self.name == "sigmoid" else ())
+        settings = ", ".join(f"{name}={getattr(self, name):.6g}" for name in names)
+        return f"kernel {self.name!r}" + (f" ({settings})" if settings else "")
+
+
+def _check_name(kernel: Any) -> None:
+    if isinstance(kernel, str) and kernel not in KERNELS:
+        near = difflib.get_close_matches(kernel.lower(), KERNELS, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, "
+            f"got {kernel!r}{meant}"
+        )
+    if not isinstance(kernel, str):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, got {kernel!r}"
+        )
+
+
+def _check_gamma(gamma: Any) -> None:
+    if isinstance(gamma, str):
+        check_one_of("gamma", gamma, ("scale", "auto"))
+    else:
+        check_positive("gamma", gamma, "; or use 'scale' or 'auto'")
 
 
 def _resolved(gamma: Any, rows: Rows | None) -> float:
     """γ as a number."""
+    _check_gamma(gamma)
     if not isinstance(gamma, str):
-        check_positive("gamma", gamma, ", 'scale' or 'auto'")
         return float(gamma)
-    check_one_of("gamma", gamma, ("scale", "auto"))
     if rows is None:
         raise ValueError(f"gamma={gamma!r} is taken from the rows; give a number > 0")
     n_features = rows.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    values, n = rows.values.astype(np.float64), rows.shape[0] * n_features
-    mean = values.sum() / n
-    variance = float((values * values).sum() / n - mean * mean)
+    variance = _variance(rows)
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
-def _products(A: Rows, B: Rows) -> Array:
-    return np.asarray(_wide(A) @ _wide(B).T)
+def _variance(rows: Rows) -> float:
+    """The variance of all entries, zeros of sparse rows included."""
+    n = rows.shape[0] * rows.shape[1]
+    values = rows.values
+    mean = float(values.sum(dtype=np.float64)) / n
+    total = 0.0
+    step = max(1, _BLOCK // max(1, rows.shape[1])) if values.ndim == 2 else _BLOCK
+    for i in range(0, len(values), step):  # in two passes, so that nothing cancels
+        block = values[i : i + step].astype(np.float64)
+        block -= mean
+        total += float(np.vdot(block, block))
+    return (total + (n - values.size) * mean * mean) / n
 
 
 def _wide(rows: Rows) -> Array:
+    """The rows as a float64 matrix, a view where they are one."""
     if isinstance(rows, DenseRows):
-        return rows.values.astype(np.float64)
+        return rows.values.astype(np.float64, copy=False)
+    assert isinstance(rows, CsrRows)
     dense = np.zeros(rows.shape)
     dense[np.repeat(np.arange(rows.shape[0]), np.diff(rows.offsets)), rows.columns] = rows.values
     return dense
 
 
-def _squares(rows: Rows) -> Array:
-    assert isinstance(rows, DenseRows | CsrRows)
-    wide = _wide(rows)
-    return np.einsum("ij,ij->i", wide, wide)
+def _threads(n_entries: int, rows: Rows, n_threads: int) -> int:
+    """One thread where the work is small: an entry is worth some 16 bytes, plus those of a row."""
+    return useful_threads(n_entries * (16 + rows.nbytes / max(1, rows.shape[0])), n_threads)

@@ -15,28 +15,28 @@ __all__ = ["Landmarks"]
 Array = NDArray[Any]
 
 _BLOCK = 64  # pivots drawn at a time
-_SMALLEST = 1e-9  # share of the largest k(x, x) below which a pivot is no news, but rounding
+_LEAST = 1e-9  # pivots below this share of k(x, x) would lose half of the digits of T⁻¹
 
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """``Q ≈ G G'`` with ``G = Q[:, rows] T⁻ᵀ`` and ``Q[rows, rows] = T T'``: exact in the columns
-    of the landmarks.
+    """``Q ≈ G'G``, ``G = T⁻¹ Q[rows]``, ``Q[rows, rows] = T T'``: exact in the columns of the
+    landmarks.
 
     Attributes
     ----------
     rows : int64 array (m,)
         The landmarks.
-    features : float64 array (n, m)
-        G: coordinates of the rows in an orthonormal basis of the span of the landmarks.
+    coordinates : float64 array (m, n)
+        G: column i has those of row i in an orthonormal basis of the span of the landmarks.
     back : float64 array (m, m)
         T⁻ᵀ: from coordinates to coefficients of the landmarks.
     rest : float
-        ``trace(Q - GG')``, relative to ``trace(Q)``.
+        ``trace(Q - G'G)``, relative to ``trace(Q)``.
     """
 
     rows: Array
-    features: Array
+    coordinates: Array
     back: Array
     rest: float
 
@@ -44,8 +44,18 @@ class Landmarks:
         return len(self.rows)
 
     @classmethod
-    def of(cls, matrix: KernelMatrix, m: int, *, seed: int = 0, enough: float = 0.0) -> Landmarks:
-        """Up to ``m`` landmarks, fewer where the rest is below ``enough`` or all rounding.
+    def of(
+        cls,
+        matrix: KernelMatrix,
+        m: int,
+        *,
+        seed: int = 0,
+        enough: float = 0.0,
+        least: float = _LEAST,
+    ) -> Landmarks:
+        """Up to ``m`` landmarks, fewer where the trace of the rest is below ``enough``.
+
+        ``least`` is the share of the largest ``k(x, x)`` below which a pivot is no news.
 
         Randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2023) in blocks: rows are drawn
         with chances proportional to what of ``k(x, x)`` is left, so that outliers are taken and
@@ -54,27 +64,27 @@ class Landmarks:
         rng = np.random.default_rng(seed)
         n, m = matrix.n, min(m, matrix.n)
         left = matrix.diagonal.copy()
-        smallest, total = _SMALLEST * max(float(left.max()), 0.0), float(left.sum())
-        G, rows = np.empty((n, m)), np.empty(m, dtype=np.int64)
+        smallest, total = least * max(float(left.max()), 0.0), float(left.sum())
+        left[left <= smallest] = 0.0
+        G, rows = np.empty((m, n)), np.empty(m, dtype=np.int64)
         k = 0
-        while k < m and left.sum() > enough * total:
-            left[left < smallest] = 0.0
+        while k < m and left.sum() > enough:
             drawn = _draw(left, min(_BLOCK, m - k), rng)
             if drawn.size == 0:
                 break
-            columns = matrix.columns(drawn)
-            columns -= G[:, :k] @ G[drawn, :k].T
-            kept, triangle = _independent(columns[drawn], smallest)
-            drawn, columns = drawn[kept], columns[:, kept]
-            size = len(drawn)
-            G[:, k : k + size] = np.linalg.solve(triangle, columns.T).T
-            rows[k : k + size] = drawn
-            left -= np.einsum("ij,ij->i", G[:, k : k + size], G[:, k : k + size])
-            left[drawn] = 0.0
+            block = matrix.columns(drawn).T
+            block -= G[:k, drawn].T @ G[:k]
+            kept, triangle = _independent(block[:, drawn], smallest)
+            size = len(kept)
+            added = np.linalg.solve(triangle, block[kept])
+            G[k : k + size], rows[k : k + size] = added, drawn[kept]
+            left -= np.einsum("ij,ij->j", added, added)
+            left[left < smallest] = 0.0
+            left[drawn] = 0.0  # taken, or no news beside those taken
             k += size
-        G, rows = np.ascontiguousarray(G[:, :k]), rows[:k]
+        G, rows = G[:k], rows[:k]
         rest = float(np.maximum(left, 0.0).sum()) / total if total > 0 else 0.0
-        return cls(rows, G, np.triu(np.linalg.inv(np.tril(G[rows])).T), rest)
+        return cls(rows, G, np.triu(np.linalg.inv(np.tril(G[:, rows].T)).T), rest)
 
 
 def _draw(left: Array, size: int, rng: np.random.Generator) -> Array:

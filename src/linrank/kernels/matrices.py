@@ -7,12 +7,26 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import Rows
+from linrank import _core
+from linrank.checks import check_positive
+from linrank.data.rows import CsrRows, Rows
+from linrank.kernels.checks import LANCZOS_STEPS, check_kernel_matrix
 from linrank.kernels.functions import Kernel
+from linrank.lazy import cached_property
+from linrank.memory import available, describe_bytes
+from linrank.threads import useful_threads
 
-__all__ = ["BlockedMatrix", "KernelMatrix", "StoredMatrix", "kernel_matrix"]
+__all__ = [
+    "BlockedMatrix",
+    "KernelMatrix",
+    "StoredMatrix",
+    "check_kernel_matrix",
+    "kernel_matrix",
+]
 
 Array = NDArray[Any]
+
+_SHARE = 0.5  # of free memory that Q may take where no limit is given
 
 
 class KernelMatrix(Protocol):
@@ -33,10 +47,21 @@ class KernelMatrix(Protocol):
 
 
 class StoredMatrix:
-    """Q in memory."""
+    """Q in memory.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n, n)
+        Symmetric; products read what is on and above the diagonal. Used in place where its rows
+        are contiguous.
+    n_threads : int
+        Of the products.
+    """
 
     def __init__(self, values: Array, n_threads: int = 1) -> None:
-        self.values = values
+        values = np.asarray(values, dtype=np.float64)
+        contiguous = values.strides[1] == values.itemsize and values.strides[0] > 0
+        self.values = values if contiguous else np.ascontiguousarray(values)
         self.n_threads = n_threads
 
     @property
@@ -45,10 +70,13 @@ class StoredMatrix:
 
     @property
     def diagonal(self) -> Array:
-        return np.ascontiguousarray(self.values.diagonal(), dtype=np.float64)
+        return np.ascontiguousarray(self.values.diagonal())
 
     def product(self, v: Array) -> Array:
-        product: Array = self.values @ v
+        """``Q v``, each pair of entries read once; the same bits for any number of threads."""
+        n_threads = useful_threads(4 * self.values.size, self.n_threads)
+        v = np.ascontiguousarray(v, dtype=np.float64)
+        product: Array = _core.symmetric_product(self.values, v, n_threads)
         return product
 
     def columns(self, index: Array) -> Array:
@@ -59,38 +87,163 @@ class StoredMatrix:
 
 
 class BlockedMatrix:
-    """Q computed tile by tile for every product."""
+    """Q computed for every product, tile by tile, each pair of rows once.
 
-    def __init__(self, kernel: Kernel, rows: Rows, n_threads: int = 1) -> None:
+    Parameters
+    ----------
+    kernel, rows : Kernel, Rows
+        Q is ``K(X, X)``.
+    n_threads : int
+        Of the products.
+    block_bytes : int
+        What a callable's part of the matrix may take at a time, a row of it at least; other
+        kernels go tile by tile, see `bytes_needed`.
+    """
+
+    def __init__(
+        self, kernel: Kernel, rows: Rows, n_threads: int = 1, block_bytes: int = 1 << 24
+    ) -> None:
         self.kernel = kernel
         self.rows = rows
         self.n_threads = n_threads
+        self.block_bytes = block_bytes
 
     @property
     def n(self) -> int:
         return self.rows.shape[0]
 
-    @property
+    @cached_property
     def diagonal(self) -> Array:
-        return self.kernel.diagonal(self.rows)
+        return self.kernel.diagonal(self.rows, self.n_threads)
 
     def product(self, v: Array) -> Array:
-        return self.kernel.product(self.rows, self.rows, v, self.n_threads)
+        return self.kernel.product(
+            self.rows, self.rows, v, self.n_threads, block_bytes=self.block_bytes
+        )
 
     def columns(self, index: Array) -> Array:
         return self.kernel.matrix(self.rows, self.rows.take(index), self.n_threads)
 
     def submatrix(self, index: Array) -> BlockedMatrix:
-        return BlockedMatrix(self.kernel, self.rows.take(index), self.n_threads)
+        return BlockedMatrix(
+            self.kernel, self.rows.take(index), self.n_threads, self.block_bytes
+        )
+
+    @staticmethod
+    def bytes_needed(rows: Rows, n_threads: int = 1) -> int:
+        """Bytes that a product takes at most, beside the rows.
+
+        Those are the totals of 32 parts of the triangle, two thirds of n numbers each on average,
+        and the tiles of each thread: up to 256 rows of either side in 0.75 MB, but 96 rows
+        however wide they are. Sparse ones take up to 20 kB for each non-zero of a row, since 32
+        of them lie side by side, zeros included.
+        """
+        n, width = rows.shape
+        if isinstance(rows, CsrRows):
+            tiles = (2 << 20) + 20_000 * int(np.diff(rows.offsets).max(initial=0))
+        else:
+            tiles = (1 << 20) + 96 * 8 * width
+        return 24 * 8 * n + n_threads * tiles
 
 
 def kernel_matrix(
     kernel: Kernel, rows: Rows, *, memory_limit: int | None = None, n_threads: int = 1
 ) -> StoredMatrix | BlockedMatrix:
-    """``K(X, X)``, stored where it fits into ``memory_limit`` bytes."""
+    """``Q = K(X, X)``, in memory where it fits, else computed for every product.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of "precomputed" the rows are Q itself.
+    rows : Rows
+        Those of X.
+    memory_limit : int, optional
+        Bytes that Q may take, rows not counted; by default half of what is free.
+    n_threads : int
+        Of the products.
+
+    Raises
+    ------
+    ValueError
+        For a matrix that is not square, symmetric, finite and positive semidefinite: checked where
+        the kernel does not make sure of it ("precomputed", callables, "sigmoid", and "poly" with
+        ``coef0 < 0``).
+    MemoryError
+        Where not even the tiles fit; it says how much is needed, and what to use instead.
+    """
+    if memory_limit is not None:
+        check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
+    limit = _limit(memory_limit)
     if kernel.name == "precomputed":
-        return StoredMatrix(np.asarray(rows.to_user(), dtype=np.float64), n_threads)
+        return _precomputed(kernel, rows, limit, n_threads)
     n = rows.shape[0]
-    if memory_limit is None or 8 * n * n <= memory_limit:
-        return StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
-    return BlockedMatrix(kernel, rows, n_threads)
+    if limit is None or _stored_bytes(kernel, n) <= limit:
+        stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
+        if _may_be_indefinite(kernel):
+            check_kernel_matrix(stored.values, n_threads, what=f"the matrix of {kernel.describe()}")
+        return stored
+    needed = BlockedMatrix.bytes_needed(rows, n_threads)
+    if _may_be_indefinite(kernel):
+        needed += 8 * n * (LANCZOS_STEPS + 4)
+    # A callable has its matrix, and as much again for what it computes it from, twice over: a guess.
+    block = 1 if kernel.name != "callable" else 4
+    if needed + (block - 1) * 8 * n > limit:
+        raise MemoryError(_too_little(n, needed + (block - 1) * 8 * n, limit, memory_limit))
+    blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
+    if _may_be_indefinite(kernel):
+        check_kernel_matrix(blocked, n_threads, what=f"the matrix of {kernel.describe()}")
+    return blocked
+
+
+def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) -> StoredMatrix:
+    """The user's own matrix, in place where it is dense and float64."""
+    n, n_columns = rows.shape
+    if n != n_columns:
+        raise ValueError(
+            "a precomputed kernel matrix must be square, one row and one column a training row, "
+            f"got {n} × {n_columns}"
+        )
+    in_place = not isinstance(rows, CsrRows) and rows.dtype == np.float64
+    if not in_place and limit is not None and 8 * n * n > limit:
+        raise MemoryError(
+            f"a precomputed kernel matrix of {n} rows takes {describe_bytes(8 * n * n)} as dense "
+            f"float64, more than {describe_bytes(limit)}; pass it so, and it is used in place, or "
+            "give the rows themselves with approximation='nystroem'"
+        )
+    matrix = kernel.matrix(rows, rows)
+    check_kernel_matrix(matrix, n_threads, what="a precomputed kernel matrix")
+    return StoredMatrix(matrix, n_threads)
+
+
+def _limit(memory_limit: int | None) -> int | None:
+    """Bytes for Q; None where nothing is known.
+
+    Half of free memory by default: the trainer holds landmarks and vectors beside Q, copies of
+    submatrices for folds may follow, and what else runs on the machine is not ours to starve. A
+    stored product takes a quarter of the time of computing the entries again for 12 columns, and
+    less for more, so Q is stored whenever it fits.
+    """
+    if memory_limit is not None:
+        return int(memory_limit)
+    free = available()
+    return None if free is None else int(_SHARE * free)
+
+
+def _stored_bytes(kernel: Kernel, n: int) -> int:
+    """Q itself; a callable makes it in one piece, and its own copies with it."""
+    return (2 if kernel.name == "callable" else 1) * 8 * n * n
+
+
+def _may_be_indefinite(kernel: Kernel) -> bool:
+    if kernel.name == "poly":
+        return kernel.coef0 < 0
+    return kernel.name in ("callable", "sigmoid")
+
+
+def _too_little(n: int, needed: int, limit: int, memory_limit: int | None) -> str:
+    whose = "free memory allows" if memory_limit is None else "memory_limit allows"
+    return (
+        f"products with the kernel matrix of {n} rows need {describe_bytes(needed)} even in tiles "
+        f"({describe_bytes(8 * n * n)} in full), and {whose} {describe_bytes(limit)}; raise "
+        "memory_limit, or train on fewer numbers with approximation='nystroem'"
+    )

@@ -18,6 +18,7 @@ Array = NDArray[Any]
 
 _SHARE = 0.01
 _TRIALS = 6
+_ROUNDING = 1e-14
 
 
 def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array | None:
@@ -48,10 +49,15 @@ def settled(point: SumPoint, preconditioner: OnLandmarks, tol: float) -> Array |
         excess = point.moved(1.0, d + rest, point.image(d + rest)).primal - point.primal
         if excess <= allowed:
             slope = part.loss.gradient + part.risk.loss.curvature(part.loss, d[1])
-            beta: Array = -part.risk.C * slope
-            return beta
+            return _without_rounding(-part.risk.C * slope)
         goal *= min(0.1, 0.3 * allowed / excess)
     return None
+
+
+def _without_rounding(beta: Array) -> Array:
+    """β, where what is no more than the rounding of the sums that sweeps subtract is 0."""
+    beta[np.abs(beta) <= _ROUNDING * np.abs(beta).sum()] = 0.0
+    return beta
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,9 @@ __all__ = ["KernelResult", "train_kernel"]
 
 Array = NDArray[Any]
 
+_FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
+
 
 @dataclass(frozen=True, eq=False)
 class KernelResult(Result):
@@ -128,13 +131,12 @@ def train_kernel(
         n_jobs=n_jobs,
         **choosing,
     )
+    n_threads = resolve(n_jobs)
     if matrix is None:
-        matrix = kernel_matrix(
-            kernel, data.rows, memory_limit=memory_limit, n_threads=resolve(n_jobs)
-        )
+        matrix = kernel_matrix(kernel, data.rows, memory_limit=memory_limit, n_threads=n_threads)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    return _Training(problem, matrix, tol).run(
+    return _Training(problem, matrix, tol, n_threads).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
         100 if max_iter is None else max_iter,
         callback,
@@ -145,13 +147,13 @@ def train_kernel(
 class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
-    def __init__(self, problem: Problem, matrix: KernelMatrix, tol: float) -> None:
+    def __init__(self, problem: Problem, matrix: KernelMatrix, tol: float, n_threads: int) -> None:
         self.problem = problem
         self.matrix = matrix
         self.tol = tol
         self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
         landmarks = _landmarks(problem, matrix)
-        self.preconditioner = OnLandmarks(landmarks, patience=6)
+        self.preconditioner = OnLandmarks(landmarks, patience=6, n_threads=n_threads)
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """f, with the hinge smoothed within ``epsilon`` of its kink."""
@@ -210,15 +212,18 @@ def _of_coefficients(callback: Callback) -> Callback:
 
 
 def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
-    """As many as a Hessian on them costs some ten products with Q.
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
 
-    A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one; the rest
-    ``R = Q - GG'`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1, and ``‖∇²L‖`` is at most twice the
-    weight of the pairs of a row, of which the mean is taken.
+    A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
+    ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
+    weight of the pairs of a row, and ``‖R‖``, measured, a tenth of the trace or less.
     """
     n = matrix.n
     weight = problem.C * sum(
         part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
     )
-    enough = 0.1 * n / (4.0 * weight) if weight > 0 else 0.0
-    return Landmarks.of(matrix, math.ceil(17.0 * math.sqrt(n)), enough=enough)
+    enough = 10.0 * n / (4.0 * weight) if weight > 0 else 0.0
+    if problem.loss == "hinge":
+        enough *= _NARROW
+    most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
+    return Landmarks.of(matrix, most, enough=enough)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linrank.pairs.choice import chosen
+from linrank.pairs.choice import chosen, chosen_sizes
 from linrank.pairs.selection import closest, pruned, random
 from linrank.pairs.weighted import Pairs, choose_pairs, no_pairs_message
 
@@ -10,6 +10,7 @@ __all__ = [
     "Pairs",
     "choose_pairs",
     "chosen",
+    "chosen_sizes",
     "closest",
     "no_pairs_message",
     "pruned",

@@ -16,7 +16,7 @@ from linrank.options import SELECTED_PAIRS
 from linrank.pairs.selection import Selection
 from linrank.pairs.weighted import Pairs, check_total, no_pairs_message, plain_pairs
 
-__all__ = ["check_sizes", "chosen", "count_chosen"]
+__all__ = ["check_sizes", "chosen", "chosen_sizes"]
 
 Array = NDArray[Any]
 
@@ -76,17 +76,26 @@ def chosen(
     return swept, listed
 
 
-def count_chosen(
+def chosen_sizes(
     queries: Queries,
     pairs: str = "all",
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
-) -> int:
-    """How many pairs `chosen` takes, without finding them."""
+) -> dict[str, int]:
+    """How many pairs `chosen` takes, ``n_pairs``, and how many of each kind, without finding them.
+
+    Examples
+    --------
+    >>> chosen_sizes(Queries.of([0, 1, 2, 3, 4, 5]), "pruned", n_random=2)
+    {'n_closest': 5, 'n_random': 2, 'n_pairs': 7}
+    """
     if pairs not in SELECTED_PAIRS or queries.n_pairs == 0:
-        return Pairs(queries, adjacent=pairs == "adjacent").n_pairs
-    drawn = n_random if pairs == "pruned" else None
-    return Selection.of(queries, n_closest, drawn, 0).n_chosen
+        return {"n_pairs": Pairs(queries, adjacent=pairs == "adjacent").n_pairs}
+    selection = _selection(queries, pairs, n_closest, n_random)
+    sizes = {"n_closest": selection.n_closest}
+    if pairs == "pruned":
+        sizes["n_random"] = selection.n_random
+    return {**sizes, "n_pairs": selection.n_chosen}
 
 
 def check_sizes(pairs: str, n_closest: int | str, n_random: int | str) -> None:
@@ -112,8 +121,7 @@ def _select(
     adjacent = replace(every, adjacent=True)
     if pairs not in SELECTED_PAIRS:
         return (adjacent if pairs == "adjacent" else every), None
-    drawn = n_random if pairs == "pruned" else None
-    selection = Selection.of(data.queries, n_closest, drawn, seed)
+    selection = _selection(data.queries, pairs, n_closest, n_random, seed)
     if selection.is_all:
         return every, None
     if selection.n_closest != selection.n_adjacent:
@@ -121,6 +129,14 @@ def _select(
     if selection.n_random == 0:
         return adjacent, None
     return adjacent, _weighted_as(every, selection.listed_random())
+
+
+def _selection(
+    queries: Queries, pairs: str, n_closest: int | str, n_random: int | str, seed: int = 0
+) -> Selection:
+    """What is chosen where ``pairs`` is closest or pruned."""
+    drawn = ("n_random", n_random) if pairs == "pruned" else None
+    return Selection.of(queries, closest=("n_closest", n_closest), drawn=drawn, seed=seed)
 
 
 def _weighted_as(pairs: Pairs, listed: Preferences) -> Preferences:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.memory import check_fits
 from linrank.pairs.unranking import Cells, distinct, without
 from linrank.pairs.weighted import no_pairs_message
@@ -19,6 +19,7 @@ from linrank.pairs.weighted import no_pairs_message
 __all__ = ["Selection", "closest", "pruned", "random"]
 
 Array = NDArray[Any]
+Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
 
 _BYTES_OF_A_PAIR = 80  # its rows and weight, here and in the loss, and what finding it takes
 
@@ -53,7 +54,7 @@ def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) ->
     >>> closest([10.0, 30.0, 20.0, 20.0]).pairs.tolist()
     [[2, 0], [3, 0], [1, 2], [1, 3]]
     """
-    return Selection.of(Queries.of(y, qid), n, None, seed).listed()
+    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).listed()
 
 
 def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
@@ -84,7 +85,7 @@ def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> 
     >>> len(random(range(100_000), n=5)), len(random([0, 1, 2], n=3))
     (5, 3)
     """
-    return Selection.of(Queries.of(y, qid), None, n, seed).listed()
+    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).listed()
 
 
 def pruned(
@@ -123,7 +124,8 @@ def pruned(
     >>> len(chosen), chosen.pairs[:2].tolist()
     (1009, [[1, 0], [2, 1]])
     """
-    return Selection.of(Queries.of(y, qid), n_closest, n_random, seed).listed()
+    closest, drawn = ("n_closest", n_closest), ("n_random", n_random)
+    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).listed()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,21 +153,21 @@ class Selection:
 
     @classmethod
     def of(
-        cls, queries: Queries, n_closest: int | str | None, n_random: int | str | None, seed: int
+        cls,
+        queries: Queries,
+        *,
+        closest: Asked | None = None,
+        drawn: Asked | None = None,
+        seed: int = 0,
     ) -> Selection:
-        """Check the sizes; None chooses none of that kind."""
+        """Check the sizes, each given with its name; None chooses none of that kind."""
         if queries.n_pairs == 0:
             raise NoPairsError(no_pairs_message(queries))
         cells = Cells.of(queries)
         total, adjacent = queries.n_pairs, cells.n_at(1)
-        names = ("n_closest", "n_random") if n_closest and n_random else ("n", "n")
-        close = 0
-        if n_closest is not None:
-            close = _size(names[0], n_closest, adjacent, total)
-        drawn = 0
-        if n_random is not None:
-            drawn = _size(names[1], n_random, close or adjacent, total)
-        return cls(cells, total, adjacent, close, min(drawn, total - close), seed)
+        n_closest = 0 if closest is None else _size(*closest, adjacent, total)
+        n_random = 0 if drawn is None else _size(*drawn, n_closest or adjacent, total)
+        return cls(cells, total, adjacent, n_closest, min(n_random, total - n_closest), seed)
 
     @property
     def n_chosen(self) -> int:
@@ -238,16 +240,17 @@ class Selection:
         )
 
 
-def _size(name: str, n: int | str, auto: int, total: int) -> int:
+def _size(name: str, n: Any, auto: int, total: int) -> int:
     """A number of pairs, checked against that of all."""
     if isinstance(n, str) and n == "auto":
         return auto
     if not isinstance(n, numbers.Integral) or isinstance(n, bool):
         raise TypeError(f"{name} must be an integer or 'auto', got {n!r}")
-    if n < 1:
+    size = int(n)
+    if size < 1:
         raise ValueError(f"{name} must be >= 1, got {n}")
-    if n > total:
-        raise ValueError(
+    if size > total:
+        raise TooFewPairsError(
             f"{name} is {n}, but the labels make only {total} pairs; lower it, or use all pairs"
         )
-    return int(n)
+    return size

@@ -126,7 +126,8 @@ def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Ver
 
 def _rounded(point: Any, is_last: bool, sharpen: Sharpen | None) -> Verdict:
     message = "steps have fallen below the rounding of F; the result is as good as it gets"
-    if sharpen is not None and point.box is None:  # the bundle cannot keep bounds
+    # The bundle cannot keep bounds, and knows nothing of kernels.
+    if sharpen is not None and point.box is None and point.w.ndim == 1:
         message += "; solver='bundle' needs no smoothing and goes on where features are few"
     return "tolerance" if is_last else "precision", message
 

@@ -1,0 +1,166 @@
+// Every entry is one chain of multiply-adds in the order of the columns, whichever of its two rows is
+// broadcast, so that a kernel matrix is symmetric to the bit.
+#include "tiles.hpp"
+
+#include "simd.hpp"
+#include "vector.hpp"
+
+namespace linrank::LINRANK_ISA {
+namespace {
+
+// The widest vector that is one register or two (Twin), and how many rows of a and vectors of b have their
+// sums in registers at once: of 32, 16 and 16 there are.
+#if defined(__AVX512F__)
+typedef F64x8 Part;
+constexpr int n_rows_held = 8, n_parts_held = 2;
+#elif defined(__AVX2__)
+typedef F64x8 Part;
+constexpr int n_rows_held = 4, n_parts_held = 1;
+#else
+typedef double F64x2 __attribute__((vector_size(16)));
+typedef F64x2 Part;
+constexpr int n_rows_held = 2, n_parts_held = 4;
+#endif
+constexpr int part_width = int(sizeof(Part) / sizeof(double));
+
+inline Part load_part(const double *p) { return Memory<Part>::load(p); }
+
+/// n_parts vectors of b, `gap` apart from each other, against some rows of a.
+template <int n_parts, class Add>
+[[gnu::always_inline]] inline void fill_block(std::int64_t n_columns, const double *a,
+                                              const double *b, std::int64_t gap, double factor,
+                                              double term, double *out, std::int64_t stride,
+                                              const Add &add) {
+    Part sums[n_rows_held * n_parts]{};
+    for (std::int64_t c = 0; c < n_columns; ++c)
+#pragma GCC unroll 8
+        for (int k = 0; k < n_parts; ++k) {
+            const Part y = load_part(b + 8 * c + k * gap);
+#pragma GCC unroll 8
+            for (int r = 0; r < n_rows_held; ++r)
+                sums[r * n_parts + k] = add(sums[r * n_parts + k], a[8 * c + r], y);
+        }
+#pragma GCC unroll 8
+    for (int r = 0; r < n_rows_held; ++r)
+#pragma GCC unroll 8
+        for (int k = 0; k < n_parts; ++k)
+            Memory<Part>::store(out + r * stride + k * part_width,
+                                sums[r * n_parts + k] * factor + term);
+}
+
+template <class Add>
+[[gnu::always_inline]] inline void fill_panels(std::int64_t n_columns, std::int64_t n_panels,
+                                               const double *a, const double *b, double factor,
+                                               double term, double *out, std::int64_t stride,
+                                               const Add &add) {
+    // Parts of one panel lie side by side; where a part is a panel, the next one is a panel further.
+    const std::int64_t gap = part_width == 8 ? 8 * n_columns : part_width;
+    const auto fill = [&]<int n_parts>(std::int64_t part) __attribute__((always_inline)) {
+        const double *from = b + part * part_width / 8 * 8 * n_columns + part * part_width % 8;
+        for (int r = 0; r < 8; r += n_rows_held)
+            fill_block<n_parts>(n_columns, a + r, from, gap, factor, term,
+                                out + r * stride + part * part_width, stride, add);
+    };
+    const std::int64_t n = n_panels * 8 / part_width;
+    std::int64_t part = 0;
+    for (; part + n_parts_held <= n; part += n_parts_held) fill.template operator()<n_parts_held>(part);
+    for (; part < n; ++part) fill.template operator()<1>(part);
+}
+
+}  // namespace
+
+void panel_distances(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
+                     double factor, double *out, std::int64_t stride) {
+    fill_panels(n_columns, n_panels, a, b, factor, 0.0, out, stride,
+                [](Part sum, double x, Part y) __attribute__((always_inline)) {
+                    const Part difference = x - y;
+                    return sum + difference * difference;
+                });
+}
+
+void panel_products(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
+                    double factor, double term, double *out, std::int64_t stride) {
+    fill_panels(n_columns, n_panels, a, b, factor, term, out, stride,
+                [](Part sum, double x, Part y) __attribute__((always_inline)) {
+                    return sum + x * y;
+                });
+}
+
+// Several sums, so that none waits for the multiply-add before it.
+void slot_products(std::int64_t n, const double *values, const std::int64_t *slots, const double *b,
+                   double *out) {
+    constexpr int n_sums = 4;
+    for (std::int64_t first = 0; first < slot_lanes; first += n_sums * part_width) {
+        Part sums[n_sums]{};
+        for (std::int64_t k = 0; k < n; ++k) {
+            const double *x = b + slot_lanes * slots[k] + first;
+#pragma GCC unroll 8
+            for (int t = 0; t < n_sums; ++t) sums[t] += values[k] * load_part(x + t * part_width);
+        }
+        for (int t = 0; t < n_sums; ++t) Memory<Part>::store(out + first + t * part_width, sums[t]);
+    }
+}
+
+// In vectors of which the first lane alone counts: of a loop over numbers the compiler need not make the
+// multiply-adds of slot_products.
+double sum_of_squares(std::int64_t n, const double *x) {
+    Part sum{};
+    for (std::int64_t k = 0; k < n; ++k) sum += x[k] * load_part(x + k);
+    return sum[0];
+}
+
+void power_vector(std::int64_t n, int degree, double *x) {
+    for (std::int64_t i = 0; i < n; i += part_width) {
+        Part square = load_part(x + i), power = Part{} + 1.0;
+        for (int left = degree; left > 0; left >>= 1) {
+            if (left & 1) power = power * square;
+            square = square * square;
+        }
+        Memory<Part>::store(x + i, power);
+    }
+}
+
+namespace {
+
+/// Rows whose sums are in registers at once in add_symmetric.
+constexpr int n_rows_summed = part_width == 8 && n_parts_held == 2 ? 8 : 4;
+
+template <int n_rows>
+[[gnu::always_inline]] inline void add_rows(std::int64_t n, const double *q, std::int64_t stride,
+                                            const double *u, const double *v, double *sums,
+                                            double *total) {
+    Part s[n_rows]{};
+    std::int64_t j = 0;
+    for (; j + part_width <= n; j += part_width) {
+        const Part x = load_part(v + j);
+        Part sum = load_part(total + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < n_rows; ++r) {
+            const Part y = load_part(q + r * stride + j);
+            s[r] += x * y;
+            sum += u[r] * y;
+        }
+        Memory<Part>::store(total + j, sum);
+    }
+    for (int r = 0; r < n_rows; ++r) {
+        double rest = 0;
+        for (int k = 0; k < part_width; ++k) rest += s[r][k];
+        for (std::int64_t k = j; k < n; ++k) {
+            rest += q[r * stride + k] * v[k];
+            total[k] += u[r] * q[r * stride + k];
+        }
+        sums[r] += rest;
+    }
+}
+
+}  // namespace
+
+void add_symmetric(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
+                   const double *u, const double *v, double *sums, double *total) {
+    std::int64_t r = 0;
+    for (; r + n_rows_summed <= n_rows; r += n_rows_summed)
+        add_rows<n_rows_summed>(n, q + r * stride, stride, u + r, v, sums + r, total);
+    for (; r < n_rows; ++r) add_rows<1>(n, q + r * stride, stride, u + r, v, sums + r, total);
+}
+
+}  // namespace linrank::LINRANK_ISA

@@ -1,0 +1,23 @@
+// Products with symmetric matrices of which every pair of entries is read, or computed, once.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace linrank {
+
+/// The rows of an upper triangle of side n in parts of about the same area, by n alone: part t is rows
+/// [first[t], first[t+1]), each first a multiple of `step`.
+std::vector<std::int64_t> triangle_parts(std::int64_t n, std::int64_t step);
+
+/// out = Σ_t totals of part t, where add(first, last, total) adds what the rows [first, last) of the
+/// triangle contribute to total[i - first], i >= first. The same bits for any number of threads.
+void sum_triangle(std::int64_t n, std::int64_t step, std::span<double> out, int n_threads,
+                  const std::function<void(std::int64_t, std::int64_t, double *)> &add);
+
+/// out = Q v for a symmetric matrix with Q_ij at q[i·stride + j], of which only j >= i is read.
+void symmetric_product(const double *q, std::int64_t stride, std::span<const double> v,
+                       std::span<double> out, int n_threads);
+
+}  // namespace linrank

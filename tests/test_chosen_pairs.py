@@ -1,0 +1,363 @@
+"""Training on chosen pairs: their weights, and optima that must agree with other ways to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import (
+    NoPairsError,
+    RankSVM,
+    RankSVMCV,
+    TooFewPairsError,
+    dual_matrix,
+    load_model,
+    ranksvm_path,
+)
+from linrank.data.dataset import Dataset
+from linrank.pairs import chosen, chosen_sizes, closest, pruned
+from linrank.pairs.selection import Selection
+from linrank.ranksvm import train
+from strategies import scored_queries
+
+GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}
+
+
+@pytest.fixture(scope="module")
+def graded() -> Any:
+    """Eight queries of up to twelve labels, their rows mixed."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.standard_normal((110, 4)).astype(np.float32), rng.integers(0, 8, 110)
+    y = np.round(1.5 * (X @ [1.0, -1.0, 0.5, 0.0] + rng.standard_normal(110))) + 6
+    return Dataset.of(X, y, qid=qid)
+
+
+@pytest.fixture
+def listing(monkeypatch) -> None:
+    """Let every choice be listed, also where a sweep would do."""
+    of = Selection.of.__func__
+
+    def hidden(cls: type, *args: Any, **options: Any) -> Selection:
+        return replace(of(cls, *args, **options), n_adjacent=-1)
+
+    monkeypatch.setattr(Selection, "of", classmethod(hidden))
+    monkeypatch.setattr(Selection, "is_all", False)
+
+
+def weighted(data: Dataset, weighting: str, with_weights: bool) -> tuple[Dataset, dict[str, Any]]:
+    """The data with weights of rows, and further options of weighing."""
+    options: dict[str, Any] = {"pair_weighting": weighting}
+    if not with_weights:
+        return data, options
+    rng = np.random.default_rng(5)
+    data = replace(data, weight=rng.integers(0, 4, data.n_rows) / 2.0)
+    options["query_weight"] = rng.uniform(0.5, 2.0, data.queries.n_queries)
+    return data, options
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+def entries(data: Dataset, swept: Any, listed: Any) -> dict[tuple[int, int], float]:
+    """ω of every pair, swept or listed, by its definition."""
+    found = {}
+    if swept is not None:
+        queries = swept.queries
+        order = np.arange(queries.n_rows) if queries.order is None else queries.order
+        query = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+        for s in range(queries.n_rows):
+            for t in range(queries.n_rows):
+                apart = queries.levels[s] - queries.levels[t]
+                if query[s] == query[t] and (apart == 1 or (apart > 1 and not swept.adjacent)):
+                    c = 1.0 if swept.query_weight is None else swept.query_weight[query[s]]
+                    u = 1.0 if swept.row_weight is None else swept.row_weight[[s, t]].prod()
+                    g = 1.0 if swept.gain is None else swept.gain[s] - swept.gain[t]
+                    found[int(order[s]), int(order[t])] = c * u * g
+    if listed is not None:
+        weight = np.ones(len(listed)) if listed.weight is None else listed.weight
+        for pair, omega in zip(listed.pairs.tolist(), weight.tolist(), strict=True):
+            assert tuple(pair) not in found
+            found[tuple(pair)] = omega
+    return found
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    case=scored_queries(max_rows=12, min_rows=2),
+    pairs=st.sampled_from(["closest", "pruned"]),
+    n_closest=st.one_of(st.just("auto"), st.integers(1, 30)),
+    n_random=st.one_of(st.just("auto"), st.integers(1, 30)),
+    weighting=st.sampled_from(list(GAINS)),
+    normalization=st.sampled_from([None, "pairs"]),
+    with_weights=st.booleans(),
+)
+def test_weights_are_those_of_the_definition(
+    case, pairs, n_closest, n_random, weighting, normalization, with_weights
+):
+    """``ω_ij = c_q u_i u_j (g_i - g_j)``, c_q divided by the sum over the pairs that are chosen."""
+    data = Dataset.of(np.zeros((len(case.labels), 1)), case.labels, qid=case.qid)
+    total = data.queries.n_pairs
+    if total == 0:
+        with pytest.raises(NoPairsError):
+            chosen(data, pairs=pairs)
+        return
+    n_closest = n_closest if n_closest == "auto" else min(n_closest, total)
+    n_random = n_random if n_random == "auto" else min(n_random, total)
+    sizes = {"n_closest": n_closest} | ({"n_random": n_random} if pairs == "pruned" else {})
+    if with_weights:
+        u = np.random.default_rng(1).uniform(0.5, 2.0, data.n_rows)
+        data = replace(data, weight=u)
+    c = np.linspace(1.0, 2.0, data.queries.n_queries) if with_weights else None
+    swept, listed = chosen(
+        data,
+        pairs=pairs,
+        **sizes,
+        seed=2,
+        pair_weighting=weighting,
+        query_weight=c,
+        query_normalization=normalization,
+    )
+    found = entries(data, swept, listed)
+    plain = pruned(case.labels, case.qid, **sizes, seed=2) if pairs == "pruned" else None
+    if pairs == "closest":
+        plain = closest(case.labels, case.qid, n_closest, seed=2)
+    told = chosen_sizes(data.queries, pairs, **sizes)
+    assert len(found) == told["n_pairs"] == len(plain)
+    assert found.keys() == {tuple(pair) for pair in plain.pairs.tolist()}
+
+    gain = None if GAINS[weighting] is None else GAINS[weighting](case.labels)
+    ids = data.queries.ids.tolist()
+    omega = {}
+    for i, j in found:
+        u = 1.0 if data.weight is None else data.weight[i] * data.weight[j]
+        omega[i, j] = u * (1.0 if gain is None else gain[i] - gain[j])
+    for q in range(len(ids)):
+        mine = [pair for pair in omega if case.qid[pair[0]] == ids[q]]
+        factor = 1.0 if c is None else c[q]
+        if normalization == "pairs" and mine:
+            factor /= sum(omega[pair] for pair in mine)
+        for pair in mine:
+            assert_allclose(found[pair], factor * omega[pair], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("listing")
+@pytest.mark.parametrize("weighting", list(GAINS))
+@pytest.mark.parametrize("normalization", [None, "pairs"])
+@pytest.mark.parametrize("with_weights", [False, True])
+@pytest.mark.parametrize("sweep", ["adjacent", "all"])
+def test_listed_pairs_are_the_swept_ones(graded, weighting, normalization, with_weights, sweep):
+    """Closest(S) is the sweep over neighbouring labels, Closest(p) that over all pairs."""
+    data, options = weighted(graded, weighting, with_weights)
+    options |= {"query_normalization": normalization, "C": 0.3, "tol": 1e-10}
+    n = "auto" if sweep == "adjacent" else data.queries.n_pairs
+    swept, listed = chosen(data, pairs="closest", n_closest=n)
+    assert swept is None
+    assert len(listed) == chosen_sizes(data.queries, sweep)["n_pairs"]
+    by_list = train(data, pairs="closest", n_closest=n, **options)
+    by_sweep = train(data, pairs=sweep, **options)
+    assert_allclose(by_list.value, by_sweep.value, rtol=1e-9)
+    assert_allclose(by_list.w, by_sweep.w, rtol=1e-5, atol=1e-8)
+
+
+# ---- swept where it can be ----------------------------------------------------------------------
+
+
+def test_what_is_swept_and_what_is_listed(graded):
+    sizes = chosen_sizes(graded.queries, "pruned")
+    S, p = sizes["n_closest"], graded.queries.n_pairs
+    assert sizes["n_random"] == S < p - S
+    swept, listed = chosen(graded, pairs="closest")
+    assert (swept.adjacent, listed) == (True, None)
+    assert chosen(graded, pairs="closest", n_closest=S)[1] is None
+    swept, listed = chosen(graded, pairs="pruned", seed=4)
+    assert (swept.adjacent, len(listed)) == (True, S)
+    swept, listed = chosen(graded, pairs="closest", n_closest=S - 1)
+    assert (swept, len(listed)) == (None, S - 1)
+    for every in ({"pairs": "closest", "n_closest": p}, {"pairs": "pruned", "n_random": p - S}):
+        swept, listed = chosen(graded, **every)
+        assert (swept.adjacent, swept.n_pairs, listed) == (False, p, None)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("solver", ["newton", "bundle"])
+def test_swept_and_listed_parts_make_one_problem(graded, loss, solver):
+    """The same optimum as that of preferences which list all the pairs."""
+    swept, listed = chosen(graded, pairs="pruned", seed=7)
+    everything = np.array(list(entries(graded, swept, listed)))
+    options = {"loss": loss, "solver": solver, "C": 0.2, "tol": 1e-7, "max_iter": 3000}
+    two = RankSVM(pairs="pruned", random_state=7, **options)
+    two.fit(graded.X, graded.y, qid=graded.qid)
+    one = RankSVM(**options).fit_pairs(graded.X, everything)
+    assert_allclose(two.objective_, one.objective_, rtol=3e-7)
+    assert two.n_pairs_ == one.n_pairs_ == len(everything)
+
+
+def test_preferences_beside_chosen_pairs(graded):
+    extra = pruned(graded.y, graded.qid, 5, 5, seed=1).pairs[::-1]
+    options = {"pairs": "closest", "n_closest": 30, "random_state": 0, "tol": 1e-9}
+    mixed = RankSVM(**options).fit_pairs(
+        graded.X, extra, pair_weight=np.full(10, 2.0), y=graded.y, qid=graded.qid
+    )
+    both = np.concatenate([closest(graded.y, graded.qid, 30).pairs, extra, extra])
+    alone = RankSVM(tol=1e-9).fit_pairs(graded.X, both)
+    assert_allclose(mixed.objective_, alone.objective_, rtol=1e-8)
+    assert mixed.n_pairs_ == 40
+
+
+# ---- optima that are known ----------------------------------------------------------------------
+
+
+def test_on_rankable_data_neighbours_decide():
+    """Hard margin: a pair r apart has a margin of at least r, so all other pairs are idle."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((30, 6))
+    qid = np.repeat([0, 1, 2], 10)
+    y = np.digitize(X @ np.array([1.0, 2.0, -1.0, 0.5, 0.0, 1.0]), [-3.0, -1.0, 1.0, 3.0])
+    options = {"C": 1e3, "loss": "hinge", "solver": "bundle", "tol": 1e-9}
+    full = RankSVM(**options).fit(X, y, qid=qid)
+    few = RankSVM(pairs="closest", **options).fit(X, y, qid=qid)
+    assert few.n_pairs_ < full.n_pairs_
+    assert_allclose(full.objective_, 0.5 * full.coef_ @ full.coef_, rtol=1e-6)  # no slack
+    assert_allclose(few.coef_, full.coef_, rtol=1e-3, atol=1e-3)
+    assert_allclose(few.objective_, full.objective_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_the_pair_svm_of_scikit_learn(graded, loss):
+    """Mirrored differences and C/2, without a bias: the same problem over listed pairs."""
+    from sklearn.svm import SVC, LinearSVC
+
+    listed = pruned(graded.y, graded.qid, 40, 30, seed=5)
+    D = np.asarray(graded.X, dtype=float)[listed.winners] - graded.X[listed.losers]
+    mirrored, sign = np.concatenate([D, -D]), np.repeat([1, -1], len(D))
+    if loss == "hinge":
+        svc = SVC(C=0.2 / 2, kernel="linear", tol=1e-9).fit(mirrored, sign)
+        assert abs(svc.intercept_[0]) < 1e-6
+    else:
+        svc = LinearSVC(C=0.2 / 2, fit_intercept=False, dual=False, tol=1e-10).fit(mirrored, sign)
+    ranker = RankSVM(
+        0.2, loss=loss, pairs="pruned", n_closest=40, n_random=30, random_state=5, tol=1e-7,
+        max_iter=1000,
+    ).fit(graded.X, graded.y, qid=graded.qid)  # fmt: skip
+    assert_allclose(ranker.coef_, svc.coef_[0], rtol=1e-3, atol=1e-4)
+
+
+def test_equal_rows_of_different_labels_add_a_constant():
+    """Their difference is 0: each such pair costs C, whatever the weights are."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3)), np.arange(20.0)
+    X[8] = X[7]
+    X[13] = X[12]
+    full = RankSVM(0.5, pairs="closest", n_closest=18, random_state=1, tol=1e-10).fit(X, y)
+    kept = closest(y, n=18, seed=1).pairs
+    is_equal = (X[kept[:, 0]] == X[kept[:, 1]]).all(axis=1)
+    assert is_equal.sum() > 0
+    rest = RankSVM(0.5, tol=1e-10).fit_pairs(X, kept[~is_equal])
+    assert_allclose(full.coef_, rest.coef_, rtol=1e-6)
+    assert_allclose(full.objective_, rest.objective_ + 0.5 * is_equal.sum(), rtol=1e-8)
+    alone = RankSVM(pairs="closest").fit(np.ones((3, 2)), [0, 1, 2])
+    assert_array_equal(alone.coef_, 0.0)
+    assert alone.objective_ == pytest.approx(2.0)
+
+
+# ---- the estimators -----------------------------------------------------------------------------
+
+
+def test_a_model_says_what_was_chosen(graded, tmp_path):
+    ranker = RankSVM(pairs="pruned", n_random=25, random_state=9)
+    ranker.fit(graded.X, graded.y, qid=graded.qid)
+    S = chosen_sizes(graded.queries, "closest")["n_closest"]
+    ranker.save(tmp_path / "m.json")
+    training = load_model(tmp_path / "m.json").training
+    told = {name: training[name] for name in ("pairs", "n_closest", "n_random", "seed", "n_pairs")}
+    assert told == {
+        "pairs": "pruned", "n_closest": S, "n_random": 25, "seed": 9, "n_pairs": S + 25
+    }  # fmt: skip
+    assert ranker.n_pairs_ == S + 25
+    near = RankSVM(pairs="closest").fit(graded.X, graded.y, qid=graded.qid)
+    assert near.n_pairs_ == near.model_.training["n_closest"] == S
+    assert near.model_.training["n_random"] is None
+    plain = RankSVM().fit(graded.X, graded.y, qid=graded.qid).model_.training
+    assert plain["n_closest"] is plain["n_random"] is None
+    assert "seed" not in plain
+
+
+def test_a_seed_decides_on_the_model(graded):
+    def coef(**options: Any) -> Any:
+        ranker = RankSVM(pairs="pruned", n_closest=20, **options)
+        return ranker.fit(graded.X, graded.y, qid=graded.qid).coef_
+
+    assert_array_equal(coef(random_state=3), coef(random_state=3))
+    assert (coef(random_state=3) != coef(random_state=4)).any()
+    state = np.random.RandomState(0)
+    first, second = coef(random_state=state), coef(random_state=state)
+    assert (first != second).any()
+    assert_array_equal(first, coef(random_state=np.random.RandomState(0)))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize(
+    "sizes", [{"pairs": "closest"}, {"pairs": "pruned", "n_closest": 33, "n_random": 12}]
+)
+def test_a_path_is_that_of_single_fits(graded, loss, sizes):
+    options = {"loss": loss, "random_state": 2, "tol": 1e-6, **sizes}
+    path = ranksvm_path(graded.X, graded.y, graded.qid, Cs=[0.01, 0.1], **options)
+    for C, objective in zip(path.Cs, path.objectives, strict=True):
+        alone = RankSVM(C, **options).fit(graded.X, graded.y, qid=graded.qid)
+        assert_allclose(objective, alone.objective_, rtol=3e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_cross_validation_uses_the_same_choice(graded):
+    options = {"pairs": "pruned", "n_closest": 20, "n_random": 10, "tol": 1e-8}
+    data = {"X": graded.X, "y": graded.y, "qid": graded.qid}
+    cv = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
+    alone = RankSVM(0.1, random_state=6, **options).fit(**data)
+    assert_allclose(cv.coef_, alone.coef_, rtol=1e-3, atol=1e-6)
+    assert cv.n_pairs_ == 30
+    assert cv.model_.training["seed"] == 6
+    again = RankSVMCV([0.1], cv=3, random_state=6, **options).fit(**data)
+    assert_array_equal(cv.scores_, again.scores_)
+
+
+def test_a_fold_with_fewer_pairs_is_named(graded):
+    n = graded.queries.n_pairs - 1
+    with pytest.raises(TooFewPairsError, match=rf"fold \d of 3: n_closest is {n}, but"):
+        RankSVMCV([0.1], cv=3, pairs="closest", n_closest=n).fit(graded.X, graded.y, qid=graded.qid)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pairs": "closest", "n_closest": 10**9}, "n_closest is 1000000000, but the labels make"),
+        ({"pairs": "pruned", "n_random": 10**9}, "n_random is 1000000000, but the labels make"),
+        ({"pairs": "closest", "n_closest": 0}, "n_closest must be >= 1, got 0"),
+        ({"pairs": "pruned", "n_random": 0}, "n_random must be >= 1, got 0"),
+        ({"n_closest": 5}, "n_closest=5 belongs to pairs='closest' and 'pruned', got pairs='all'"),
+        ({"pairs": "adjacent", "n_closest": 5}, "got pairs='adjacent'"),
+        ({"n_random": 5}, "n_random=5 belongs to pairs='pruned', got pairs='all'"),
+        ({"pairs": "closest", "n_random": 5}, "n_random=5 belongs to pairs='pruned', got"),
+        ({"pairs": "pruned", "solver": "tron"}, r"published method: .*pairs='all'.*'pruned'"),
+        ({"pairs": "closest", "solver": "prsvm"}, r"Use solver='newton'"),
+        ({"pairs": "closest", "random_state": -1}, "random_state must be an integer from 0"),
+    ],
+)
+def test_wrong_choices_are_refused(graded, options, message):
+    with pytest.raises(ValueError, match=message):
+        RankSVM(**options).fit(graded.X, graded.y, qid=graded.qid)
+
+
+def test_duals_of_chosen_pairs(graded):
+    data = (graded.X, graded.y, graded.qid)
+    near = RankSVM(pairs="closest", tol=1e-8).fit(graded.X, graded.y, qid=graded.qid)
+    adjacent = RankSVM(pairs="adjacent", tol=1e-8).fit(graded.X, graded.y, qid=graded.qid)
+    assert_allclose(dual_matrix(near, *data).value, dual_matrix(adjacent, *data).value, rtol=1e-9)
+    mixed = RankSVM(pairs="pruned", random_state=0).fit(graded.X, graded.y, qid=graded.qid)
+    with pytest.raises(ValueError, match=rf"trained on {mixed.n_pairs_} chosen pairs"):
+        dual_matrix(mixed, *data)

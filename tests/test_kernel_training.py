@@ -1,0 +1,225 @@
+"""Training in the space of a kernel: against linear rankers of its coordinates, and by laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from linrank import load
+from linrank.data.dataset import Dataset
+from linrank.inner_product import dot
+from linrank.kernels.functions import Kernel
+from linrank.kernels.landmarks import Landmarks
+from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
+from linrank.kernels.preconditioner import OnLandmarks
+from linrank.kernels.space import JointLoss, KernelRisk, as_function
+from linrank.kernels.training import train_kernel
+from linrank.losses.squared_hinge import SquaredHinge
+from linrank.objective import Ridge, Sum
+from linrank.pairs import choose_pairs
+from linrank.ranksvm import train
+from linrank.solvers.result import duality_gap
+from real_data import real_file
+
+RBF = Kernel("rbf", gamma=0.5)
+
+
+def problem(seed: int = 0, n: int = 60, *, qid: bool = True, ties: bool = True) -> Dataset:
+    """Rows of a curved relation, in shuffled queries, with weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    return Dataset.of(
+        X,
+        np.round(2 * y) if ties else y,
+        qid=rng.integers(0, 4, n) if qid else None,
+        sample_weight=rng.uniform(0.5, 2.0, n),
+    )
+
+
+def explicit(data: Dataset, kernel: Kernel) -> Dataset:
+    """The same problem with coordinates in the space of the kernel as features."""
+    values, vectors = np.linalg.eigh(kernel.matrix(data.rows, data.rows))
+    features = vectors * np.sqrt(np.maximum(values, 0.0))
+    return Dataset.of(features, data.labels, qid=data.qid, sample_weight=data.weight)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("pairs", ["all", "adjacent", "closest", "pruned"])
+def test_it_is_the_linear_ranker_of_the_coordinates(loss, pairs):
+    data = problem()
+    options = {"C": 0.3, "loss": loss, "pairs": pairs, "seed": 3}
+    tol = 1e-5 if loss == "hinge" else 1e-8
+    found = train_kernel(data, kernel=RBF, tol=tol, **options)
+    twin_data = explicit(data, RBF)
+    twin = train(twin_data, tol=tol, **options)
+    assert found.converged
+    assert_allclose(found.value, twin.value, rtol=2 * tol)
+    # ½‖w - w*‖² <= f - f*, and every row has the norm 1.
+    distance = np.sqrt(2 * found.gap) + np.sqrt(2 * twin.gap)
+    assert_allclose(found.scores, twin_data.X @ twin.w, atol=distance)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_the_gap_is_a_bound(loss, C):
+    """Of the distance to the value of a fit that goes much further."""
+    data = problem(1)
+    best = train_kernel(data, kernel=RBF, C=C, loss=loss, tol=1e-9).value
+    for tol in (1e-1, 1e-3, None):
+        found = train_kernel(data, kernel=RBF, C=C, loss=loss, tol=tol)
+        assert found.value - best <= found.gap * (1 + 1e-9) + 1e-12 * best
+        assert found.gap <= 1.02 * (tol or (1e-3 if loss == "hinge" else 1e-4)) * found.value
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_beta_is_that_of_the_dual(loss):
+    """0 for rows without a violated pair, of sum 0 in each query, and what the scores come from."""
+    data = problem(2, n=150, ties=False)
+    found = train_kernel(data, kernel=Kernel("rbf", gamma=0.2), C=100.0, loss=loss)
+    Q = Kernel("rbf", gamma=0.2).matrix(data.rows, data.rows)
+    assert_allclose(Q @ found.w, found.scores, rtol=1e-10, atol=1e-10)
+    largest = np.abs(found.w).max()
+    for q in np.unique(data.qid):
+        assert abs(found.w[data.qid == q].sum()) <= 1e-10 * largest
+    s = found.scores
+    above = (data.labels[:, None] > data.labels) & (data.qid[:, None] == data.qid)
+    violated = above & (1 - s[:, None] + s > 0.02)
+    clear = above & (1 - s[:, None] + s > -0.02)
+    idle = ~(clear.any(0) | clear.any(1))
+    assert idle.sum() >= 3
+    assert (found.w[idle] == 0.0).all()
+    assert (found.w[violated.any(0) ^ violated.any(1)] != 0.0).all()
+
+
+def test_a_singular_kernel_is_no_obstacle():
+    """Rows twice, and a linear kernel of fewer features than rows: scores are unique, β is not."""
+    data = problem(3)
+    twice = Dataset.of(
+        np.vstack([data.X, data.X]), np.tile(data.labels, 2), qid=np.tile(data.qid, 2)
+    )
+    found = train_kernel(twice, kernel=RBF, C=0.1, tol=1e-9)
+    assert found.converged
+    assert_allclose(found.scores[:60], found.scores[60:], atol=1e-9)
+    once = Dataset.of(data.X, data.labels, qid=data.qid)
+    single = train_kernel(once, kernel=RBF, C=0.4, tol=1e-9)  # every pair occurs four times
+    assert_allclose(found.scores[:60], single.scores, atol=1e-4)
+    linear = train_kernel(data, kernel=Kernel("linear"), C=0.1, tol=1e-10)
+    assert_allclose(data.X.T @ linear.w, train(data, C=0.1, tol=1e-10).w, atol=1e-5)
+
+
+def test_a_warm_start_and_a_known_matrix_change_nothing_but_the_way():
+    data = problem(4)
+    matrix = kernel_matrix(RBF, data.rows)
+    cold = train_kernel(data, kernel=RBF, C=1.0, tol=1e-9)
+    warm = train_kernel(data, kernel=RBF, C=1.0, tol=1e-9, matrix=matrix, beta0=cold.w)
+    assert warm.n_iter <= 1
+    assert_allclose(warm.scores, cold.scores, atol=1e-5)
+
+
+def test_blocks_give_the_same_function():
+    data = problem(5, n=300)
+    stored = train_kernel(data, kernel=RBF, tol=1e-8)
+    blocked = train_kernel(data, kernel=RBF, tol=1e-8, matrix=BlockedMatrix(RBF, data.rows))
+    assert_allclose(blocked.scores, stored.scores, atol=1e-5)
+
+
+def test_the_same_bits_whatever_the_number_of_threads():
+    data = problem(6, n=200)
+    one, two = (train_kernel(data, kernel=RBF, n_jobs=n) for n in (1, 2))
+    assert (one.w == two.w).all()
+
+
+def test_the_callback_sees_beta_and_stops():
+    data, seen = problem(7), []
+
+    def watch(state):
+        seen.append(state["w"].shape)
+        return len(seen) == 3
+
+    found = train_kernel(data, kernel=RBF, callback=watch)
+    assert seen == [(60,)] * 3
+    assert found.stopped == "callback"
+    assert not found.converged
+
+
+def test_max_iter_ends_with_a_message():
+    found = train_kernel(problem(8), kernel=RBF, C=100.0, max_iter=1)
+    assert found.stopped == "max_iter"
+    assert "max_iter=1" in found.message
+
+
+def test_value_gradient_and_products_belong_together():
+    """Derivatives in coefficients, by differences of f along functions."""
+    data = problem(9)
+    Q = StoredMatrix(RBF.matrix(data.rows, data.rows))
+    loss = JointLoss([SquaredHinge(choose_pairs(data))], data.n_rows)
+    objective = Sum(Ridge(), KernelRisk(Q, loss, 0.7))
+    rng = np.random.default_rng(0)
+    w, d = (as_function(0.1 * rng.normal(size=60), Q) for _ in range(2))
+    point, t = objective.at(w), 1e-6
+    ahead, behind = objective.at(w + t * d), objective.at(w - t * d)
+    slope = dot(point.gradient, d)
+    assert_allclose(slope, (ahead.value - behind.value) / (2 * t), rtol=1e-6)
+    assert_allclose(point.slope(d, point.image(d)), slope, rtol=1e-12)
+    product, _ = point.hvp(d)
+    assert_allclose(product, (ahead.gradient - behind.gradient) / (2 * t), rtol=1e-4, atol=1e-4)
+    assert_allclose(product[1], Q.product(product[0]), rtol=1e-12)
+    # The gap at t = 1 is ½r'Qr; a better length of the dual point can only lower it.
+    assert duality_gap(point) <= 0.5 * dot(point.gradient, point.gradient) * (1 + 1e-12)
+
+
+def test_landmarks_reproduce_their_columns():
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    Q = kernel_matrix(Kernel("rbf", gamma=0.3), Dataset.of(X, np.arange(200.0)).rows)
+    few = Landmarks.of(Q, 30, seed=5)
+    G, rows = few.coordinates, few.rows
+    assert len(np.unique(rows)) == len(rows) <= 30
+    assert_allclose(G.T @ G[:, rows], Q.columns(rows), atol=1e-9)
+    assert_allclose(few.back @ np.tril(G[:, rows].T).T, np.eye(len(rows)), atol=1e-6)
+    left = np.trace(Q.values - G.T @ G) / np.trace(Q.values)
+    assert_allclose(few.rest, left, rtol=1e-6)
+    assert Landmarks.of(Q, 60, seed=5).rest < 0.3 * left
+    assert (Landmarks.of(Q, 30, seed=5).rows == rows).all()
+
+
+def test_of_equal_rows_one_is_enough():
+    X = np.repeat(np.random.default_rng(2).normal(size=(7, 3)), 20, axis=0)
+    Q = kernel_matrix(RBF, Dataset.of(X, np.arange(140.0)).rows)
+    assert len(Landmarks.of(Q, 140)) == 7
+
+
+def test_on_all_rows_the_preconditioner_is_the_inverse():
+    data = problem(10, n=40)
+    Q = kernel_matrix(RBF, data.rows)
+    loss = JointLoss([SquaredHinge(choose_pairs(data))], 40)
+    point = Sum(Ridge(), KernelRisk(Q, loss, 0.5)).at(np.zeros((2, 40)))
+    solve = OnLandmarks(Landmarks.of(Q, 40, least=1e-14), patience=3).at(point, 0)
+    r = as_function(np.random.default_rng(3).normal(size=40), Q)
+    y = solve(r)
+    back, _ = point.hvp(y)
+    assert_allclose(back[1], r[1], atol=1e-6 * np.abs(r[1]).max())
+    assert_allclose(y[1], Q.product(y[0]), atol=1e-8)
+
+
+def test_listed_and_swept_pairs_add_up():
+    """Labels and preferences in one objective: the sum of both losses, and of their curvatures."""
+    data = problem(11)
+    listed = [[3, 5], [5, 9], [40, 2]]
+    found = train_kernel(data, kernel=RBF, C=0.3, tol=1e-9, preferences=listed)
+    twin_data = explicit(data, RBF)
+    twin = train(twin_data, C=0.3, tol=1e-9, preferences=listed)
+    assert found.n_pairs == data.queries.n_pairs + 3
+    assert_allclose(found.value, twin.value, rtol=1e-8)
+
+
+def test_real_rows_are_certified():
+    """All 75,245 pairs of mpg, and a C at which much of it can be ranked."""
+    data = load(real_file("regression/mpg_scale.svm.xz"))
+    kernel = Kernel.of("rbf", gamma="scale", rows=data.rows)
+    for C in (1.0, 100.0):
+        found = train_kernel(data, kernel=kernel, C=C)
+        assert found.converged
+        assert found.n_pairs == 75_245
+        assert found.gap <= 1.02e-4 * found.value
