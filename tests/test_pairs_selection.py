@@ -258,7 +258,7 @@ def test_random_pairs_beside_the_closest_are_checked_too():
 
 def test_a_list_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
     y = np.arange(2_000_000) % 2  # 10¹² pairs, all of neighbouring labels
-    with pytest.raises(MemoryError, match=r"a list of 1000000000000 pairs would take 80\.0 TB"):
+    with pytest.raises(MemoryError, match=r"a list of 1000000000000 pairs would take 96\.0 TB"):
         closest(y)
     monkeypatch.setattr(memory, "available", lambda: 1000)
     with pytest.raises(MemoryError, match="pairs='all' or 'adjacent', which list none"):

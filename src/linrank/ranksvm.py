@@ -19,6 +19,7 @@ from linrank.options import (
     PAIRS,
     PUBLISHED,
     QUERY_NORMALIZATIONS,
+    SELECTED_PAIRS,
     SOLVERS,
 )
 from linrank.planning import plan
@@ -118,6 +119,11 @@ def train(
     if bounds is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     published.check_counting(solver, counting)
+    if counting is not None and pairs in SELECTED_PAIRS:
+        raise ValueError(
+            f"counting={counting!r} is a published way to count all pairs, not those of "
+            f"pairs={pairs!r}; leave counting out"
+        )
     started = time.perf_counter()
     problem = Problem.of(
         data,

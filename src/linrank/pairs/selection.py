@@ -21,7 +21,7 @@ __all__ = ["Selection", "closest", "pruned", "random"]
 Array = NDArray[Any]
 Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
 
-_BYTES_OF_A_PAIR = 80  # its rows and weight, here and in the loss, and what finding it takes
+_BYTES_OF_A_PAIR = 96  # its rows and weight, here and in the loss, and what finding it takes
 
 
 def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
@@ -164,7 +164,7 @@ class Selection:
         if queries.n_pairs == 0:
             raise NoPairsError(no_pairs_message(queries))
         cells = Cells.of(queries)
-        total, adjacent = queries.n_pairs, cells.n_at(1)
+        total, adjacent = queries.n_pairs, cells.at(1).n_pairs
         n_closest = 0 if closest is None else _size(*closest, adjacent, total)
         n_random = 0 if drawn is None else _size(*drawn, n_closest or adjacent, total)
         return cls(cells, total, adjacent, n_closest, min(n_random, total - n_closest), seed)
@@ -198,15 +198,16 @@ class Selection:
         """Places of the closest pairs, the last difference of levels, and its numbers if cut."""
         parts, difference, left = [], 0, self.n_closest
         cut = np.zeros(0, dtype=np.int64)
-        while left > 0:
+        for blocks in self.cells.by_difference() if left else ():
             difference += 1
-            blocks = self.cells.at(difference)
             if blocks.n_pairs <= left:
                 chosen = np.arange(blocks.n_pairs)
             else:
                 chosen = cut = distinct(blocks.n_pairs, left, rng)
             parts.append(blocks.pairs(chosen))
             left -= len(chosen)
+            if left == 0:
+                break
         return parts, difference, cut
 
     def _others(self, difference: int, cut: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ class Cells:
         level = np.arange(n_cells) - np.repeat(first, n_levels)
         return cls(order if queries.order is None else queries.order[order], start, level)
 
-    @property
+    @cached_property
     def size(self) -> Array:
         """Rows of each cell."""
         size: Array = np.diff(self.start)
@@ -91,9 +92,23 @@ class Cells:
 
     def at(self, difference: int) -> Blocks:
         """The pairs whose levels differ by exactly this much, >= 1."""
-        winner = np.flatnonzero(self.level >= difference)
-        loser = winner - difference
-        size = self.size
+        return self._below(np.flatnonzero(self.level >= difference), difference)
+
+    def by_difference(self) -> Iterator[Blocks]:
+        """The pairs whose levels differ by 1, by 2, and so on; a step costs no more than its pairs.
+
+        Queries without such pairs are dropped on the way: one long query among many short ones
+        does not pay for them.
+        """
+        winner, difference = np.flatnonzero(self.level >= 1), 1
+        while len(winner):
+            yield self._below(winner, difference)
+            difference += 1
+            winner = winner[self.level[winner] >= difference]
+
+    def _below(self, winner: Array, difference: int) -> Blocks:
+        """The pairs of these cells with those a difference below."""
+        loser, size = winner - difference, self.size
         return Blocks(self.start[winner], size[winner], self.start[loser], size[loser])
 
     def beyond(self, difference: int) -> Blocks:
@@ -106,10 +121,6 @@ class Cells:
         first = self.start[winner - self.level[winner]]
         n_losers = self.start[winner - difference] - first
         return Blocks(self.start[winner], self.size[winner], first, n_losers)
-
-    def n_at(self, difference: int) -> int:
-        """How many pairs have levels that differ by exactly this much."""
-        return self.at(difference).n_pairs
 
 
 def distinct(end: int, n: int, rng: np.random.Generator) -> Array:
@@ -125,11 +136,12 @@ def distinct(end: int, n: int, rng: np.random.Generator) -> Array:
         is_kept[distinct(end, end - n, rng)] = False
         return np.flatnonzero(is_kept)
     # The different values among independent draws are, given how many they are, a uniform set;
-    # so is a uniform part of it. Half of the draws at worst are repeats.
+    # so is a uniform part of it. At most half of the draws are repeats.
     found = np.zeros(0, dtype=np.int64)
     while len(found) < n:
-        more = int(1.5 * (n - len(found))) + 8
-        found = np.unique(np.concatenate([found, rng.integers(end, size=more)]))
+        more = int((1 + n / end) * (n - len(found))) + 8
+        found = np.sort(np.concatenate([found, rng.integers(end, size=more)]))
+        found = found[np.diff(found, prepend=-1) > 0]  # as np.unique, which hashes and is slower
     excess = len(found) - n
     if excess:
         is_kept = np.ones(len(found), dtype=bool)
