@@ -64,6 +64,7 @@ SUBJECTS = {
     "pruned_tables": ["--quick"],
     "pair_curves": ["--quick"],
     "support_figures": ["--quick"],
+    "nystroem": ["--quick"],
 }
 
 

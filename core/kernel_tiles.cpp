@@ -41,6 +41,13 @@ void apply(const KernelFunction &f, std::int64_t n, double *x, std::int64_t stri
     }
 }
 
+/// total[row[k]] += x·values[k]. One function for products and norms: where the processor has
+/// multiply-adds, the compiler uses them in both or in neither.
+[[gnu::noinline]] void add_entries(std::int64_t n, double x, const std::int64_t *row,
+                                   const double *values, double *total) {
+    for (std::int64_t k = 0; k < n; ++k) total[row[k]] += x * values[k];
+}
+
 double factor_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 1.0 : f.gamma; }
 double term_of(const KernelFunction &f) { return f.kind == KernelKind::linear ? 0.0 : f.coef0; }
 
@@ -67,7 +74,6 @@ void SparseTiles::Entries::take(const Rows &rows, std::int64_t first, std::int64
     offsets.assign(1, 0);
     columns.clear();
     values.clear();
-    norms.clear();
     std::visit([&]<class Storage>(const Storage &storage) {
         if constexpr (requires { storage.offsets; })
             for (std::int64_t i = first; i < first + n; ++i) {
@@ -78,34 +84,42 @@ void SparseTiles::Entries::take(const Rows &rows, std::int64_t first, std::int64
                 offsets.push_back(std::int64_t(values.size()));
             }
     }, rows);
-    values.resize(values.size() + 7);  // sum_of_squares reads so far
+    norms.assign(std::size_t(n), 0.0);
     for (std::size_t t = 0; t < std::size_t(n); ++t)
-        norms.push_back(kernels().sum_of_squares(offsets[t + 1] - offsets[t], values.data() + offsets[t]));
+        for (std::int64_t k = offsets[t]; k < offsets[t + 1]; ++k) {
+            const double x = values[std::size_t(k)];
+            const std::int64_t row = std::int64_t(t);
+            add_entries(1, x, &row, &x, norms.data());
+        }
 }
 
-std::int64_t SparseTiles::Slots::find(std::int64_t c) const {
+std::size_t SparseTiles::Lists::find(std::int64_t c) const {
     // The high bits of a product with an odd number are well mixed.
     const int shift = 64 - std::countr_zero(column.size());
     std::size_t place = std::size_t(std::uint64_t(c) * 0x9E3779B97F4A7C15u >> shift);
     while (column[place] != c && column[place] >= 0) place = (place + 1) & (column.size() - 1);
-    return std::int64_t(place);
+    return place;
 }
 
-void SparseTiles::Slots::fill(const Entries &rows, std::int64_t first, std::int64_t last) {
-    const std::int64_t begin = rows.offsets[std::size_t(first)], end = rows.offsets[std::size_t(last)];
-    column.assign(std::bit_ceil(std::size_t(2 * (end - begin) + 2)), -1);
-    slot.assign(column.size(), 0);
-    values.clear();
-    std::int64_t n_slots = 0;
-    for (std::int64_t i = first; i < last; ++i)
-        for (std::int64_t k = rows.offsets[std::size_t(i)]; k < rows.offsets[std::size_t(i) + 1]; ++k) {
-            const std::size_t place = std::size_t(find(rows.columns[std::size_t(k)]));
-            if (column[place] < 0) {
-                column[place] = rows.columns[std::size_t(k)];
-                slot[place] = n_slots++;
-                values.resize(std::size_t(n_slots * slot_lanes), 0.0);
-            }
-            values[std::size_t(slot[place] * slot_lanes + (i - first))] += rows.values[std::size_t(k)];
+void SparseTiles::Lists::take(const Entries &rows) {
+    const std::size_t n = rows.columns.size();
+    column.assign(std::bit_ceil(2 * n + 2), -1);
+    start.assign(column.size() + 2, 0);
+    row.resize(n);
+    values.resize(n);
+    std::vector<std::size_t> place(n);
+    for (std::size_t k = 0; k < n; ++k) {
+        place[k] = find(rows.columns[k]);
+        column[place[k]] = rows.columns[k];
+        ++start[place[k] + 2];
+    }
+    // Sums of the sizes before the last list, so that filling each moves its start to where the next begins.
+    for (std::size_t p = 0; p < column.size(); ++p) start[p + 2] += start[p + 1];
+    for (std::size_t i = 0; i + 1 < rows.offsets.size(); ++i)
+        for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k) {
+            const std::size_t to = std::size_t(start[place[std::size_t(k)] + 1]++);
+            row[to] = std::int64_t(i);
+            values[to] = rows.values[std::size_t(k)];
         }
 }
 
@@ -113,45 +127,35 @@ void SparseTiles::take_a(std::int64_t first, std::int64_t n) { a.take(rows_a, fi
 
 void SparseTiles::take_b(std::int64_t first, std::int64_t n) {
     b.take(rows_b, first, n);
-    slots.resize(std::size_t((n + group - 1) / group));
-    b.norms.resize(slots.size() * std::size_t(group), 0.0);
-    for (std::int64_t g = 0; g * group < n; ++g)
-        slots[std::size_t(g)].fill(b, g * group, std::min(n, (g + 1) * group));
+    lists.take(b);
+    n_b = (n + group - 1) / group * group;
+    b.norms.resize(std::size_t(n_b), 0.0);
 }
 
-void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) {
-    const std::int64_t n_a = std::int64_t(a.norms.size()), first = from / group * group;
-    const std::int64_t n = std::int64_t(slots.size()) * group;
-    for (std::int64_t g = first / group; g * group < n; ++g)
-        for (std::int64_t r = 0; r < tile_rows; ++r) {
-            const std::int64_t i = tile_rows * panel + r;
-            found_values.clear();
-            found_slots.clear();
-            if (i < n_a)
-                for (std::int64_t k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
-                    const Slots &table = slots[std::size_t(g)];
-                    const std::size_t place = std::size_t(table.find(a.columns[std::size_t(k)]));
-                    if (table.column[place] < 0) continue;
-                    found_values.push_back(a.values[std::size_t(k)]);
-                    found_slots.push_back(table.slot[place]);
-                }
-            kernels().slot_products(std::int64_t(found_values.size()), found_values.data(),
-                                    found_slots.data(), slots[std::size_t(g)].values.data(),
-                                    out + r * stride + g * group);
-        }
+void SparseTiles::fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const {
+    const std::int64_t n_a = std::int64_t(a.norms.size());
     for (std::int64_t r = 0; r < tile_rows; ++r) {
         const std::int64_t i = tile_rows * panel + r;
-        const double norm = i < n_a ? a.norms[std::size_t(i)] : 0.0;
         double *x = out + r * stride;
+        std::fill(x, x + n_b, 0.0);
+        if (i >= n_a) continue;
+        for (std::int64_t k = a.offsets[std::size_t(i)]; k < a.offsets[std::size_t(i) + 1]; ++k) {
+            const std::size_t place = lists.find(a.columns[std::size_t(k)]);
+            if (lists.column[place] < 0) continue;
+            const std::int64_t first = lists.start[place];
+            add_entries(lists.start[place + 1] - first, a.values[std::size_t(k)],
+                        lists.row.data() + first, lists.values.data() + first, x);
+        }
+        const double norm = a.norms[std::size_t(i)];
         if (f.kind == KernelKind::rbf)
             // The norm of a row is the product with itself to the bit, so that k(a, a) is 1. Norms that
             // overflow give NaN, which max keeps.
-            for (std::int64_t j = first; j < n; ++j)
+            for (std::int64_t j = from; j < n_b; ++j)
                 x[j] = -f.gamma * std::max((norm + b.norms[std::size_t(j)]) - 2.0 * x[j], 0.0);
         else
-            for (std::int64_t j = first; j < n; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
+            for (std::int64_t j = from; j < n_b; ++j) x[j] = factor_of(f) * x[j] + term_of(f);
     }
-    apply(f, n - first, out + first, stride);
+    apply(f, n_b - from, out + from, stride);
 }
 
 }  // namespace linrank

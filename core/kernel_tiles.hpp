@@ -33,16 +33,17 @@ private:
     LargeVector<double> a, b;
 };
 
-/// Tiles from sparse rows: products of non-zeros alone, and distances from them and the norms.
+/// Tiles from sparse rows: sums over the columns that both have, and distances from these products and the
+/// norms.
 class SparseTiles {
 public:
-    static constexpr std::int64_t group = 32;
+    static constexpr std::int64_t group = 8;
 
     SparseTiles(const KernelFunction &function, const Rows &a, const Rows &b)
         : f(function), rows_a(a), rows_b(b) {}
     void take_a(std::int64_t first, std::int64_t n);
     void take_b(std::int64_t first, std::int64_t n);
-    void fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride);
+    void fill(std::int64_t panel, std::int64_t from, double *out, std::int64_t stride) const;
 
 private:
     /// Sparse rows with their values widened.
@@ -51,19 +52,19 @@ private:
         std::vector<double> values, norms;
         void take(const Rows &rows, std::int64_t first, std::int64_t n);
     };
-    /// A group of rows of B, value of row k in column c at [group·slot(c) + k].
-    struct Slots {
-        std::vector<std::int64_t> column, slot;  // open addressing; column -1 is free
-        LargeVector<double> values;
-        void fill(const Entries &rows, std::int64_t first, std::int64_t last);
-        std::int64_t find(std::int64_t c) const;
+    /// The rows of B by column: of the column at place p, entries [start[p], start[p+1]).
+    struct Lists {
+        std::vector<std::int64_t> column;  // open addressing; -1 is free
+        std::vector<std::int64_t> start, row;
+        std::vector<double> values;
+        void take(const Entries &rows);
+        std::size_t find(std::int64_t c) const;
     };
     const KernelFunction f;
     const Rows &rows_a, &rows_b;
     Entries a, b;
-    std::vector<Slots> slots;
-    std::vector<double> found_values;
-    std::vector<std::int64_t> found_slots;
+    Lists lists;
+    std::int64_t n_b = 0;  // rounded up to whole groups
 };
 
 }  // namespace linrank

@@ -11,25 +11,45 @@
 namespace linrank {
 namespace {
 
-bool is_sparse(const Rows &rows) {
-    return std::visit([](const auto &r) { return requires { r.offsets; }; }, rows);
+/// Numbers that a matrix holds; of a dense one all.
+std::int64_t n_entries(const Rows &rows) {
+    return std::visit([](const auto &r) -> std::int64_t {
+        if constexpr (requires { r.offsets; }) return r.offsets[r.n_rows];
+        else return r.n_rows * r.n_columns;
+    }, rows);
 }
 
-/// body with the tiles that suit the rows: where either matrix is dense, a few dense rows more do no harm.
+/// Whether sums over the columns that two rows share beat those over all: an entry in a list takes some ten
+/// times as long as one of a panel, and a share of ρ² is left of a density of ρ. Where either matrix is dense it
+/// is not so.
+bool is_sparse(const Rows &a, const Rows &b) {
+    const auto thin = [](const Rows &rows) {
+        return std::visit([](const auto &r) { return requires { r.offsets; }; }, rows);
+    };
+    const double size = (double(n_rows(a)) + double(n_rows(b))) * double(n_columns(a));
+    return thin(a) && thin(b) && 4.0 * (double(n_entries(a)) + double(n_entries(b))) <= size;
+}
+
 template <class Body>
 void with_tiles(const Rows &a, const Rows &b, const Body &body) {
-    if (is_sparse(a) && is_sparse(b)) body.template operator()<SparseTiles>();
+    if (is_sparse(a, b)) body.template operator()<SparseTiles>();
     else body.template operator()<DenseTiles>();
 }
 
 std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
-/// How many rows of A and of B are taken at once, by the sizes alone. Packed, each is to stay in the
+/// How many rows of A and of B are taken at once, by the matrices alone. Packed, each is to stay in the
 /// second-level cache; the more rows of A, the less often B is packed.
 struct Shape {
     std::int64_t block, chunk;
-    Shape(std::int64_t n_a, std::int64_t n_columns) {
-        const std::int64_t fit = (std::int64_t(1) << 15) / std::max<std::int64_t>(1, n_columns);
+    Shape(const Rows &a, const Rows &b) {
+        const std::int64_t n_a = n_rows(a);
+        if (is_sparse(a, b)) {  // lists by column take longer to make than panels
+            chunk = 256;
+            block = std::clamp<std::int64_t>(round_up(n_a / 4, 8), 64, 2048);
+            return;
+        }
+        const std::int64_t fit = (std::int64_t(1) << 15) / std::max<std::int64_t>(1, n_columns(a));
         chunk = std::clamp<std::int64_t>(fit / 32 * 32, 32, 256);
         block = std::min(std::clamp<std::int64_t>(2 * fit / 8 * 8, 64, 256),
                          std::max<std::int64_t>(8, round_up(n_a / 16, 8)));
@@ -71,7 +91,7 @@ void write_tile(const double *tile, const Shape &shape, std::int64_t i, std::int
 void fill_matrix(const KernelFunction &f, const Rows &a, const Rows &b, bool symmetric,
                  std::span<double> out, int n_threads) {
     const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
-    const Shape shape(n_a, n_columns(a));
+    const Shape shape(a, b);
     with_tiles(a, b, [&]<class Tiles>() {
         parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
             const std::int64_t first = task * shape.block, last = std::min(n_a, first + shape.block);
@@ -99,7 +119,7 @@ void kernel_matrix(const KernelFunction &f, const Rows &rows, std::span<double> 
 void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::span<const double> v,
                     std::span<double> out, int n_threads) {
     const std::int64_t n_a = n_rows(a), n_b = n_rows(b);
-    const Shape shape(n_a, n_columns(a));
+    const Shape shape(a, b);
     std::fill(out.begin(), out.end(), 0.0);
     with_tiles(a, b, [&]<class Tiles>() {
         parallel_for((n_a + shape.block - 1) / shape.block, n_threads, [&](std::int64_t task) {
@@ -119,7 +139,7 @@ void kernel_product(const KernelFunction &f, const Rows &a, const Rows &b, std::
 void kernel_product(const KernelFunction &f, const Rows &rows, std::span<const double> v,
                     std::span<double> out, int n_threads) {
     const std::int64_t n = n_rows(rows);
-    const Shape shape(n, n_columns(rows));
+    const Shape shape(rows, rows);
     const auto add_tile = [&](std::int64_t i, std::int64_t n_i, std::int64_t j, std::int64_t n_j,
                               std::int64_t from, const double *tile, std::int64_t part,
                               double *total) {

@@ -111,12 +111,6 @@ struct Kernels {
     void (*panel_products)(std::int64_t n_columns, std::int64_t n_panels, const double *a,
                            const double *b, double factor, double term, double *out,
                            std::int64_t stride);
-    // out[k] = Σ_t values[t]·b[slot_lanes·slots[t] + k] for k < slot_lanes: a sparse row times
-    // slot_lanes others
-    void (*slot_products)(std::int64_t n, const double *values, const std::int64_t *slots,
-                          const double *b, double *out);
-    // Σ x², rounded as slot_products rounds the product of a row with itself; x[0..n+7) can be read
-    double (*sum_of_squares)(std::int64_t n, const double *x);
     // x[i] = x[i]^degree, n a multiple of 8
     void (*power_vector)(std::int64_t n, int degree, double *x);
     // sums[r] += Σ_j q[r·stride + j]·v[j], total[j] += Σ_r q[r·stride + j]·u[r], q read once
@@ -129,8 +123,6 @@ struct Kernels {
 /// The kernels for this processor.
 const Kernels &kernels();
 
-/// Rows side by side in slot_products.
-inline constexpr std::int64_t slot_lanes = 32;
 /// Largest number of levels that prefix_table takes.
 inline constexpr int prefix_table_levels = 8;
 /// Largest number of rows that ranked_sums takes: beyond, a tree over the rows leaves the second-level

@@ -33,7 +33,9 @@ TRAINING = DATA | {
     "planning",
     "ranksvm",
 }
-MODEL = TRAINING | {"scaling", "model", "model_file"}
+SAVED = TRAINING | {"scaling", "model_checks", "model_file", "kernels"}
+SAVED |= {"kernel_checks", "kernel_scores"}
+MODEL = SAVED | {"model", "kernel_model"}
 ALLOWED: dict[str, set[str]] = {
     "checks": set(),
     "errors": set(),
@@ -65,7 +67,11 @@ ALLOWED: dict[str, set[str]] = {
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
     "model_file": GROUND,
-    "model": TRAINING | {"scaling", "model_file"},
+    "model_checks": DATA | {"model_file", "pairs"},
+    "kernel_checks": DATA | {"kernels"},
+    "kernel_scores": DATA | {"kernels"},
+    "kernel_model": SAVED,
+    "model": SAVED | {"kernel_model"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
@@ -85,7 +91,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "linear_ranker": MODEL | {"metrics", "monitor", "ranker", "seeds", "stochastic"},
+    "fitted_ranker": DATA | {"metrics", "ranker"},
+    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -100,6 +107,10 @@ ALLOWED: dict[str, set[str]] = {
     "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
     "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
+    "kernel_training": MODEL | {"kernels", "kernel_model"},
+    "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
+    "kernel_ranksvm": MODEL
+    | {"metrics", "monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
     | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
@@ -114,7 +125,8 @@ ALLOWED: dict[str, set[str]] = {
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
-    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"},
+    | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
+    | {"kernel_model", "kernel_training"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -223,3 +223,22 @@ def test_real_rows_are_certified():
         assert found.converged
         assert found.n_pairs == 75_245
         assert found.gap <= 1.02e-4 * found.value
+
+
+def test_coefficients_do_not_grow_where_the_kernel_sees_none_of_it():
+    """Ten dimensions, 120 rows, hundreds of products: most coefficients are invisible to Q."""
+    data = problem(12, n=120)
+    kernel = Kernel("poly", gamma=0.5, degree=2, coef0=1.0)
+    seen = []
+    found = train_kernel(
+        data,
+        kernel=kernel,
+        C=0.3,
+        loss="hinge",
+        tol=1e-7,
+        callback=lambda state: seen.append(np.abs(state["w"]).max()),
+    )
+    assert found.converged
+    weight = np.abs(data.weight).max() ** 2
+    assert max(seen) <= 2 * 0.3 * weight * 120  # no slope of the loss is larger than C·Σω
+    assert found.n_hvp > 150

@@ -123,6 +123,32 @@ def test_folded_equals_transformed(kind, make):
     assert_allclose(scores, dense(data.X) * scaling.factors @ folded.w)
 
 
+@given(datasets(), st.sampled_from(["none", "standard", "minmax", "query"]))
+def test_scaled_rows_equal_the_definition(data, kind):
+    scaling, before = Scaling.fit(kind, data.rows), dense(data.X).copy()
+    scaled = scaling.rows(data.rows, data.queries)
+    expected = by_query(before, data.qid) if kind == "query" else before
+    if scaling.factors is not None:
+        expected = before * scaling.factors
+    assert_allclose(dense(scaled.to_user()), expected, rtol=1e-6)
+    assert scaled.dtype == data.rows.dtype
+    assert (scaled is data.rows) == (kind == "none")
+    assert type(scaled) is type(data.rows)
+    assert_array_equal(dense(data.X), before)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_what_cannot_be_scaled_is_an_error(make):
+    rows = as_rows(make(np.array([[1.0, 0.0], [2.0, 1e38]], dtype=np.float32)))
+    factors = np.array([1.0, 100.0])
+    with pytest.raises(ValueError, match=r"at row 1, column 1 by 100, .* too large for float32"):
+        Scaling("standard", factors).rows(rows)
+    with pytest.raises(ValueError, match="3 scaling factors for 2 features"):
+        Scaling("minmax", np.ones(3)).rows(rows)
+    with pytest.raises(ValueError, match="within a query: give the queries"):
+        Scaling("query").rows(rows)
+
+
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=9))
 def test_unfold_inverts_fold_where_features_are_kept(factors):
     d = np.where(np.array(factors) < 1e-3, 0.0, factors)

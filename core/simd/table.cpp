@@ -22,7 +22,7 @@ const Kernels table = {
     add_f32, add_f64, add_cached_f32, add_cached_f64,
     prefix_table, prefix_table_two, ranked_sums, ranked_sums_two, radix_above, radix_below,
     add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, exp_vector,
-    panel_distances, panel_products, slot_products, sum_of_squares, power_vector, add_symmetric,
+    panel_distances, panel_products, power_vector, add_symmetric,
     {descend<DenseRows<float>>, descend<DenseRows<double>>,
      descend<CsrRows<float, std::int32_t>>, descend<CsrRows<double, std::int32_t>>,
      descend<CsrRows<float, std::int64_t>>, descend<CsrRows<double, std::int64_t>>},

@@ -2,7 +2,6 @@
 // broadcast, so that a kernel matrix is symmetric to the bit.
 #include "tiles.hpp"
 
-#include "simd.hpp"
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
@@ -84,29 +83,6 @@ void panel_products(std::int64_t n_columns, std::int64_t n_panels, const double 
                 [](Part sum, double x, Part y) __attribute__((always_inline)) {
                     return sum + x * y;
                 });
-}
-
-// Several sums, so that none waits for the multiply-add before it.
-void slot_products(std::int64_t n, const double *values, const std::int64_t *slots, const double *b,
-                   double *out) {
-    constexpr int n_sums = 4;
-    for (std::int64_t first = 0; first < slot_lanes; first += n_sums * part_width) {
-        Part sums[n_sums]{};
-        for (std::int64_t k = 0; k < n; ++k) {
-            const double *x = b + slot_lanes * slots[k] + first;
-#pragma GCC unroll 8
-            for (int t = 0; t < n_sums; ++t) sums[t] += values[k] * load_part(x + t * part_width);
-        }
-        for (int t = 0; t < n_sums; ++t) Memory<Part>::store(out + first + t * part_width, sums[t]);
-    }
-}
-
-// In vectors of which the first lane alone counts: of a loop over numbers the compiler need not make the
-// multiply-adds of slot_products.
-double sum_of_squares(std::int64_t n, const double *x) {
-    Part sum{};
-    for (std::int64_t k = 0; k < n; ++k) sum += x[k] * load_part(x + k);
-    return sum[0];
 }
 
 void power_vector(std::int64_t n, int degree, double *x) {

@@ -8,9 +8,6 @@ void panel_distances(std::int64_t n_columns, std::int64_t n_panels, const double
                      double factor, double *out, std::int64_t stride);
 void panel_products(std::int64_t n_columns, std::int64_t n_panels, const double *a, const double *b,
                     double factor, double term, double *out, std::int64_t stride);
-void slot_products(std::int64_t n, const double *values, const std::int64_t *slots, const double *b,
-                   double *out);
-double sum_of_squares(std::int64_t n, const double *x);
 void power_vector(std::int64_t n, int degree, double *x);
 void add_symmetric(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
                    const double *u, const double *v, double *sums, double *total);

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from linrank.estimators import RankSVM
     from linrank.factorized_ranksvm import FactorizedRankSVM
+    from linrank.kernel_model import KernelModel
+    from linrank.kernel_ranksvm import KernelRankSVM
     from linrank.metrics.evaluate import evaluate
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
@@ -52,6 +54,8 @@ __all__ = [
     "DominationRankerCV",
     "DualMatrix",
     "FactorizedRankSVM",
+    "KernelModel",
+    "KernelRankSVM",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
@@ -94,6 +98,8 @@ _HOME = {
     "DominationRankerCV": "linrank.domination_ranker_cv",
     "DualMatrix": "linrank.duals.matrix",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
+    "KernelRankSVM": "linrank.kernel_ranksvm",
+    "KernelModel": "linrank.kernel_model",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",

@@ -5,10 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank.bounds import weight_bounds
-from linrank.data.preferences import Preferences
 from linrank.errors import ConvergenceWarning
 from linrank.linear_ranker import ExactRanker
 from linrank.model import LinearModel
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
     from linrank.solvers.result import Result
 
 __all__ = ["RankSVM"]
@@ -299,15 +297,9 @@ class RankSVM(ExactRanker):
         >>> RankSVM().fit_pairs(X, [[2, 1], [1, 0]]).rank(X).tolist()
         [3, 2, 1]
         """
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        for name, given in weights.items() if y is None else ():
-            if given is not None:
-                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
-        labels = np.zeros(_n_rows(X)) if y is None else y
-        data = self._training_data(X, labels, qid, group, sample_weight)
-        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
-        if data.qid is not None and not across_queries:
-            preferences.check_queries(data.queries)
+        data, preferences = self._preferences(
+            X, pairs, pair_weight, qid, across_queries, y, sample_weight, query_weight, group
+        )
         sets = validation_sets(data, X_val, y_val, qid_val, None, None, None)
         return self._fit(data, sets, query_weight, preferences)
 
@@ -356,11 +348,3 @@ class RankSVM(ExactRanker):
         self.history_ = {**result.history, **monitor.history}
         self.n_pairs_ += settings.get("n_preferences", 0)
         return self
-
-
-def _n_rows(X: Any) -> int:
-    """Rows of anything like a matrix; what is none is refused by the checks that follow."""
-    shape = getattr(X, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if len(shape) else 0
-    return len(X) if hasattr(X, "__len__") else 0

@@ -19,4 +19,8 @@ def dot(a: Array, b: Array) -> float:
     A function is an array (2, n): its coefficients, and its values ``Q·coefficients`` at the rows.
     Sums, multiples and this product are all that the solvers ask of either.
     """
-    return _core.dot(a, b) if a.ndim == 1 else _core.dot(a[0], b[1])
+    if a.ndim == 1:
+        return _core.dot(a, b)
+    product = _core.dot(a[0], b[1])
+    # Where Q is singular, ‖a‖² may round to less than 0.
+    return max(0.0, product) if a is b else product

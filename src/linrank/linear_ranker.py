@@ -1,4 +1,4 @@
-"""LinearRanker: what fitted linear estimators have in common, scoring above all.
+"""LinearRanker: what fitted linear estimators have in common.
 
 ExactRanker adds what those share that minimise over pairs, DescentRanker what those share that
 learn from sampled ones, SparseRanker what those share that minimise the domination loss.
@@ -6,26 +6,19 @@ learn from sampled ones, SparseRanker what those share that minimise the dominat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from linrank.data.dataset import Dataset
-from linrank.data.rows import as_rows
-from linrank.errors import NoPairsError
-from linrank.metrics import rank_within_queries
+from linrank.fitted_ranker import FittedRanker
 from linrank.options import AVERAGES, DOMINATION, SELECTED_PAIRS, TRAINING
-from linrank.ranker import RankerMixin
 from linrank.seeds import seed_of
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
 
-    from linrank.data.rows import Rows
+    from linrank.data.dataset import Dataset
     from linrank.model import LinearModel
     from linrank.monitor import Monitor
     from linrank.scaling import Scaling
@@ -35,56 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["DescentRanker", "ExactRanker", "LinearRanker", "SparseRanker"]
 
 
-class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
-    """Scores rows by ``model_``.
-
-    A subclass has the parameter ``n_jobs``; its ``fit`` begins with `_training_data` and ends with
-    `_adopt_model`.
-    """
-
-    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
-
-    def decision_function(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
-        """Scores of rows; within a query, higher is better.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,)
-            Query of each row; only ``scale="query"`` looks at it, and needs it.
-        """
-        rows, qid = self._rows(X, qid)
-        return self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
-
-    def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
-        """The same scores as :meth:`decision_function`."""
-        return self.decision_function(X, qid=qid)
-
-    def rank(self, X: Any, qid: Any = None, k: int | None = None) -> NDArray[np.int64]:
-        """Rank of each row within its query, from 1 for the highest score.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
-        qid : array of shape (n_rows,)
-            Query of each row. Required when the ranker was fitted with ``qid``.
-        k : int or None
-            Rows that do not make it to the first `k` get 0.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Ranks; equal scores rank in input order.
-        """
-        self._check_qid("rank", qid)
-        if k is not None and k < 1:
-            raise ValueError(f"k must be >= 1, got {k}")
-        scores = self.decision_function(X, qid=qid)
-        ranks = rank_within_queries(scores, qid, n_jobs=self.n_jobs)
-        return ranks if k is None else np.where(ranks > k, 0, ranks)
+class LinearRanker(FittedRanker):
+    """Scores rows by coefficients, and explains the scores by them."""
 
     def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
         """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
@@ -107,23 +52,7 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         rows, qid = self._rows(X, qid)
         return self.model_.explain(rows, qid=qid, pair=pair)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``model_`` to a file for :func:`linrank.load_model`."""
-        check_is_fitted(self, "model_")
-        self.model_.save(path)
-
     # ---- for fit ---------------------------------------------------------------------------------
-
-    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
-        labels = None if y is None else column_or_1d(y, warn=True)
-        data = Dataset.of(
-            X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
-        )
-        if data.n_rows == 1:
-            raise NoPairsError("X has 1 sample, n_samples=1; a pair takes two rows of one query")
-        # Dataset has checked the values; scikit-learn's part is names and number of features.
-        validate_data(self, X, labels, skip_check_array=True)
-        return data
 
     def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
         """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
@@ -137,11 +66,8 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         return scaling.unfold(self.coef_)
 
     def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes that every fit has."""
-        self.model_ = model
+        super()._adopt_model(model, data)
         self.coef_ = model.coef
-        self.n_queries_ = data.queries.n_queries
-        self.needs_qid_ = data.qid is not None
 
     def _adopt_validation(self, monitor: Monitor) -> None:
         """Set which iterate was best; without validation data, forget that of an earlier fit."""
@@ -149,14 +75,6 @@ class LinearRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             self.best_iteration_ = monitor.best_iteration
         elif hasattr(self, "best_iteration_"):
             del self.best_iteration_
-
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
-        check_is_fitted(self)
-        rows = as_rows(X, n_jobs=self.n_jobs)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
-            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
-        return rows, qid
 
 
 class ExactRanker(LinearRanker):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank import __version__, _core, threads
-from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
-from linrank.data.queries import Queries
-from linrank.data.rows import DenseRows, as_rows
-from linrank.pairs import chosen_sizes
+from linrank.data.rows import DenseRows
+from linrank.model_checks import (
+    checked_names,
+    checked_training,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
-    from linrank.model_file.contents import Contents, Scalar
+    from linrank.kernel_model import KernelModel
+    from linrank.model_file import Contents, KernelContents
+    from linrank.model_file.contents import Scalar
 
 __all__ = ["LinearModel", "load_model"]
 
@@ -90,10 +94,8 @@ class LinearModel:
             raise ValueError(f"coef[{j}] is {coef[j]}; coefficients must be finite")
         coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
-        object.__setattr__(self, "feature_names", _checked_names(self.feature_names, coef.size))
-        object.__setattr__(
-            self, "training", {str(k): _scalar(k, v) for k, v in self.training.items()}
-        )
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, coef.size))
+        object.__setattr__(self, "training", checked_training(self.training))
         factors = self.scaling.factors
         if factors is not None and factors.shape != coef.shape:
             raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
@@ -110,7 +112,7 @@ class LinearModel:
             "n_queries": data.queries.n_queries,
         }
         if "n_pairs" not in training:
-            training |= _sizes_of_pairs(data.queries, training)
+            training |= sizes_of_pairs(data.queries, training)
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
 
     def __repr__(self) -> str:
@@ -202,46 +204,20 @@ class LinearModel:
         model_file.write(contents, path)
 
     def _scaled_rows(self, X: Any, qid: Any, n_jobs: int | None) -> Rows:
-        rows = self._checked_rows(X)
-        if not self.scaling.needs_queries:
-            return rows
-        if isinstance(X, Dataset):
-            return self.scaling.transform(rows, X.queries, n_jobs=n_jobs)
-        if qid is None:
-            raise ValueError(
-                "this model scales every feature within its query (scale='query'), so scoring "
-                "needs qid: one query id per row"
-            )
-        queries = Queries.of(np.zeros(rows.shape[0]), qid=qid)
-        return self.scaling.transform(rows, queries, n_jobs=n_jobs)
-
-    def _checked_rows(self, X: Any) -> Rows:
-        if isinstance(X, Dataset):
-            self._check_names(X.feature_names)
-            rows = X.rows
-        else:
-            self._check_names(column_names(X))
-            rows = as_rows(X)
+        rows = raw_rows(X, self.feature_names)
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the rows have {rows.shape[1]} features, the model {self.n_features}; when "
                 f"reading a file, pass n_features={self.n_features}"
             )
-        return rows
-
-    def _check_names(self, names: Sequence[str] | None) -> None:
-        if names is None or self.feature_names is None or names == self.feature_names:
-            return
-        for j, (got, expected) in enumerate(zip(names, self.feature_names, strict=False)):
-            if got != expected:
-                raise ValueError(
-                    f"feature {j} is {got!r}, the model was trained with {expected!r} there; "
-                    "select the columns in the order of model.feature_names"
-                )
+        if not self.scaling.needs_queries:
+            return rows
+        queries = queries_of(X, rows.shape[0], qid)
+        return self.scaling.transform(rows, queries, n_jobs=n_jobs)
 
 
-def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model saved by :meth:`LinearModel.save`.
+def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
+    """Read a model saved by :meth:`LinearModel.save` or :meth:`KernelModel.save`.
 
     Parameters
     ----------
@@ -250,7 +226,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
 
     Returns
     -------
-    LinearModel
+    LinearModel or KernelModel
         Equal to the saved one, bit for bit.
 
     Raises
@@ -264,7 +240,13 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
     return model_file.read(path, _from_contents)
 
 
-def _from_contents(contents: Contents) -> LinearModel:
+def _from_contents(contents: Contents | KernelContents) -> LinearModel | KernelModel:
+    from linrank.model_file import Contents
+
+    if not isinstance(contents, Contents):
+        from linrank.kernel_model import KernelModel
+
+        return KernelModel.from_contents(contents)
     return LinearModel(
         contents.coef,
         contents.feature_names,
@@ -272,42 +254,6 @@ def _from_contents(contents: Contents) -> LinearModel:
         contents.training,
         contents.linrank_version,
     )
-
-
-def _sizes_of_pairs(queries: Queries, training: dict[str, Scalar]) -> dict[str, Scalar]:
-    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
-    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
-    none: dict[str, Scalar] = {name: None for name in asked if name in training}
-    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)
-
-
-def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    checked = tuple(names)
-    for name in checked:
-        if not isinstance(name, str):
-            raise TypeError(f"feature names must be strings, got {name!r}")
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"feature name {name!r} is not valid Unicode") from None
-    if len(checked) != n_features:
-        raise ValueError(f"{len(checked)} feature names for {n_features} coefficients")
-    return checked
-
-
-def _scalar(key: Any, value: Any) -> Scalar:
-    """A plain Python value; None for a number that JSON cannot hold."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value) if math.isfinite(value) else None
-    raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:

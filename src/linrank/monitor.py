@@ -12,19 +12,21 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.model import LinearModel
+from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from linrank.scaling import Scaling
     from linrank.solvers.result import Result
 
     State = dict[str, Any]
     Callback = Callable[[State], bool | None]
 
 __all__ = ["Monitor", "tell", "validation_sets"]
+
+_UNUSED = "ndcg@10"  # a measure for no data
 
 logger = logging.getLogger("linrank")
 
@@ -167,6 +169,11 @@ class Monitor:
             callback=ranker.callback,
             n_jobs=ranker.n_jobs,
         )
+
+    @classmethod
+    def watching(cls, ranker: Any) -> Monitor:
+        """The monitor of an estimator that takes no validation data: progress and callback."""
+        return cls((), _UNUSED, Scaling(), verbose=ranker.verbose, callback=ranker.callback)
 
     @property
     def is_needed(self) -> bool:

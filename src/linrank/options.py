@@ -18,6 +18,7 @@ __all__ = [
     "DOMINATION_PATH",
     "DOMINATION_SOLVERS",
     "FACTORIZED",
+    "KERNEL",
     "KERNELS",
     "LAYERS",
     "LOSSES",
@@ -133,3 +134,16 @@ REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory
 
 KERNELS = ("rbf", "poly", "sigmoid", "linear", "precomputed")
 APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
+
+# As TRAINING: options beside C that go to the training as they are.
+KERNEL = (
+    "loss",
+    "pairs",
+    "n_closest",
+    "n_random",
+    "pair_weighting",
+    "tol",
+    "max_iter",
+    "query_normalization",
+    "memory_limit",
+)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import CsrRows
+from linrank.data.streamed_rows import Design, StreamedRows
 from linrank.objective import Sum
 from linrank.problem import Problem
 from linrank.solvers.newton import Sharpen, newton
@@ -34,7 +35,7 @@ class Plannable(Protocol):
     """What `plan` asks of a problem."""
 
     @property
-    def rows(self) -> Rows: ...
+    def rows(self) -> Design: ...
     @property
     def loss(self) -> str: ...
     @property
@@ -56,37 +57,53 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     factor, ``n³/6``, is out of proportion, the diagonal, or nothing if rows are few. Where a
     twentieth of the rows still determines the features, the optimum on them is a first guess that
     saves outer iterations, and their Hessian comes before all others but the diagonal.
+
+    Where rows are computed for every product, a sample is all that can be stored, and worth it.
     """
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
-    cheap = _without_matrix(problem)
-    if cheap is not None:
-        return start, cheap
     price = _hessian_price(problem.rows)
     patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
     if problem.loss == "hinge":
         patience = 2  # the Hessian of a narrow band ages within a step
+    if isinstance(problem.rows, StreamedRows):
+        n_sample = min(max(50 * n, n_sample), n_rows, problem.rows.capacity)
+        return _from_sample(problem, n_sample, w0, patience)
+    cheap = _without_matrix(problem)
+    if cheap is not None:
+        return start, cheap
     if n_sample >= 30 * n:
-        part = problem.sample(n_sample)
-        if w0 is None:
-            start = newton(
-                part.objective(),
-                start,
-                preconditioner=Explicit(patience),
-                tol=_ROUGH,
-                sharpen=part.sharpening(_ROUGH),
-            ).w
-        sample = part.objective(_WIDE)
-        guess = Sampled(
-            lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
-            n_sample,
-            start,
-        )
+        start, guess = _from_sample(problem, n_sample, w0, patience)
     if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if price <= 30 or n_rows < 100 * n:
         return start, Explicit(patience, guess)
     return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
+
+
+def _from_sample(
+    problem: Plannable, n_sample: int, w0: Array | None, patience: int
+) -> tuple[Array, Sampled]:
+    """The optimum on a sample, unless w0 is given, and the preconditioner of that sample."""
+    part = problem.sample(n_sample)
+    if w0 is not None:
+        start = np.array(w0, dtype=np.float64)
+    else:
+        start = newton(
+            part.objective(),
+            np.zeros(problem.rows.shape[1]),
+            preconditioner=Explicit(patience),
+            tol=_ROUGH,
+            sharpen=part.sharpening(_ROUGH),
+        ).w
+    sample = part.objective(_WIDE)
+    guess = Sampled(
+        lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
+        n_sample,
+        start,
+        sees_all=not isinstance(problem.rows, StreamedRows),
+    )
+    return start, guess
 
 
 def carried(problem: Problem) -> Preconditioner:
@@ -122,14 +139,14 @@ def _without_matrix(problem: Plannable) -> Preconditioner | None:
     return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
-def _hessian_price(rows: Rows) -> int:
+def _hessian_price(rows: Design) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
-    product = 12 + 0.35 * entries if isinstance(rows, DenseRows) else 12 + 1.5 * entries
+    product = 12 + (1.5 if isinstance(rows, CsrRows) else 0.35) * entries
     return max(1, round((100 + n * n / 60) / product))
 
 
-def _entries(rows: Rows) -> float:
+def _entries(rows: Design) -> float:
     """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
-    return rows.nbytes / (4 if isinstance(rows, DenseRows) else 8) / max(1, rows.shape[0])
+    return rows.nbytes / (8 if isinstance(rows, CsrRows) else 4) / max(1, rows.shape[0])

@@ -139,7 +139,7 @@ def weights(
     Parameters
     ----------
     coef : array (n_features,)
-        ``coef_`` of an estimator or ``coef`` of a model.
+        ``coef_`` of an estimator or ``coef`` of a linear model.
     names : sequence of str, optional
         Name of each feature; ``x[j]`` when absent.
     spread : array (n_features,), optional
@@ -155,6 +155,11 @@ def weights(
     -------
     matplotlib Axes
     """
+    if hasattr(coef, "predict"):
+        raise TypeError(
+            f"weights takes an array, coef_ of an estimator or coef of a LinearModel, got a "
+            f"{type(coef).__name__}; a kernel model has no weights of features"
+        )
     values = np.ravel(np.asarray(coef, dtype=np.float64))
     if spread is not None:
         values = values * np.ravel(np.asarray(spread, dtype=np.float64))

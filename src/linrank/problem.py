@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design, StreamedRows
 from linrank.errors import NoPairsError
 from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import Hinge, Huber
@@ -37,7 +37,7 @@ _SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depe
 class Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
-    rows: Rows
+    rows: Design
     pairs: Pairs | None  # of the labels; None if there are none
     C: float
     scale: Array | None
@@ -103,6 +103,11 @@ class Problem:
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
+        if isinstance(self.rows, StreamedRows):
+            raise ValueError(
+                f"solver={method!r} is a published method and reads stored rows, but these are "
+                f"{self.rows.describe()}; use solver='newton', or allow more memory"
+            )
         rows = published.sparse_doubles(self.rows)
         return replace(self, rows=rows, n_threads=1).sum_of(
             lambda pairs, _: published.published_loss(pairs, self.loss, method, counting),
@@ -135,7 +140,34 @@ class Problem:
         return Sharpening(self.objective, tol) if self.loss == "hinge" else None
 
     def sample(self, n_rows: int) -> Problem:
-        """The same problem on about ``n_rows`` rows, its loss scaled up to the whole."""
+        """The same problem on about ``n_rows`` rows, its loss scaled up to the whole.
+
+        Of rows that are computed block by block those of the sample are stored.
+        """
+        if not isinstance(self.rows, StreamedRows):
+            return self._sample(n_rows)
+        return self._sample(min(n_rows, self.rows.capacity))._stored(self.rows)
+
+    def _stored(self, rows: StreamedRows) -> Problem:
+        """The same problem on the rows that it names, stored; ``rows`` are all of them."""
+        pairs, listed = self.pairs, self.preferences
+        named = [np.zeros(0, dtype=np.int64)]
+        if pairs is not None:
+            order = pairs.queries.order
+            named.append(np.arange(rows.shape[0]) if order is None else order)
+        if listed is not None:
+            named += [listed.winners, listed.losers]
+        kept = np.unique(np.concatenate(named))
+        if pairs is not None:
+            pairs = replace(pairs, queries=replace(pairs.queries, order=_place(kept, named[1])))
+        if listed is not None:
+            ends = _place(kept, listed.winners), _place(kept, listed.losers)
+            listed = Preferences(*ends, listed.weight)
+        return replace(
+            self, rows=rows.stored(kept, self.n_threads), pairs=pairs, preferences=listed
+        )
+
+    def _sample(self, n_rows: int) -> Problem:
         whole = self.pairs
         if whole is None:
             return self._with_preferences_of(self, n_rows / self.n_rows)
@@ -165,6 +197,11 @@ class Problem:
         some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
         n_threads = useful_threads(share * self.rows.nbytes, self.n_threads)
         return replace(self, preferences=some, n_threads=n_threads)
+
+
+def _place(kept: Array, rows: Array) -> Array:
+    """Where the rows are among those kept, which ascend."""
+    return np.searchsorted(kept, rows).astype(np.int64, copy=False)
 
 
 def _graded_pairs(

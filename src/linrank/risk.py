@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design
 from linrank.lazy import cached_property
 from linrank.losses.base import Dual, ScoreLoss
 
@@ -25,7 +25,7 @@ class Risk:
     ``D = diag(scale)`` multiplies the columns without a copy of the rows; None stands for ones.
     """
 
-    rows: Rows
+    rows: Design
     loss: ScoreLoss
     C: float
     scale: Array | None = None
@@ -39,7 +39,7 @@ class Risk:
         loss = self.loss
         if not v.any():
             return np.zeros(loss.n_positions)
-        return _core.scores(self.rows.core, self.stretch(v), loss.order, loss.n_threads)
+        return self.rows.scores(self.stretch(v), loss.order, loss.n_threads)
 
     def at(self, w: Array) -> RiskPoint:
         return RiskPoint(self, w, self.image(w))
@@ -76,7 +76,7 @@ class RiskPoint:
     @cached_property
     def gradient(self) -> Array:
         risk, loss = self.risk, self.risk.loss
-        by_column = _core.gradient(risk.rows.core, self.loss.gradient, loss.order, loss.n_threads)
+        by_column = risk.rows.gradient(self.loss.gradient, loss.order, loss.n_threads)
         return risk.C * risk.stretch(by_column)
 
     @property

@@ -8,7 +8,7 @@ and folded into the coefficients, ``coef = d ∘ w``; the rows are neither copie
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -126,16 +126,49 @@ class Scaling:
         """
         if self.kind == "none":
             return data
-        rows = data.rows
+        queries = data.queries if self.needs_queries else None
+        return replace(data, rows=self.rows(data.rows, queries, n_jobs=n_jobs))
+
+    def rows(
+        self, rows: Rows, queries: Queries | None = None, *, n_jobs: int | None = None
+    ) -> Rows:
+        """The rows as the scaling makes them, multiplied out; kernels and single steps need that.
+
+        Parameters
+        ----------
+        rows : DenseRows or CsrRows
+            Raw rows.
+        queries : Queries or None
+            How they are grouped; needed for the kind ``query`` only.
+        n_jobs : int or None
+            Threads; see :func:`linrank.threads.resolve`.
+
+        Returns
+        -------
+        DenseRows or CsrRows
+            `rows` itself for the kind ``none``, else a copy of their type, each product computed in
+            double and rounded once. It is refused if it does not fit into memory.
+        """
+        if self.kind == "none":
+            return rows
         remedy = "use scale='none' on rows that are scaled already, or float32"
         check_fits(rows.values.nbytes, f"the rows scaled by scale={self.kind!r}", remedy)
         if self.factors is None:
-            return self.transformed(data, n_jobs=n_jobs)
-        if isinstance(rows, CsrRows):
-            return replace(data, rows=replace(rows, values=_scaled_entries(rows, self.factors)))
-        values = np.empty(rows.shape, rows.dtype)  # products in double, each rounded once
-        np.multiply(rows.values, self.factors, out=values, casting="same_kind")
-        return replace(data, rows=DenseRows(values))
+            if queries is None:
+                raise ValueError("scale='query' divides by ranges within a query: give the queries")
+            return self.transform(rows, queries, n_jobs=n_jobs)
+        if rows.shape[1] != len(self.factors):
+            raise ValueError(f"{len(self.factors)} scaling factors for {rows.shape[1]} features")
+        with np.errstate(over="ignore"):
+            scaled = _multiplied(rows, self.factors)
+        place = _core.first_non_finite(scaled.core, threads.resolve(n_jobs))
+        if place is not None:
+            raise ValueError(
+                f"scale={self.kind!r} multiplies the value at row {place[0]}, column {place[1]} by "
+                f"{self.factors[place[1]]:g}, which is too large for {rows.dtype}; rescale that "
+                "feature, or use float64"
+            )
+        return scaled
 
     def fold(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the scaled features as coefficients of the raw ones, ``d ∘ w``."""
@@ -149,11 +182,14 @@ class Scaling:
         return np.divide(coef, self.factors, out=np.zeros_like(self.factors), where=kept)
 
 
-def _scaled_entries(rows: CsrRows, factors: NDArray[np.float64]) -> NDArray[Any]:
-    """The values of sparse rows times the factor of their column, a block at a time."""
-    values = np.empty_like(rows.values)
+def _multiplied(rows: Rows, factors: NDArray[np.float64]) -> Rows:
+    """Every column times its factor; entries of sparse rows a block at a time."""
+    values = np.empty(rows.values.shape, rows.dtype)
+    if isinstance(rows, DenseRows):
+        np.multiply(rows.values, factors, out=values, casting="same_kind")
+        return DenseRows(values)
     for begin in range(0, len(values), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         by_entry = factors[rows.columns[block]]
         np.multiply(rows.values[block], by_entry, out=values[block], casting="same_kind")
-    return values
+    return replace(rows, values=values)

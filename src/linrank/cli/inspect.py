@@ -15,7 +15,6 @@ from linrank.cli.streams import write_standard
 if TYPE_CHECKING:
     from linrank.data.findings import Finding
     from linrank.data.profile import Profile
-    from linrank.model import LinearModel
 
 __all__ = ["configure", "run"]
 
@@ -24,7 +23,8 @@ SHOWN_LABELS = 12  # more distinct labels than this are summarised
 DESCRIPTION = """\
 Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
 wrong in it; or describe a model: how it was trained, how many features have a weight, and the
-largest of these weights.
+largest of these weights; of a kernel model, its kernel, its support rows and the largest of their
+coefficients.
 """
 
 
@@ -51,9 +51,9 @@ def _positive_or_all(text: str) -> int | None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Tell a model from data by its first byte, and describe it."""
     if is_model(args.file):
-        model = read_model(args.file)
-        report = _model_report(model, args.top)
-        lines = _model_lines(report)
+        from linrank.cli.model_card import describe_model
+
+        report, lines = describe_model(read_model(args.file), args.top)
     else:
         from linrank.data.findings import findings
         from linrank.data.profile import Profile
@@ -163,49 +163,3 @@ def _labels_text(histogram: dict[str, int]) -> str:
         return ", ".join(f"{float(value):g}: {n:,}" for value, n in histogram.items())
     values = [float(value) for value in histogram]
     return f"{len(values):,} distinct, from {values[0]:g} to {values[-1]:g}"
-
-
-def _model_report(model: LinearModel, top: int | None) -> dict[str, Any]:
-    import numpy as np
-
-    from linrank import __version__
-
-    names, base = model.feature_names, model.training.get("index_base") or 0
-    nonzero = np.flatnonzero(model.coef)
-    by_size = np.argsort(-np.abs(model.coef[nonzero]), kind="stable")
-    largest = nonzero[by_size[:top]].tolist()
-    return {
-        "command": "inspect",
-        "linrank": __version__,
-        "kind": "model",
-        "trained_with": model.linrank_version,
-        "scale": model.scaling.kind,
-        "training": dict(model.training),
-        "features": model.n_features,
-        "nonzero_weights": model.n_nonzero,
-        "density": model.density,
-        "weights": [
-            {"feature": names[j] if names else str(j + base), "weight": float(model.coef[j])}
-            for j in largest
-        ],
-    }
-
-
-def _model_lines(report: dict[str, Any]) -> list[str]:
-    rows = {
-        "model": f"linear, trained with linrank {report['trained_with']}",
-        "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
-        f"({100 * report['density']:.3g} %)",
-        "scale": report["scale"],
-        **{key: value for key, value in report["training"].items() if value is not None},
-    }
-    width = 2 + max(map(len, rows))
-    lines = [f"{key:<{width}}{value}" for key, value in rows.items()]
-    n_shown, n_nonzero = len(report["weights"]), report["nonzero_weights"]
-    if n_nonzero == 0:
-        return [*lines, "no feature has a weight: all rows score 0"]
-    which = (
-        f"the {n_shown:,} largest of {n_nonzero:,}" if n_shown < n_nonzero else f"all {n_shown:,}"
-    )
-    lines.append(f"{'weight':>14}  feature, {which} that are not zero")
-    return lines + [f"{item['weight']:>+14.6g}  {item['feature']}" for item in report["weights"]]

@@ -19,10 +19,17 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     FACTORIZED: {"n_components": 5, "constraint": CONSTRAINTS[0]},
     REGULARIZED: {"gamma": 10.0, "lam": 0.1, "memory_limit": None},
 }
+# Those that kernels have too, where they mean something else.
+_KERNELS = {
+    "n_components": "--kernel with --approximation",
+    "gamma": "--kernel",
+    "memory_limit": "--kernel",
+}
 # Those that they share with other methods; nothing is random in the regularised one.
 _SHARED: dict[str, dict[str, Any]] = {FACTORIZED: {"C": 1.0, "seed": 0}, REGULARIZED: {"C": 1.0}}
 # Those that they cannot have: of the exact solvers, of the domination loss, of stochastic descent.
 _REFUSED = (
+    *("kernel", "degree", "coef0", "approximation"),
     *("solver", "loss", "pairs", "n_closest", "n_random", "pair_weighting", "counting"),
     *("positive", "bounds"),
     *("preferences", "no_labels", "across_queries"),
@@ -39,7 +46,8 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
         "--n-components",
         type=positive_int,
         metavar="K",
-        help=f"{FACTORIZED}: numbers of each row that make up its duals (default: 5)",
+        help=f"{FACTORIZED}: numbers of each row that make up its duals (default: 5); "
+        "--approximation: its size",
     )
     group.add_argument(
         "--constraint",
@@ -48,9 +56,10 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--gamma",
-        type=weight,
+        type=_weight_or_width,
         metavar="G",
-        help=f"{REGULARIZED}: weight of the nuclear norm, 0 for none (default: 10)",
+        help=f"{REGULARIZED}: weight of the nuclear norm, 0 for none (default: 10); --kernel: γ, "
+        "or scale or auto, 1/(features·variance) or 1/features (default: scale)",
     )
     group.add_argument(
         "--lam",
@@ -63,7 +72,7 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         metavar="MB",
         help=f"{REGULARIZED}: refuse to take more for its duals, at least 32 bytes a pair, in 10⁶ "
-        "bytes (default: what is free)",
+        "bytes (default: what is free); --kernel: keep its matrix in memory up to that (half)",
     )
 
 
@@ -71,11 +80,14 @@ def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     """Fail on options that do not go with ``--method``; fill in those that were not given."""
     for method in LOW_RANK:
         for name in _given(args, (*_DEFAULTS[method],)) if args.method != method else ():
-            parser.error(f"{_flag(name)} needs --method {method}")
+            also = f", or {_KERNELS[name]}" if name in _KERNELS else ""
+            parser.error(f"{_flag(name)} needs --method {method}{also}")
     if args.method not in LOW_RANK:
         return
     for name in _given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
         parser.error(f"{_flag(name)} and --method {args.method} exclude each other")
+    if isinstance(args.gamma, str):
+        parser.error(f"--gamma {args.gamma} is for --kernel; {REGULARIZED} takes a number ≥ 0")
     fill_in(args, _DEFAULTS[args.method] | _SHARED[args.method])
     if args.method == REGULARIZED and args.memory_limit is not None:
         args.memory_limit *= 1_000_000
@@ -100,6 +112,16 @@ def weight(text: str) -> float:
     if not (value >= 0 and math.isfinite(value)):
         raise argparse.ArgumentTypeError(f"must be a finite number ≥ 0, got {text!r}")
     return value
+
+
+def _weight_or_width(text: str) -> float | str:
+    """The γ of a penalty, or that of a kernel, which may be a word."""
+    if text in ("scale", "auto"):
+        return text
+    try:
+        return weight(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; of a kernel also scale or auto") from None
 
 
 def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:

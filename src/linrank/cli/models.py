@@ -10,6 +10,7 @@ from linrank.cli.streams import STANDARD, write_standard
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
+    from linrank.kernel_model import KernelModel
     from linrank.model import LinearModel
 
 __all__ = ["is_model", "read_model", "write_model"]
@@ -23,7 +24,7 @@ def is_model(path: str) -> bool:
         return file.read(64).lstrip().startswith(b"{")
 
 
-def read_model(path: str) -> LinearModel:
+def read_model(path: str) -> LinearModel | KernelModel:
     """The model of a file or of standard input."""
     from linrank.model import load_model
 
@@ -38,7 +39,7 @@ def read_model(path: str) -> LinearModel:
         return load_model(copy)
 
 
-def write_model(model: LinearModel, path: str, console: Console) -> None:
+def write_model(model: LinearModel | KernelModel, path: str, console: Console) -> None:
     """Save the model to a file or to standard output, and say so."""
     if path == STANDARD:
         _write_standard(model)
@@ -47,16 +48,18 @@ def write_model(model: LinearModel, path: str, console: Console) -> None:
     console.say("saved", "standard output" if path == STANDARD else path)
 
 
-def _write_standard(model: LinearModel) -> None:
+def _write_standard(model: LinearModel | KernelModel) -> None:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
         copy = os.path.join(folder, "model.json")
         model.save(copy)
         if len(os.listdir(folder)) > 1:
+            size = f"{model.n_features:,} features"
+            if hasattr(model, "n_support"):
+                size = f"{model.n_support:,} support rows of {size}"
             raise ValueError(
-                f"a model of {model.n_features:,} features takes two files and cannot go to "
-                "standard output; name a file"
+                f"a model of {size} takes two files and cannot go to standard output; name a file"
             )
         with open(copy, encoding="utf-8") as file:
             write_standard(file.read())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
+    from linrank.kernel_model import KernelModel
     from linrank.model import LinearModel
 
 __all__ = ["read_and_score", "read_data", "read_preferences", "read_scores"]
@@ -45,7 +46,7 @@ def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferen
 
 
 def read_and_score(
-    model: LinearModel, path: str, args: argparse.Namespace, console: Console
+    model: LinearModel | KernelModel, path: str, args: argparse.Namespace, console: Console
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The dataset of a file, and the scores that the model gives its rows.
 
@@ -55,12 +56,18 @@ def read_and_score(
     base = model.training.get("index_base")
     options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
     data = read_data(path, args, console, **options)
+    from linrank.model import LinearModel
+
+    if not isinstance(model, LinearModel) and model.kernel.name == "precomputed":
+        return data, model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
     if data.n_features > model.n_features:
         console.warn(
             f"{data.source} has features that the model has not seen: it knows "
             f"{model.n_features:,}, the file {data.n_features:,}; they count nothing"
         )
-    return data, _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+    if isinstance(model, LinearModel):
+        return data, _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+    return data, model.predict(_widened(data, model.n_features), n_jobs=args.jobs)
 
 
 def _resized(model: LinearModel, n_features: int) -> LinearModel:
@@ -78,6 +85,17 @@ def _resized(model: LinearModel, n_features: int) -> LinearModel:
     coef, n_known = np.zeros(n_features), min(n_features, model.n_features)
     coef[:n_known] = model.coef[:n_known]
     return LinearModel(coef, scaling=Scaling("query" if model.scaling.needs_queries else "none"))
+
+
+def _widened(data: Dataset, n_features: int) -> Dataset:
+    """The data with `n_features`: a kernel sees all of a row, the zeros that the file leaves out
+    and nothing beyond."""
+    from dataclasses import replace
+
+    from linrank.data.rows import resized
+
+    rows = resized(data.rows, n_features)
+    return data if rows is data.rows else replace(data, rows=rows)
 
 
 def read_scores(path: str) -> NDArray[np.float64]:

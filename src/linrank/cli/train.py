@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linrank.cli.arguments import (
     add_metrics,
@@ -17,12 +17,11 @@ from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
+from linrank.cli.kernel_options import add_kernel, check_kernel
 from linrank.cli.lowrank_options import add_lowrank, check_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.pair_options import say_pairs, seed_of_pairs
-from linrank.cli.reading import read_data, read_preferences
 from linrank.cli.stream_options import add_streaming, check_streaming
-from linrank.cli.streams import STANDARD, check_readable
 from linrank.cli.train_report import (
     data_summary,
     describe_data,
@@ -30,7 +29,14 @@ from linrank.cli.train_report import (
     say_result,
     training_summary,
 )
-from linrank.cli.training import METRICS, check_files, write_and_validate
+from linrank.cli.training import (
+    METRICS,
+    check_files,
+    check_preferences,
+    iteration,
+    read_training,
+    write_and_validate,
+)
 from linrank.options import DOMINATION_SOLVERS, LOW_RANK, SOLVERS, STOCHASTIC, TRAINING
 
 if TYPE_CHECKING:
@@ -54,7 +60,7 @@ pairs drawn at random, at a cost that does not depend on the size of the data. W
 
 With --method factorized and --method regularized: the hinge, its dual variables α, a matrix for
 each query, made of factors with few components (α_ij = v_i·v_j), or pulled to low rank by a
-nuclear norm.
+nuclear norm. With --kernel: scores Σ β_i k(x_i, x) that are not linear, exact on all pairs too.
 
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst.
 """
@@ -84,6 +90,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_descent(parser)
     add_domination(parser)
     add_lowrank(parser)
+    add_kernel(parser)
     add_streaming(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
@@ -109,7 +116,12 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Train as ``--method`` and ``--solver`` say."""
+    """Train as ``--kernel``, ``--method`` and ``--solver`` say."""
+    check_kernel(args, parser)
+    if args.kernel is not None:
+        from linrank.cli.train_kernel import run_kernel
+
+        return run_kernel(args, parser)
     check_lowrank(args, parser)
     if args.method in LOW_RANK:
         from linrank.cli.train_lowrank import run_lowrank
@@ -135,14 +147,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, train, measure, write."""
-    if args.preferences == STANDARD in (args.data, args.valid):
-        parser.error("--preferences and other data cannot both be standard input")
-    if args.preferences is None and (args.no_labels or args.across_queries):
-        parser.error("--no-labels and --across-queries need --preferences FILE")
+    check_preferences(args, parser)
     check_training(args, parser)
     check_files(args, parser, args.preferences)
-    if args.preferences not in (None, STANDARD):
-        check_readable(args.preferences)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
     import linrank.data.svmlight
@@ -150,11 +157,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data = read_data(args.data, args, console)
-    preferences = None
-    if args.preferences is not None:
-        preferences = read_preferences(args.preferences, data, args.across_queries)
-        data = _without_labels(data) if args.no_labels else data
+    data, preferences = read_training(args, console)
     read = time.perf_counter()
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
     if preferences is not None:
@@ -170,15 +173,6 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         training = training_summary(result, args, model.training)
         print_json(args, summary, training, evaluation, (start, read, trained))
     return OK if result.converged else NOT_CONVERGED
-
-
-def _without_labels(data: Dataset) -> Dataset:
-    """The same rows, all of one label: no pair comes from the labels."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    return replace(data, labels=np.zeros(data.n_rows))
 
 
 def _fit(
@@ -198,7 +192,7 @@ def _fit(
         preferences=preferences,
         bounds=weight_bounds(args.positive, coef_bounds_of(args, data), data, scaling.factors),
         n_jobs=args.jobs,
-        callback=console.progress(_line),
+        callback=console.progress(iteration),
     )
     settings = {
         **options,
@@ -209,11 +203,3 @@ def _fit(
     if preferences is not None:
         settings["n_preferences"] = len(preferences)
     return LinearModel.of(result, data, scaling, **settings), result
-
-
-def _line(state: dict[str, Any]) -> str:
-    """What is shown of an iteration."""
-    return (
-        f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
-        f"gap {state['gap']:.2e}  {state['seconds']:.2f} s"
-    )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import write_model
-from linrank.cli.reading import read_and_score
+from linrank.cli.reading import read_and_score, read_data, read_preferences
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.kernel_model import KernelModel
     from linrank.metrics import Evaluation
     from linrank.model import LinearModel
 
-__all__ = ["METRICS", "check_files", "write_and_validate"]
+__all__ = [
+    "METRICS",
+    "check_files",
+    "check_preferences",
+    "iteration",
+    "read_training",
+    "write_and_validate",
+]
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
@@ -42,8 +52,36 @@ def check_files(
     check_metrics(args.metrics, args.convention)
 
 
+def check_preferences(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """The same for preferences beside the data."""
+    if args.preferences == STANDARD in (args.data, args.valid):
+        parser.error("--preferences and other data cannot both be standard input")
+    if args.preferences is None and (args.no_labels or args.across_queries):
+        parser.error("--no-labels and --across-queries need --preferences FILE")
+    if args.preferences not in (None, STANDARD):
+        check_readable(args.preferences)
+
+
+def read_training(args: argparse.Namespace, console: Console) -> tuple[Dataset, Preferences | None]:
+    """The data, without labels if they are not to count, and the preferences beside them."""
+    data = read_data(args.data, args, console)
+    if args.preferences is None:
+        return data, None
+    preferences = read_preferences(args.preferences, data, args.across_queries)
+    return (_without_labels(data) if args.no_labels else data), preferences
+
+
+def _without_labels(data: Dataset) -> Dataset:
+    """The same rows, all of one label: no pair comes from the labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(data, labels=np.zeros(data.n_rows))
+
+
 def write_and_validate(
-    model: LinearModel, args: argparse.Namespace, console: Console
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
     """Save a model; its measures on the file of ``--valid``, if there is one.
 
@@ -53,7 +91,9 @@ def write_and_validate(
     return None if args.valid is None else _validate(model, args, console)
 
 
-def _validate(model: LinearModel, args: argparse.Namespace, console: Console) -> Evaluation:
+def _validate(
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+) -> Evaluation:
     """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 
@@ -68,3 +108,11 @@ def _validate(model: LinearModel, args: argparse.Namespace, console: Console) ->
     )
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
     return result
+
+
+def iteration(state: dict[str, Any]) -> str:
+    """What is shown of an iteration of Newton's method."""
+    return (
+        f"iteration {state['n_iter']:3d}  objective {state['objective']:.8g}  "
+        f"gap {state['gap']:.2e}  {state['seconds']:.2f} s"
+    )

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data import frames
 from linrank.lazy import cached_property
+from linrank.memory import check_fits
 from linrank.threads import resolve
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "narrow_rows"]
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "narrow_rows", "resized"]
 
 Array = NDArray[Any]
 
@@ -46,6 +47,14 @@ class DenseRows:
     def by_column(self) -> Any:
         """The same matrix by columns, a copy made on first use and kept."""
         return _core.columns(self.core, None, 1)
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
+        return _core.scores(self.core, w, order, n_threads)
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        """``Xᵀ r``, r by position."""
+        return _core.gradient(self.core, r, order, n_threads)
 
     def to_user(self) -> Array:
         """Return the matrix as a NumPy array, not a copy."""
@@ -94,6 +103,14 @@ class CsrRows:
     def by_column(self) -> Any:
         """The same matrix by columns, a copy made on first use and kept."""
         return _core.columns(self.core, None, 1)
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
+        return _core.scores(self.core, w, order, n_threads)
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        """``Xᵀ r``, r by position."""
+        return _core.gradient(self.core, r, order, n_threads)
 
     def to_user(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` that shares values and columns."""
@@ -179,6 +196,33 @@ def narrow_rows(columns: _core.Columns, features: Array) -> Rows:
         values, indices, offsets = found
         return CsrRows(values, indices, offsets, len(features))
     return DenseRows(found.reshape(columns.n_rows, len(features)))
+
+
+def resized(rows: Rows, n_columns: int) -> Rows:
+    """Rows of so many columns: others cut off, or zeros appended; copied only where they must be.
+
+    Examples
+    --------
+    >>> resized(DenseRows(np.array([[1.0, 2.0]])), 3).to_user()
+    array([[1., 2., 0.]])
+    """
+    n_rows, n_before = rows.shape
+    if n_columns == n_before:
+        return rows
+    if isinstance(rows, DenseRows):
+        if n_columns < n_before:
+            return DenseRows(rows.values[:, :n_columns])
+        remedy = "read them as CSR (storage='csr')"
+        n_bytes = n_rows * n_columns * rows.dtype.itemsize
+        check_fits(n_bytes, f"{n_rows} dense rows of {n_columns} columns", remedy)
+        values = np.zeros((n_rows, n_columns), rows.dtype)
+        values[:, :n_before] = rows.values
+        return DenseRows(values)
+    if n_columns > n_before:
+        return CsrRows(rows.values, rows.columns, rows.offsets, n_columns)
+    kept = rows.columns < n_columns
+    offsets = np.concatenate([[0], np.cumsum(kept)])[rows.offsets]
+    return CsrRows(rows.values[kept], rows.columns[kept], offsets, n_columns)
 
 
 def _from_array(X: Any) -> Array:

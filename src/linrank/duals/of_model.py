@@ -21,6 +21,7 @@ from linrank.duals.entries import (
 )
 from linrank.duals.hinge import hinge_entries
 from linrank.duals.matrix import DualMatrix
+from linrank.kernel_model import KernelModel
 from linrank.lowrank.thresholding import svt
 from linrank.model import LinearModel
 from linrank.options import LOSSES
@@ -139,6 +140,11 @@ def _linear_model(model: Any) -> LinearModel:
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(f"this {type(model).__name__} is not fitted yet; call fit first")
+    if isinstance(model, KernelModel) or isinstance(linear, KernelModel):
+        raise TypeError(
+            f"a {type(model).__name__} has no weights from which the duals of its pairs could be "
+            f"told: it keeps their sum at each support row; dual_matrix takes {_SUPPORTED}"
+        )
     raise TypeError(f"dual_matrix takes {_SUPPORTED}; got {type(model).__name__}")
 
 

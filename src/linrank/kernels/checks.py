@@ -14,8 +14,9 @@ __all__ = ["LANCZOS_STEPS", "TOLERANCE", "check_kernel_matrix", "lowest_values"]
 
 Array = NDArray[Any]
 
-# What rounding may do, relative to the largest entry (symmetry) or eigenvalue (definiteness). Float32
-# kernels computed elsewhere are symmetric to some 1e-7 and have eigenvalues down to about -n·6e-8.
+# What rounding may do, relative to the largest entry (symmetry) or eigenvalue (definiteness):
+# kernels computed elsewhere in float32 are symmetric to some 1e-7 and have eigenvalues below zero
+# of that size.
 TOLERANCE = 1e-6
 
 _EXACT = 500  # rows up to which all eigenvalues are computed: some 0.1 s
@@ -24,7 +25,7 @@ _BLOCK = 1 << 20  # entries that are looked at together
 
 
 def check_kernel_matrix(
-    Q: Any, n_threads: int = 1, *, what: str = "the kernel matrix"
+    Q: Any, n_threads: int = 1, *, what: str = "the kernel matrix", remedy: str = ""
 ) -> None:
     """Raise ValueError for a matrix that no kernel gives, and say by how much.
 
@@ -34,8 +35,8 @@ def check_kernel_matrix(
         Of an object with ``n`` and ``product`` alone only the definiteness is checked.
     n_threads : int
         Of the products.
-    what : str
-        What the message calls it.
+    what, remedy : str
+        What the message calls it, and what it advises where it is not semidefinite.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def check_kernel_matrix(
             lowest, largest = lowest_values(
                 len(Q), lambda v: _core.symmetric_product(Q, v, n_threads)
             )
-    _check_definite(lowest, largest, what)
+    _check_definite(lowest, largest, what, remedy or f"add {-lowest:.3g} to its diagonal")
 
 
 def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, float]:
@@ -102,15 +103,15 @@ def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, flo
 
 def _as_square(Q: Any, what: str) -> Array:
     try:
-        Q = np.asarray(Q, dtype=np.float64)
+        matrix: Array = np.asarray(Q, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be a matrix of numbers: {error}") from error
-    if Q.ndim != 2 or Q.shape[0] != Q.shape[1]:
-        shape = " × ".join(map(str, Q.shape))
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " × ".join(map(str, matrix.shape))
         raise ValueError(
             f"{what} must be square, one row and one column a training row, got {shape}"
         )
-    return Q
+    return matrix
 
 
 def _blocks(n: int) -> list[slice]:
@@ -146,13 +147,12 @@ def _check_symmetric(Q: Array, what: str) -> None:
         )
 
 
-def _check_definite(lowest: float, largest: float, what: str) -> None:
+def _check_definite(lowest: float, largest: float, what: str, remedy: str) -> None:
     if lowest < -TOLERANCE * largest:
         raise ValueError(
             f"{what} must be positive semidefinite: it has an eigenvalue of at most {lowest:.6g}, "
             f"{lowest / largest:.3g} of the largest in size, {largest:.6g}. No vectors have such "
-            "inner products; use another kernel or other parameters, or add "
-            f"{-lowest:.3g} to the diagonal"
+            f"inner products; {remedy}"
         )
 
 

@@ -44,8 +44,8 @@ class Kernel:
     -----
     Sums are float64 whatever the rows are. ``k(a, b)`` and ``k(b, a)`` are the same bits, and so is
     any result for any number of threads. Distances of dense rows are sums of squared differences;
-    those of two sparse blocks come from products and norms, with an absolute error of about
-    ``1e-16 (‖a‖² + ‖b‖²)``. ``k(a, a) = 1`` of "rbf" is exact in both.
+    those of two sparse blocks, a quarter full or less, come from products and norms, with an
+    absolute error of about ``1e-16 (‖a‖² + ‖b‖²)``. ``k(a, a) = 1`` of "rbf" is exact in both.
 
     Examples
     --------
@@ -74,6 +74,7 @@ class Kernel:
         degree: int = 3,
         coef0: float = 0.0,
         rows: Rows | None = None,
+        weight: Array | None = None,
     ) -> Kernel:
         """The kernel of an estimator's parameters, checked.
 
@@ -89,6 +90,8 @@ class Kernel:
             Of "poly" (>= 1), and of "poly" and "sigmoid" (finite).
         rows : Rows, optional
             Those that γ is taken from.
+        weight : float64 array (n_rows,), optional
+            How often each of them counts; a row of weight 2 counts as two, one of weight 0 as none.
 
         Raises
         ------
@@ -104,7 +107,7 @@ class Kernel:
         if kernel in ("linear", "precomputed"):
             _check_gamma(gamma)
             return cls(kernel, 1.0, int(degree), float(coef0))
-        return cls(kernel, _resolved(gamma, rows), int(degree), float(coef0))
+        return cls(kernel, _resolved(gamma, rows, weight), int(degree), float(coef0))
 
     @cached_property
     def core(self) -> Any:
@@ -199,6 +202,10 @@ class Kernel:
         remedy = f"{smaller}scale the columns (scale='standard')"
         raise ValueError(f"{self.describe()} overflows on these rows; {remedy}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without `core`, which cannot be copied.
+        return Kernel, (self.name, self.gamma, self.degree, self.coef0, self.function)
+
     def describe(self) -> str:
         """The kernel in words, as in ``rbf (gamma=0.5)``."""
         used = {"rbf": ("gamma",), "poly": ("gamma", "degree", "coef0")}
@@ -228,7 +235,7 @@ def _check_gamma(gamma: Any) -> None:
         check_positive("gamma", gamma, "; or use 'scale' or 'auto'")
 
 
-def _resolved(gamma: Any, rows: Rows | None) -> float:
+def _resolved(gamma: Any, rows: Rows | None, weight: Array | None) -> float:
     """γ as a number."""
     _check_gamma(gamma)
     if not isinstance(gamma, str):
@@ -238,22 +245,15 @@ def _resolved(gamma: Any, rows: Rows | None) -> float:
     n_features = rows.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    variance = _variance(rows)
+    variance = _variance(rows, weight)
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
-def _variance(rows: Rows) -> float:
+def _variance(rows: Rows, weight: Array | None) -> float:
     """The variance of all entries, zeros of sparse rows included."""
-    n = rows.shape[0] * rows.shape[1]
-    values = rows.values
-    mean = float(values.sum(dtype=np.float64)) / n
-    total = 0.0
-    step = max(1, _BLOCK // max(1, rows.shape[1])) if values.ndim == 2 else _BLOCK
-    for i in range(0, len(values), step):  # in two passes, so that nothing cancels
-        block = values[i : i + step].astype(np.float64)
-        block -= mean
-        total += float(np.vdot(block, block))
-    return (total + (n - values.size) * mean * mean) / n
+    # That within the columns, and that between them.
+    mean, within, _, _ = _core.summarise_columns(rows.core, weight, 1)
+    return float(np.mean(within) + np.var(mean))
 
 
 def _wide(rows: Rows) -> Array:

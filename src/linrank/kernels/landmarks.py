@@ -43,6 +43,12 @@ class Landmarks:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def add(self, t: Array, function: Array) -> Array:
+        """Add the element of the span with coordinates ``t`` to a function, in place."""
+        function[0, self.rows] += self.back @ t
+        function[1] += t @ self.coordinates
+        return function
+
     @classmethod
     def of(
         cls,

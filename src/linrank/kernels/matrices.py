@@ -125,9 +125,7 @@ class BlockedMatrix:
         return self.kernel.matrix(self.rows, self.rows.take(index), self.n_threads)
 
     def submatrix(self, index: Array) -> BlockedMatrix:
-        return BlockedMatrix(
-            self.kernel, self.rows.take(index), self.n_threads, self.block_bytes
-        )
+        return BlockedMatrix(self.kernel, self.rows.take(index), self.n_threads, self.block_bytes)
 
     @staticmethod
     def bytes_needed(rows: Rows, n_threads: int = 1) -> int:
@@ -135,12 +133,12 @@ class BlockedMatrix:
 
         Those are the totals of 32 parts of the triangle, two thirds of n numbers each on average,
         and the tiles of each thread: up to 256 rows of either side in 0.75 MB, but 96 rows
-        however wide they are. Sparse ones take up to 20 kB for each non-zero of a row, since 32
-        of them lie side by side, zeros included.
+        however wide they are. Sparse ones take 100 kB for each non-zero of the fullest row.
         """
         n, width = rows.shape
         if isinstance(rows, CsrRows):
-            tiles = (2 << 20) + 20_000 * int(np.diff(rows.offsets).max(initial=0))
+            widest = int(np.diff(rows.offsets).max(initial=0))
+            tiles = (1 << 20) + 100_000 * widest
         else:
             tiles = (1 << 20) + 96 * 8 * width
         return 24 * 8 * n + n_threads * tiles
@@ -180,18 +178,18 @@ def kernel_matrix(
     if limit is None or _stored_bytes(kernel, n) <= limit:
         stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
         if _may_be_indefinite(kernel):
-            check_kernel_matrix(stored.values, n_threads, what=f"the matrix of {kernel.describe()}")
+            _check(kernel, stored.values, n_threads)
         return stored
     needed = BlockedMatrix.bytes_needed(rows, n_threads)
     if _may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
-    # A callable has its matrix, and as much again for what it computes it from, twice over: a guess.
+    # A callable has its matrix, and three times as much for what it computes it from: a guess.
     block = 1 if kernel.name != "callable" else 4
     if needed + (block - 1) * 8 * n > limit:
         raise MemoryError(_too_little(n, needed + (block - 1) * 8 * n, limit, memory_limit))
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
     if _may_be_indefinite(kernel):
-        check_kernel_matrix(blocked, n_threads, what=f"the matrix of {kernel.describe()}")
+        _check(kernel, blocked, n_threads)
     return blocked
 
 
@@ -238,6 +236,16 @@ def _may_be_indefinite(kernel: Kernel) -> bool:
     if kernel.name == "poly":
         return kernel.coef0 < 0
     return kernel.name in ("callable", "sigmoid")
+
+
+def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
+    # tanh t = t - t³/3 + ...: the cube takes off what nothing makes up for, unless the rows are
+    # linearly independent or γ is so small that rounding hides it.
+    remedy = {
+        "sigmoid": "tanh rarely has any: use a smaller gamma, or kernel='rbf'",
+        "poly": "use coef0 >= 0",
+    }.get(kernel.name, "use another kernel")
+    check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)
 
 
 def _too_little(n: int, needed: int, limit: int, memory_limit: int | None) -> str:

@@ -1,19 +1,22 @@
-"""An approximate inverse of the Hessian in the space of a kernel, from landmarks."""
+"""Newton steps in the space of a kernel: an approximate inverse of the Hessian, from landmarks."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.kernels.landmarks import Landmarks
+from linrank.solvers.conjugate import Solution
+from linrank.solvers.directions import Directions
 from linrank.solvers.preconditioner import by_cholesky
 
-__all__ = ["OnLandmarks"]
+__all__ = ["KernelDirections", "OnLandmarks"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
@@ -75,11 +78,28 @@ class OnLandmarks:
         return self._solve
 
     def _solve(self, r: Array) -> Array:
-        landmarks, inverse = self.landmarks, self._inverse
-        assert inverse is not None
-        along = landmarks.coordinates @ r[0]
-        t = inverse(along) - along
+        assert self._inverse is not None
+        along = self.landmarks.coordinates @ r[0]
         y: Array = r.copy()
-        y[0, landmarks.rows] += landmarks.back @ t
-        y[1] += t @ landmarks.coordinates
-        return y
+        return self.landmarks.add(self._inverse(along) - along, y)
+
+
+class KernelDirections(Directions):
+    """Steps whose coefficients are those of slopes of the loss, but for some of landmarks.
+
+    Coefficients that Q takes to nearly 0 are invisible to the inner product, and conjugate
+    gradients may multiply them from product to product until they drown the others in rounding.
+    With the residual ρ, ``d = -r - C∇²L·Qd - ρ``, of which only ρ has a past. So d is written down
+    anew from the first terms, and of ρ what the landmarks span: where it is large, and beyond which
+    the Hessian is 1 and it does no harm.
+    """
+
+    preconditioner: OnLandmarks
+
+    def represented(self, point: Any, solution: Solution) -> Solution:
+        landmarks, part = self.preconditioner.landmarks, point.parts[1]
+        rest, curved = solution.residual, part.risk.loss.curvature(part.loss, solution.d[1])
+        d = solution.d + rest
+        d[0] = -point.gradient[0] - part.risk.C * curved
+        landmarks.add(-(landmarks.coordinates @ rest[0]), d)
+        return replace(solution, d=d, image=point.image(d))

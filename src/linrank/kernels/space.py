@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design
 from linrank.kernels.matrices import KernelMatrix
 from linrank.lazy import cached_property
 from linrank.losses.base import Dual, ScoreLoss
@@ -76,7 +76,7 @@ class JointLoss(ScoreLoss):
         parts = zip(self.losses, point.points, strict=True)
         return sum((loss.dual(part) for loss, part in parts), Dual())
 
-    def hessian_matrix(self, rows: Rows, point: JointPoint) -> Array:
+    def hessian_matrix(self, rows: Design, point: JointPoint) -> Array:
         parts = zip(self.losses, point.points, strict=True)
         total: Array = np.sum([loss.hessian_matrix(rows, part) for loss, part in parts], axis=0)
         return total

@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
 from linrank.kernels.matrices import KernelMatrix, kernel_matrix
-from linrank.kernels.preconditioner import OnLandmarks
+from linrank.kernels.preconditioner import KernelDirections, OnLandmarks
 from linrank.kernels.settling import settled
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
 from linrank.objective import Ridge, Sum
@@ -174,6 +174,7 @@ class _Training:
             started=started,
             sharpen=self.sharpening,
             certified=True,
+            directions=KernelDirections,
         )
         epsilon = 0.0 if self.sharpening is None else self.sharpening.epsilon
         # Afresh: the values of the iterates are sums of many products, each with its rounding.

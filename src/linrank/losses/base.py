@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design
 from linrank.pairs import Pairs
 
 __all__ = ["Dual", "LossPoint", "PairLoss", "ScoreLoss"]
@@ -112,17 +111,17 @@ class ScoreLoss:
         """The dual point that belongs to ``point``, for ``C = 1``; it scales with C."""
         raise NotImplementedError("a pair loss with a certificate defines dual(point)")
 
-    def hessian_product(self, rows: Rows, point: Any, v: Array) -> tuple[Array, Array]:
+    def hessian_product(self, rows: Design, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""
-        image = _core.scores(rows.core, v, self.order, self.n_threads)
+        image = rows.scores(v, self.order, self.n_threads)
         curved = self.curvature(point, image)
-        return _core.gradient(rows.core, curved, self.order, self.n_threads), image
+        return rows.gradient(curved, self.order, self.n_threads), image
 
-    def hessian_matrix(self, rows: Rows, point: Any) -> Array:
+    def hessian_matrix(self, rows: Design, point: Any) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
         raise NotImplementedError("a loss for preconditioned solvers defines hessian_matrix")
 
-    def hessian_diagonal(self, rows: Rows, point: Any) -> Array:
+    def hessian_diagonal(self, rows: Design, point: Any) -> Array:
         """An estimate of the diagonal of ``Xᵀ∇²L(z)X``."""
         raise NotImplementedError("a loss for preconditioned solvers defines hessian_diagonal")
 

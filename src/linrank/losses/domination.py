@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design
 from linrank.layering import Layering
 from linrank.losses.base import Dual, ScoreLoss
 
@@ -49,13 +49,13 @@ class DominationLoss(ScoreLoss):
     def curvature(self, point: _core.DominationPoint, v: Array) -> Array:
         return point.multiply(v, self.n_threads)
 
-    def hessian_matrix(self, rows: Rows, point: _core.DominationPoint) -> Array:
+    def hessian_matrix(self, rows: Design, point: _core.DominationPoint) -> Array:
         """``Xᵀ∇²L(z)X`` in full."""
         n = rows.shape[1]
         flat = _core.domination_hessian_matrix(rows.core, self.order, point, self.n_threads)
         return flat.reshape(n, n)
 
-    def hessian_diagonal(self, rows: Rows, point: _core.DominationPoint) -> Array:
+    def hessian_diagonal(self, rows: Design, point: _core.DominationPoint) -> Array:
         """The diagonal of ``Xᵀ∇²L(z)X``; an estimate in queries of more than 64 layers."""
         return _core.domination_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 

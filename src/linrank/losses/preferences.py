@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.preferences import Preferences
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design
 from linrank.losses.base import ScoreLoss
 from linrank.losses.hinge import HingeKind, HuberKind
 from linrank.losses.squared_hinge import SquaredHingeKind
@@ -61,13 +61,13 @@ class PreferenceLoss(ScoreLoss):
     def curvature(self, point: _core.PreferencePoint, v: Array) -> Array:
         return point.multiply(v, self.n_threads)
 
-    def hessian_matrix(self, rows: Rows, point: _core.PreferencePoint) -> Array:
+    def hessian_matrix(self, rows: Design, point: _core.PreferencePoint) -> Array:
         """``XᵀΛX`` in full, Λ the Laplacian of the curved preferences."""
         n = rows.shape[1]
         flat = _core.preference_hessian_matrix(rows.core, self.order, point, self.n_threads)
         return flat.reshape(n, n)
 
-    def hessian_diagonal(self, rows: Rows, point: _core.PreferencePoint) -> Array:
+    def hessian_diagonal(self, rows: Design, point: _core.PreferencePoint) -> Array:
         """The diagonal of ``XᵀΛX``, exact up to rounding."""
         return _core.preference_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 

@@ -1,11 +1,11 @@
-"""The model file: versioned JSON, with safetensors beside it for very many features.
+"""The model file: versioned JSON, with safetensors beside it for very large models.
 
 A file is data from anywhere: every size is bounded before memory is taken for it, every type is
 checked, and whatever is wrong ends in a ModelFormatError that names the file and the remedy.
 """
 
-from linrank.model_file.contents import Contents
+from linrank.model_file.contents import Contents, KernelContents
 from linrank.model_file.read import read
 from linrank.model_file.write import write
 
-__all__ = ["Contents", "read", "write"]
+__all__ = ["Contents", "KernelContents", "read", "write"]

@@ -1,4 +1,4 @@
-"""The arrays of a model of very many features, in a safetensors file beside the JSON."""
+"""The arrays of a large model, in a safetensors file beside the JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.model_file.contents import MAX_JSON_BYTES, Invalid
+from linrank.model_file.fields import field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from numpy.typing import NDArray
 
-    from linrank.model_file.contents import Contents
+    # Refuses, by an Invalid, a tensor of this key, type (as in "F64") and shape.
+    Check = Callable[[str, str, list[int]], None]
 
-__all__ = ["decode_names", "digest", "encode", "path_beside", "read_tensors"]
+__all__ = ["digest", "encode", "path_beside", "read_beside"]
 
 MAX_NAMES_BYTES = 8 * MAX_JSON_BYTES
 
@@ -30,19 +34,19 @@ def path_beside(target: str) -> str:
     return stem + ".safetensors"
 
 
-def encode(contents: Contents) -> bytes:
-    """The arrays of `contents` as a safetensors file; names travel as a JSON list in UTF-8."""
+def encode(
+    tensors: Mapping[str, NDArray[Any]], feature_names: Sequence[str] | None, size: str
+) -> bytes:
+    """Arrays as a safetensors file, of a model of that ``size``; names travel as a JSON list."""
     try:
         from safetensors.numpy import save
     except ImportError:
-        raise _missing(f"saving a model of {contents.coef.size} features") from None
-    tensors: dict[str, NDArray[Any]] = {"coef": np.ascontiguousarray(contents.coef)}
-    if contents.factors is not None:
-        tensors["factors"] = np.ascontiguousarray(contents.factors)
-    if contents.feature_names is not None:
-        names = json.dumps(list(contents.feature_names), ensure_ascii=False).encode()
-        tensors["feature_names"] = np.frombuffer(names, dtype=np.uint8)
-    return bytes(save(tensors))
+        raise _missing(f"saving a model of {size}") from None
+    whole = {key: np.ascontiguousarray(array) for key, array in tensors.items()}
+    if feature_names is not None:
+        names = json.dumps(list(feature_names), ensure_ascii=False).encode()
+        whole["feature_names"] = np.frombuffer(names, dtype=np.uint8)
+    return bytes(save(whole))
 
 
 def digest(content: bytes) -> str:
@@ -52,7 +56,24 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_tensors(path: str, n_features: int, expected_digest: str) -> dict[str, NDArray[Any]]:
+def read_beside(
+    reference: dict[str, Any], folder: str, check: Check
+) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
+    """Tensors and feature names of the file that a document refers to."""
+    name = field(reference, "file", str, name="arrays.file")
+    if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
+        raise Invalid(f"arrays.file is {name[:80]!r}, expected a file name without a folder")
+    path = os.path.join(folder, name)
+    try:
+        expected = field(reference, "sha256", str, name="arrays.sha256")
+        tensors = _read_tensors(path, expected, check)
+        names = tensors.pop("feature_names", None)
+        return tensors, None if names is None else _decode_names(names)
+    except Invalid as error:
+        raise Invalid(f"its arrays file {path}: {error.problem}", error.remedy) from None
+
+
+def _read_tensors(path: str, expected_digest: str, check: Check) -> dict[str, NDArray[Any]]:
     """The tensors of a file, whose types and sizes are checked before they are read."""
     try:
         from safetensors import SafetensorError, safe_open
@@ -63,7 +84,7 @@ def read_tensors(path: str, n_features: int, expected_digest: str) -> dict[str, 
             raise Invalid("not a regular file")
         with safe_open(path, framework="numpy") as file:
             keys = list(file.keys())
-            _check_tensors({key: file.get_slice(key) for key in keys}, n_features)
+            _check_tensors({key: file.get_slice(key) for key in keys}, check)
             if _digest_of_file(path) != expected_digest:
                 raise Invalid("it belongs to another model (its SHA-256 differs)")
             return {key: file.get_tensor(key) for key in keys}
@@ -73,7 +94,18 @@ def read_tensors(path: str, n_features: int, expected_digest: str) -> dict[str, 
         raise Invalid(f"not a valid safetensors file ({error})") from None
 
 
-def decode_names(encoded: NDArray[np.uint8]) -> list[str]:
+def _check_tensors(slices: dict[str, Any], check: Check) -> None:
+    if "coef" not in slices:
+        raise Invalid("there is no tensor 'coef'")
+    for key, part in slices.items():
+        shape, dtype = list(part.get_shape()), str(part.get_dtype())
+        if key != "feature_names":
+            check(key, dtype, shape)
+        elif dtype != "U8" or len(shape) != 1 or shape[0] > MAX_NAMES_BYTES:
+            raise Invalid(f"'feature_names' is {dtype} {shape}, expected bytes of text (U8)")
+
+
+def _decode_names(encoded: NDArray[np.uint8]) -> list[str]:
     """The feature names of an arrays file; whether they are strings is the model's to check."""
     content = encoded.tobytes()
     # Without its strings, a list of strings has one bracket and no number: nothing that could
@@ -86,20 +118,6 @@ def decode_names(encoded: NDArray[np.uint8]) -> list[str]:
     except ValueError:
         raise Invalid("the tensor 'feature_names' is not a JSON list of strings") from None
     return names
-
-
-def _check_tensors(slices: dict[str, Any], n_features: int) -> None:
-    if "coef" not in slices:
-        raise Invalid("there is no tensor 'coef'")
-    for key, part in slices.items():
-        if key not in ("coef", "factors", "feature_names"):
-            raise Invalid(f"unknown tensor {key[:80]!r}")
-        shape, dtype = list(part.get_shape()), str(part.get_dtype())
-        if key == "feature_names":
-            if dtype != "U8" or len(shape) != 1 or shape[0] > MAX_NAMES_BYTES:
-                raise Invalid(f"'feature_names' is {dtype} {shape}, expected bytes of text (U8)")
-        elif dtype != "F64" or shape != [n_features]:
-            raise Invalid(f"{key!r} is {dtype} {shape}, expected F64 [{n_features}]")
 
 
 def _digest_of_file(path: str) -> str:

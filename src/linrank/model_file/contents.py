@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -11,19 +11,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Contents", "Invalid", "Scalar"]
+__all__ = ["Contents", "Invalid", "KernelContents", "Scalar"]
 
 Scalar = str | int | float | bool | None
 
 FORMAT = "linrank-model"
-VERSION = 2  # the newest that is read; a file is of the oldest version that can say what it says
+VERSION = 3  # the newest that is read; a file is of the oldest version that can say what it says
 LISTS, SPARSE = 1, 2  # versions: all arrays as lists; some by the indices and values of non-zeros
+KERNEL = 3  # the version that brought kernel models
 MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file, unless sparse
 MAX_SPARSE_FEATURES = 2**24  # of arrays by indices and values: a short file must not take 8 GB
 MAX_FEATURES = 2**30
+MAX_ROWS = 2**40  # of the training data of a kernel model: a number only, no memory goes with it
 MAX_JSON_BYTES = 2**28
 RESAVE = "restore the file from a copy, or train and save the model again"
-FOREIGN = "pass a file written by LinearModel.save or linrank train"
+FOREIGN = "pass a file written by save() of a linrank model or by linrank train"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,25 @@ class Contents:
     feature_names: Sequence[str] | None
     scaling: str
     factors: NDArray[np.float64] | None
+    training: Mapping[str, Scalar]
+    linrank_version: str
+
+
+@dataclass(frozen=True, eq=False)
+class KernelContents:
+    """The fields of a kernel model, as plain values and arrays.
+
+    ``arrays`` holds those that there are of "rows", or "values", "columns" and "offsets" of sparse
+    ones, "coef", "phases", "support" and "factors".
+    """
+
+    kernel: Mapping[str, Scalar]
+    n_features: int
+    n_support: int
+    n_train: int | None
+    arrays: Mapping[str, NDArray[Any]]
+    feature_names: Sequence[str] | None
+    scaling: str
     training: Mapping[str, Scalar]
     linrank_version: str
 

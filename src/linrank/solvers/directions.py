@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank.inner_product import dot
-from linrank.solvers.conjugate import Memory, solve_newton
+from linrank.solvers.conjugate import Memory, Solution, solve_newton
 from linrank.solvers.preconditioner import Preconditioner
 
 __all__ = ["Directions", "Step"]
@@ -58,5 +58,10 @@ class Directions:
             residual=residual,
         )
         self._n_last = solution.n
+        solution = self.represented(point, solution)
         decrement = -0.5 * dot(point.gradient, solution.d) + solution.rest
         return Step(solution.d, solution.image, solution.n, decrement)
+
+    def represented(self, point: Any, solution: Solution) -> Solution:
+        """The same step as it is to be written down; a vector of weights has one way only."""
+        return solution

@@ -32,6 +32,7 @@ def newton(
     started: float | None = None,
     sharpen: Sharpen | None = None,
     certified: bool = False,
+    directions: Callable[[Preconditioner, int], Directions] = Directions,
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
@@ -41,12 +42,13 @@ def newton(
 
     Where ``F`` is a smoothing of what is to be minimised, ``sharpen(point, decrement)`` returns the
     point to go on from, the same or one of a sharper objective; it stops on the certified gap, as
-    it does without where ``certified``.
+    it does without where ``certified``. ``directions`` makes the steps where there is no box.
     """
     certified = certified or sharpen is not None
     recorder = Recorder(callback, started)
     point = _start(objective, w0, sharpen)
-    steps = (Directions if point.box is None else BoundedDirections)(preconditioner, w0.shape[-1])
+    kind = directions if point.box is None else BoundedDirections
+    steps = kind(preconditioner, w0.shape[-1])
     forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
     while True:
         wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)

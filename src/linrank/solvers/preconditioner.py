@@ -174,6 +174,8 @@ class Sampled:
         Where the first Hessian is taken.
     n_limit : int
         Products that a solve may take before the sample is enlarged.
+    sees_all : bool
+        Whether the diagonal of the whole Hessian is to be had, to correct that of a sample.
     """
 
     memory = 24
@@ -181,11 +183,17 @@ class Sampled:
     is_exact = False
 
     def __init__(
-        self, sample: Callable[[int], Any], n_rows: int, w: Array, n_limit: int = 12
+        self,
+        sample: Callable[[int], Any],
+        n_rows: int,
+        w: Array,
+        n_limit: int = 12,
+        sees_all: bool = True,
     ) -> None:
         self._sample = sample
         self._n_rows = n_rows
         self._n_limit = n_limit
+        self._sees_all = sees_all
         self.limit = 4 * n_limit
         self._factor = _Factor()
         self._take(w)
@@ -200,7 +208,8 @@ class Sampled:
         if n_last > self._n_limit:
             self._n_rows *= 4
             self._take(point.w)
-            self._rescale(point)
+            if self._sees_all:
+                self._rescale(point)
         ratio = _curved(point) / max(self._curved, 1e-300)
         # A factor of two in scale costs a product or so; a new factor costs n³/6.
         if not 0.5 < ratio / max(self._ratio, 1e-300) < 2.0:

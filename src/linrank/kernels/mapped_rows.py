@@ -1,0 +1,136 @@
+"""Rows as a feature map makes them, stored or computed block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.rows import DenseRows, Rows
+from linrank.data.streamed_rows import StreamedRows
+
+__all__ = ["BLOCK", "FeatureMap", "MappedRows"]
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+BLOCK = 1024  # rows of a block
+
+
+class FeatureMap(Protocol):
+    """Features z(x) of a row x."""
+
+    @property
+    def rows(self) -> Rows:
+        """What the features are made of: landmarks or frequencies."""
+
+    @property
+    def n_components(self) -> int: ...
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes while its features are computed, the features left out."""
+
+    @property
+    def support(self) -> Array | None:
+        """``rows`` by their numbers among the training rows, if that is what they are."""
+
+    def features(self, block: Rows, out: Array) -> None:
+        """``z`` of a block of rows, into float32 ``out``."""
+
+    def scores(self, block: Rows, w: Array) -> Array:
+        """``z(x)·w`` of a block of rows."""
+
+    def gradient(self, block: Rows, r: Array) -> Array:
+        """``Σ r_i z(x_i)`` over a block of rows."""
+
+    def coef(self, w: Array) -> Array:
+        """Coefficients of the ranker ``w·z(x)`` as a sum over ``rows``."""
+
+
+class MappedRows(StreamedRows):
+    """``Z``, row i of which is ``z(x_i)``.
+
+    Blocks go to threads; what they add up to is added in their order, so that the result does not
+    depend on the number of threads.
+
+    Parameters
+    ----------
+    rows : DenseRows or CsrRows
+        The rows x.
+    features : FeatureMap
+        z.
+    capacity : int
+        Rows of Z that may be stored at a time.
+    block : int
+        Rows that a thread computes at a time.
+    n_blocks : int, optional
+        Blocks that may be computed at a time, however many threads there are.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        features: FeatureMap,
+        capacity: int,
+        *,
+        block: int = BLOCK,
+        n_blocks: int | None = None,
+    ) -> None:
+        self.rows = rows
+        self.features = features
+        self._capacity = capacity
+        self._block = block
+        self._n_blocks = n_blocks
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.rows.shape[0], self.features.n_components)
+
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        def block(positions: slice) -> Array:
+            return self.features.scores(self._taken(order, positions), w)
+
+        return np.concatenate(list(self._mapped(block, self._n_positions(order), n_threads)))
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        def block(positions: slice) -> Array:
+            return self.features.gradient(self._taken(order, positions), r[positions])
+
+        total = np.zeros(self.shape[1])
+        for part in self._mapped(block, self._n_positions(order), n_threads):
+            total += part
+        return total
+
+    def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
+        wanted = np.arange(self.shape[0])[index]
+        values = np.empty((len(wanted), self.shape[1]), dtype=np.float32)
+
+        def block(positions: slice) -> None:
+            self.features.features(self._taken(wanted, positions), values[positions])
+
+        for _ in self._mapped(block, len(wanted), n_threads):
+            pass
+        return DenseRows(values)
+
+    def _n_positions(self, order: Array | None) -> int:
+        return self.shape[0] if order is None else len(order)
+
+    def _taken(self, order: Array | None, positions: slice) -> Rows:
+        return self.rows.take(positions if order is None else order[positions])
+
+    def _mapped(self, block: Callable[[slice], T], n: int, n_threads: int) -> Iterator[T]:
+        """``block`` of all positions, in order."""
+        slices = [slice(i, min(i + self._block, n)) for i in range(0, n, self._block)]
+        n_threads = min(n_threads, len(slices), self._n_blocks or n_threads)
+        if n_threads < 2:
+            yield from map(block, slices)
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield from pool.map(block, slices)

@@ -1,0 +1,97 @@
+"""What models of every kind check and say: names, summary, and the rows that they score."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.data.dataset import Dataset
+from linrank.data.frames import column_names
+from linrank.data.queries import Queries
+from linrank.data.rows import as_rows
+from linrank.pairs import chosen_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from linrank.data.rows import Rows
+    from linrank.model_file.contents import Scalar
+
+__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows", "sizes_of_pairs"]
+
+
+def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    """Feature names as a tuple, one for each feature."""
+    if names is None:
+        return None
+    checked = tuple(names)
+    for name in checked:
+        if not isinstance(name, str):
+            raise TypeError(f"feature names must be strings, got {name!r}")
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"feature name {name!r} is not valid Unicode") from None
+    if len(checked) != n_features:
+        raise ValueError(f"{len(checked)} feature names for {n_features} features")
+    return checked
+
+
+def checked_training(training: Mapping[Any, Any]) -> dict[str, Scalar]:
+    """The summary of a training run as plain Python values."""
+    return {str(key): _scalar(key, value) for key, value in training.items()}
+
+
+def _scalar(key: Any, value: Any) -> Scalar:
+    """A plain Python value; None for a number that JSON cannot hold."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
+
+
+def raw_rows(X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = None) -> Rows:
+    """The rows of what a model is to score, whose names, if it has any, are those of the model."""
+    if isinstance(X, Dataset):
+        _check_same_names(X.feature_names, feature_names)
+        return X.rows
+    _check_same_names(column_names(X), feature_names)
+    return as_rows(X, n_jobs=n_jobs)
+
+
+def _check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None) -> None:
+    if names is None or expected is None or names == expected:
+        return
+    for j, (got, known) in enumerate(zip(names, expected, strict=False)):
+        if got != known:
+            raise ValueError(
+                f"feature {j} is {got!r}, the model was trained with {known!r} there; "
+                "select the columns in the order of model.feature_names"
+            )
+
+
+def queries_of(X: Any, n_rows: int, qid: Any) -> Queries:
+    """How rows are grouped, for a model that scales within queries."""
+    if isinstance(X, Dataset):
+        return X.queries
+    if qid is None:
+        raise ValueError(
+            "this model scales every feature within its query (scale='query'), so scoring "
+            "needs qid: one query id per row"
+        )
+    return Queries.of(np.zeros(n_rows), qid=qid)
+
+
+def sizes_of_pairs(queries: Queries, training: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """How many pairs were compared, of each kind where there are kinds; None for other kinds."""
+    asked: Any = {name: training.get(name, "auto") for name in ("n_closest", "n_random")}
+    none: dict[str, Scalar] = {name: None for name in asked if name in training}
+    return none | chosen_sizes(queries, str(training.get("pairs", "all")), **asked)

@@ -1,0 +1,169 @@
+"""Kernel models on the command line: scores, measures, a card."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank import KernelModel, load
+from linrank.cli.main import main
+from linrank.data.rows import as_rows, resized
+from linrank.kernels.functions import Kernel
+from linrank.metrics import evaluate
+from linrank.scaling import Scaling
+
+RNG = np.random.default_rng(3)
+ROWS = RNG.normal(size=(6, 3)).astype(np.float32)
+COEF = np.array([1.0, -2.0, 0.5, 0.25, -0.125, 4.0])
+LINES = "2 qid:1 1:0.5 2:1 # a\n1 qid:1 1:-1\n0 qid:1 2:2 3:0.25\n1 qid:2 1:1\n0 qid:2 3:3\n"
+X = np.array([[0.5, 1, 0], [-1, 0, 0], [0, 2, 0.25], [1, 0, 0], [0, 0, 3]])
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Data of three features, and a model in a file."""
+
+    def save(rows=ROWS, kernel=None, **options):
+        model = KernelModel(
+            rows,
+            COEF,
+            kernel or Kernel("rbf", 0.5),
+            **{"support": [9, 3, 4, 1, 0, 7], "n_train": 12, "training": {"C": 2.0}, **options},
+        )
+        model.save(tmp_path / "m.json")
+        (tmp_path / "data.txt").write_text(LINES)
+        return model, str(tmp_path / "data.txt"), str(tmp_path / "m.json")
+
+    return save
+
+
+def predicted(data, model, capsys, *options):
+    assert main(["predict", data, model, "-q", *options]) == 0
+    return np.array(list(map(float, capsys.readouterr().out.split())))
+
+
+@pytest.mark.parametrize("kind", ["none", "minmax", "query"])
+def test_predict_writes_the_scores_of_the_model(kind, saved, capsys):
+    factors = np.array([1.0, 0.5, 2.0]) if kind == "minmax" else None
+    model, data, path = saved(scaling=Scaling(kind, factors))
+    expected = model.predict(X.astype(np.float32), qid=[1, 1, 1, 2, 2])
+    assert_array_equal(predicted(data, path, capsys), expected)
+
+
+def test_evaluate_measures_the_scores_of_the_model(saved, capsys):
+    model, data, path = saved()
+    assert main(["evaluate", data, "--model", path, "-m", "map", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]["map"]
+    labels = [2, 1, 0, 1, 0]
+    scores = model.predict(X.astype(np.float32))
+    assert found == evaluate(labels, scores, qid=[1, 1, 1, 2, 2], metrics="map")["map"]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_features_that_the_file_leaves_out_are_0(make, saved, capsys):
+    """Else a distance to a support row would lack some of its terms."""
+    rows = RNG.normal(size=(6, 5)).astype(np.float32)
+    model, data, path = saved(make(rows))
+    wide = np.hstack([X, np.zeros((5, 2))]).astype(np.float32)
+    assert_allclose(predicted(data, path, capsys), model.predict(wide), rtol=1e-12)
+
+
+def test_features_that_the_model_does_not_know_count_nothing(saved, capsys):
+    model, data, path = saved(ROWS[:, :2])
+    found = predicted(data, path, capsys)
+    assert_allclose(found, model.predict(X[:, :2].astype(np.float32)), rtol=1e-12)
+    assert main(["predict", data, path]) == 0
+    assert "it knows 2, the file 3; they count nothing" in capsys.readouterr().err
+
+
+def test_features_are_counted_as_in_training(saved, capsys):
+    model, data, path = saved(RNG.normal(size=(6, 4)), training={"index_base": 0})
+    shifted = np.hstack([np.zeros((5, 1)), X]).astype(np.float32)
+    assert_allclose(predicted(data, path, capsys), model.predict(shifted), rtol=1e-12)
+
+
+def test_a_precomputed_kernel_needs_a_column_for_each_training_row(saved, capsys):
+    model, data, path = saved(None, Kernel("precomputed"))
+    assert main(["predict", data, path]) == 1
+    assert "the matrix has 3 columns, the model was trained on 12 rows" in capsys.readouterr().err
+    with open(data, "w") as file:
+        file.write("0 qid:1 1:0.5 12:2\n1 qid:1 10:1\n")
+    assert_allclose(predicted(data, path, capsys), model.predict(load(data).X))
+
+
+def test_the_card_of_a_kernel_model(saved, capsys):
+    _, _, path = saved(scaling=Scaling("minmax", np.ones(3)))
+    assert main(["inspect", path, "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split(maxsplit=1) == ["model", "kernel, trained with linrank 0.1.0"]
+    assert lines[1].split(maxsplit=1) == ["kernel", "rbf: exp(-γ‖a - b‖²), γ = 0.5"]
+    assert lines[2].split() == ["features", "3"]
+    assert lines[3].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
+    assert lines[4].split() == ["scale", "minmax"]
+    assert lines[5].split() == ["C", "2.0"]
+    assert lines[6].split(maxsplit=1) == [
+        "coefficient",
+        "training row, counted from 0, the 2 largest of 6 that are not zero",
+    ]
+    assert [line.split() for line in lines[7:]] == [["+4", "7"], ["-2", "3"]]
+
+
+def test_the_card_as_json(saved, capsys):
+    _, _, path = saved(kernel=Kernel("poly", 0.5, 2, 1.0))
+    assert main(["inspect", path, "--json", "--top", "1"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["family"] == "kernel"
+    assert report["kernel"] == "poly"
+    assert report["parameters"] == {"gamma": 0.5, "degree": 2, "coef0": 1.0}
+    assert (report["support_rows"], report["training_rows"], report["bytes"]) == (6, 12, 72)
+    assert report["coefficients"] == [{"term": 5, "training_row": 7, "coefficient": 4.0}]
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (
+            {"kernel": Kernel("fourier", 0.5), "phases": COEF, "support": None},
+            ["by random cosine features, γ = 0.5", "6 frequencies; dense", "cosine feature, all 6"],
+        ),
+        (
+            {"kernel": Kernel("precomputed"), "rows": None},
+            ["precomputed: given as a matrix", "12 columns, one for each", "6 rows of 12 (50 %)"],
+        ),
+        (
+            {"support": None, "n_train": None, "rows": sparse.csr_array(ROWS)},
+            ["6 rows; CSR float32", "support row, counted from 0"],
+        ),
+    ],
+)
+def test_cards_of_other_kernel_models(options, texts, saved, capsys):
+    _, _, path = saved(**options)
+    assert main(["inspect", path]) == 0
+    out = capsys.readouterr().out
+    assert [text for text in texts if text not in out] == []
+
+
+def test_a_model_without_support_rows_has_a_card(tmp_path, capsys):
+    KernelModel(np.empty((0, 2)), [], Kernel("linear")).save(tmp_path / "m.json")
+    assert main(["inspect", str(tmp_path / "m.json")]) == 0
+    assert "no row has a coefficient: all rows score 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 7])
+def test_rows_are_cut_and_widened(make, n_columns):
+    before = X.copy()
+    found = resized(as_rows(make(X)), n_columns).to_user()
+    found = np.asarray(found.todense() if sparse.issparse(found) else found)
+    expected = np.hstack([X, np.zeros((5, 4))])[:, :n_columns]
+    assert_array_equal(found, expected)
+    assert_array_equal(X, before)
+
+
+def test_rows_that_would_not_fit_into_memory_are_not_widened():
+    with pytest.raises(MemoryError, match=r"1000 dense rows of 1073741824 columns .* as CSR"):
+        resized(as_rows(np.ones((1000, 2))), 2**30)

@@ -1,0 +1,418 @@
+"""Features that approximate a kernel: what they are, how they are computed, what is learnt."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from linrank.data.dataset import Dataset
+from linrank.data.preferences import Preferences
+from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.streamed_rows import StreamedRows
+from linrank.kernels.approximation import ApproximateResult, train_approximate
+from linrank.kernels.feature_memory import Room
+from linrank.kernels.fourier import FourierMap
+from linrank.kernels.functions import Kernel
+from linrank.kernels.mapped_rows import MappedRows
+from linrank.kernels.nystroem import NystroemMap
+from linrank.kernels.training import train_kernel
+from linrank.planning import plan
+from linrank.problem import Problem
+from linrank.ranksvm import train
+from linrank.solvers.preconditioner import Sampled
+
+RBF = Kernel("rbf", gamma=0.5)
+KERNELS = {"rbf": RBF, "poly": Kernel("poly", gamma=0.5, degree=2, coef0=1.0)}
+
+
+def curved(n: int = 120, seed: int = 0, n_queries: int | None = None, copies: int = 0) -> Dataset:
+    """Labels that no linear ranker explains; ``copies`` rows are there twice."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    X[n - copies :] = X[:copies]
+    y = np.round(2 * np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(n), 1)
+    qid = None if n_queries is None else rng.integers(0, n_queries, n)
+    return Dataset.of(X, y, qid=qid)
+
+
+def scores_of(kernel: Kernel, result: ApproximateResult, rows: DenseRows | CsrRows) -> np.ndarray:
+    """Those of the model that the result stands for."""
+    if result.phases is None:
+        return kernel.matrix(rows, result.rows) @ result.coef
+    frequencies = result.rows.to_user()
+    return np.cos(rows.to_user() @ frequencies.T - result.phases) @ result.coef
+
+
+def features(data: Dataset, approximation: str, m: int = 20, kernel: Kernel = RBF):
+    if approximation == "fourier":
+        return FourierMap.of(kernel, data.n_features, m, seed=1)
+    return NystroemMap.of(kernel, data.rows, m, data.n_rows, seed=1)
+
+
+# ---- the features -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_nystroem_features_give_the_kernel_with_landmarks_exactly(name):
+    data, kernel = curved(), KERNELS[name]
+    mapped = features(data, "nystroem", 30, kernel)
+    assert_array_equal(mapped.rows.values, data.X[mapped.support])
+    Z = MappedRows(data.rows, mapped, data.n_rows).take(slice(None)).values.astype(np.float64)
+    K = kernel.matrix(data.rows, data.rows)
+    scale = K.diagonal().max()
+    assert_allclose(Z @ Z[mapped.support].T, K[:, mapped.support], atol=1e-5 * scale)
+    assert (np.einsum("ij,ij->i", Z, Z) <= K.diagonal() + 1e-5 * scale).all()
+
+
+def test_landmarks_are_distinct_rows_and_no_more_than_the_rank():
+    data = curved(100, copies=40)
+    found = features(data, "nystroem", 100)
+    assert len(np.unique(data.X[found.support], axis=0)) == found.n_components <= 60
+    linear = features(data, "nystroem", 50, Kernel("linear"))
+    assert linear.n_components == data.n_features
+
+
+@pytest.mark.parametrize("n_frequencies", [50, 800])
+def test_the_fourier_kernel_has_the_error_of_its_variance(n_frequencies):
+    """``Var cos ω·δ = (1 - k²)²/2``: the error falls as the root of the number of frequencies."""
+    data = curved(40)
+    exact = RBF.matrix(data.rows, data.rows)
+    ratios = []
+    for seed in range(8):
+        found = FourierMap.of(RBF, data.n_features, 2 * n_frequencies, seed=seed)
+        Z = MappedRows(data.rows, found, data.n_rows).take(slice(None)).values.astype(np.float64)
+        expected = (1.0 - exact**2) / np.sqrt(2.0 * n_frequencies)
+        ratios.append(np.square(Z @ Z.T - exact).mean() / np.square(expected).mean())
+    assert 0.7 < np.mean(ratios) < 1.4
+
+
+def test_fourier_features_far_from_the_origin_keep_their_digits():
+    rows = DenseRows(np.array([[1e6, 0.0, 0.0], [1e6 + 1.0, 0.0, 0.0]]))
+    found = FourierMap.of(RBF, 3, 40)
+    angles = rows.values @ found.rows.values.T
+    exact = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(20)
+    assert_allclose(MappedRows(rows, found, 2).take(slice(None)).values, exact, atol=1e-6)
+
+
+# ---- products block by block --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_streamed_products_are_those_of_the_stored_features(approximation, is_sparse):
+    data = curved(90)
+    if is_sparse:
+        data = replace(data, rows=as_rows(sparse.csr_array(data.X * (np.abs(data.X) > 0.5))))
+    mapped = MappedRows(data.rows, features(data, approximation), 90, block=16)
+    Z = mapped.take(slice(None))
+    assert Z.dtype == np.float32
+    assert Z.shape == mapped.shape
+    assert mapped.nbytes == Z.nbytes
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal(mapped.shape[1])
+    for order in (None, rng.permutation(90), np.array([5, 80, 3])):
+        r = rng.standard_normal(90 if order is None else len(order))
+        assert_allclose(mapped.scores(w, order, 2), Z.scores(w, order, 1), atol=1e-5)
+        assert_allclose(mapped.gradient(r, order, 2), Z.gradient(r, order, 1), atol=1e-5)
+    index = np.array([7, 7, 0])
+    assert_array_equal(mapped.take(index).values, Z.values[index])
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_neither_blocks_nor_threads_change_products(approximation):
+    data = curved(200)
+    found = features(data, approximation)
+    rng = np.random.default_rng(4)
+    w, r = rng.standard_normal(found.n_components), rng.standard_normal(200)
+    whole = MappedRows(data.rows, found, 200)
+    for block in (1, 7, 64):
+        mapped = MappedRows(data.rows, found, 200, block=block)
+        assert_allclose(mapped.scores(w, None, 1), whole.scores(w, None, 1), rtol=1e-12, atol=1e-12)
+        products = [mapped.gradient(r, None, n_threads) for n_threads in (1, 2, 5)]
+        assert_allclose(products[0], whole.gradient(r, None, 1), rtol=1e-12, atol=1e-12)
+        assert_array_equal(products[0], products[1])
+        assert_array_equal(products[0], products[2])
+        stored = [mapped.stored(slice(None), n_threads).values for n_threads in (1, 3)]
+        assert_array_equal(*stored)
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_streamed_products_hold_some_blocks_at_a_time(approximation):
+    data = curved(20_000)
+    mapped = MappedRows(data.rows, features(curved(500), approximation, 100), 0, block=256)
+    w, r = np.ones(mapped.shape[1]), np.ones(data.n_rows)
+    tracemalloc.start()
+    mapped.scores(w, None, 1)
+    mapped.gradient(r, None, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < mapped.nbytes / 4
+
+
+def test_streamed_rows_have_no_array():
+    data = curved(20)
+    mapped = MappedRows(data.rows, features(data, "fourier"), 20)
+    with pytest.raises(TypeError, match=r"computed by blocks, float32, 20 × 20"):
+        _ = mapped.core
+    with pytest.raises(TypeError, match="no array"):
+        mapped.to_user()
+
+
+# ---- the problem on streamed rows ---------------------------------------------------------------
+
+
+def streamed_and_stored(n_queries: int | None = None, **options) -> tuple[Problem, Problem]:
+    """The same problem; the former may store 150 of its 600 rows."""
+    data = curved(600, n_queries=n_queries)
+    mapped = MappedRows(data.rows, features(data, "fourier"), 150, block=128)
+    designs = (mapped, mapped.stored(slice(None), 1))
+    return tuple(Problem.of(replace(data, rows=rows), 0.1, **options) for rows in designs)
+
+
+LISTED = Preferences(np.arange(300), np.arange(300, 600))
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("preferences", [None, LISTED])
+@pytest.mark.parametrize("n_queries", [None, 40])
+def test_objectives_and_samples_are_those_of_stored_rows(n_queries, preferences, loss):
+    problems = streamed_and_stored(n_queries, loss=loss, preferences=preferences)
+    w = np.random.default_rng(5).standard_normal(problems[0].rows.shape[1])
+    points = [problem.objective().at(w) for problem in problems]
+    assert_allclose(points[0].value, points[1].value, rtol=1e-6)
+    assert_allclose(points[0].gradient, points[1].gradient, rtol=1e-5, atol=1e-4)
+    products = [point.hvp(w)[0] for point in points]
+    assert_allclose(products[0], products[1], rtol=1e-4, atol=1e-3)
+    parts = [problem.sample(50) for problem in problems]
+    assert isinstance(parts[0].rows, DenseRows)
+    assert parts[0].rows.shape[0] < 300
+    points = [part.objective().at(w) for part in parts]
+    assert_allclose(points[0].value, points[1].value, rtol=1e-6)
+    assert_allclose(points[0].hessian_matrix(), points[1].hessian_matrix(), rtol=1e-4, atol=1e-3)
+
+
+def test_samples_of_streamed_rows_are_no_larger_than_memory_allows():
+    problem, _ = streamed_and_stored()
+    assert 130 <= problem.sample(500).rows.shape[0] <= 150
+
+
+def test_the_plan_for_streamed_rows_asks_for_a_sample_only():
+    problem, _ = streamed_and_stored(30)
+    start, preconditioner = plan(problem, None)
+    assert isinstance(preconditioner, Sampled)
+    assert start.any()
+    given, _ = plan(problem, np.ones(20))
+    assert_array_equal(given, np.ones(20))
+
+
+def test_published_methods_refuse_streamed_rows():
+    problem, _ = streamed_and_stored()
+    with pytest.raises(ValueError, match=r"solver='tron'.*computed by blocks.*solver='newton'"):
+        problem.published("tron", None)
+
+
+# ---- training -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("n_queries", [None, 8])
+def test_nystroem_with_all_rows_is_the_exact_solution(n_queries, name, loss):
+    data, kernel = curved(n_queries=n_queries, copies=20), KERNELS[name]
+    data = replace(data, weight=np.random.default_rng(1).integers(0, 4, data.n_rows) / 2)
+    options = {"C": 0.3, "loss": loss, "tol": 1e-7 if loss == "squared_hinge" else 1e-5}
+    exact = train_kernel(data, kernel=kernel, **options)
+    found = train_approximate(data, kernel=kernel, n_components=data.n_rows, **options)
+    assert len(found.coef) <= 100
+    assert_allclose(found.value, exact.value, rtol=1e-5)
+    scores = scores_of(kernel, found, data.rows)
+    off = scores - exact.scores
+    off -= means_of_queries(off, data)
+    assert np.abs(off).max() <= 0.01 * exact.scores.std()
+
+
+def means_of_queries(values: np.ndarray, data: Dataset) -> np.ndarray:
+    """The mean over its query for every row: what no pair sees."""
+    if data.qid is None:
+        return np.full(len(values), values.mean())
+    _, query = np.unique(data.qid, return_inverse=True)
+    return (np.bincount(query, values) / np.bincount(query))[query]
+
+
+def test_nystroem_on_the_linear_kernel_is_the_linear_solution():
+    data = curved(150, n_queries=10)
+    linear = train(data, C=0.1, tol=1e-9)
+    found = train_approximate(data, kernel=Kernel("linear"), n_components=60, C=0.1, tol=1e-9)
+    assert len(found.coef) == data.n_features
+    assert_allclose(found.coef @ found.rows.values, linear.w, rtol=1e-4)
+    assert_allclose(found.value, linear.value, rtol=1e-6)
+
+
+def test_more_landmarks_come_nearer_and_never_below_the_exact_optimum():
+    data = curved(200)
+    exact = train_kernel(data, kernel=RBF, C=0.1, tol=1e-8).value
+    excess = []
+    for m in (10, 40, 160):
+        values = [
+            train_approximate(data, kernel=RBF, n_components=m, C=0.1, seed=seed, tol=1e-8).value
+            for seed in range(4)
+        ]
+        assert min(values) >= exact * (1 - 1e-6)
+        excess.append(np.mean(values) - exact)
+    assert excess[0] > 2 * excess[1] > 4 * excess[2]
+
+
+def test_more_frequencies_come_nearer():
+    data = curved(200)
+    exact = train_kernel(data, kernel=RBF, C=0.01, tol=1e-8).scores
+    errors = []
+    for m in (20, 200, 2000):
+        found = [
+            train_approximate(
+                data, kernel=RBF, approximation="fourier", n_components=m, C=0.01, seed=seed
+            )
+            for seed in range(3)
+        ]
+        off = [scores_of(RBF, one, data.rows) - exact for one in found]
+        errors.append(np.mean([one.std() for one in off]))
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+
+
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_the_collapsed_ranker_has_the_scores_of_the_features(approximation):
+    data = curved(150)
+    found = train_approximate(
+        data, kernel=RBF, approximation=approximation, n_components=30, seed=4
+    )
+    assert (found.phases is None) == (found.support is not None) == (approximation == "nystroem")
+    mapped = features(data, approximation, 30)
+    if approximation == "nystroem":
+        mapped = replace(mapped, rows=found.rows, support=found.support)
+        K = RBF.matrix(mapped.rows, mapped.rows)
+        assert_allclose(found.coef @ K @ found.coef, found.w @ found.w, rtol=1e-6)
+    else:
+        mapped = FourierMap(found.rows)
+        Z = MappedRows(data.rows, mapped, 150).take(slice(None))
+        exact = Z.scores(found.w, None, 1)
+        assert_allclose(scores_of(RBF, found, data.rows), exact, atol=1e-5 * np.abs(exact).max())
+
+
+SMALL_ROOM = 2_200_000  # bytes: three quarters are less than features of 9000 rows and Hessians
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+@pytest.mark.parametrize("n_queries", [None, 100])
+def test_streamed_training_reaches_the_optimum_of_stored_features(n_queries, approximation, loss):
+    data = curved(9000, n_queries=n_queries)
+    results = [
+        train_approximate(
+            data,
+            kernel=RBF,
+            approximation=approximation,
+            n_components=40,
+            C=1e-2,
+            loss=loss,
+            tol=1e-5,
+            memory_limit=limit,
+            n_jobs=1,
+        )
+        for limit in (None, SMALL_ROOM)
+    ]
+    assert [one.is_streamed for one in results] == [False, True]
+    assert all(one.converged for one in results)
+    assert_allclose(results[0].value, results[1].value, rtol=2e-5)
+    assert_allclose(results[0].w, results[1].w, atol=5e-3 * np.abs(results[0].w).max())
+
+
+@pytest.mark.parametrize("limit", [None, SMALL_ROOM])
+@pytest.mark.parametrize("approximation", ["nystroem", "fourier"])
+def test_the_seed_and_nothing_else_decides(approximation, limit):
+    data = curved(9000, n_queries=100)
+    options = {"approximation": approximation, "n_components": 40, "memory_limit": limit}
+    a, b, c = (
+        train_approximate(data, kernel=RBF, seed=seed, n_jobs=n_jobs, **options)
+        for seed, n_jobs in ((3, 1), (3, 2), (4, 1))
+    )
+    assert_array_equal(a.coef, b.coef)
+    assert not np.array_equal(a.rows.values, c.rows.values)
+
+
+@pytest.mark.parametrize("limit", [None, SMALL_ROOM])
+@pytest.mark.parametrize("pairs", ["closest", "pruned"])
+def test_chosen_pairs_go_through(pairs, limit):
+    data = curved(9000, n_queries=100)
+    options = {"pairs": pairs, "n_closest": 9000, "C": 0.1, "tol": 1e-5}
+    found = train_approximate(
+        data, kernel=RBF, n_components=40, seed=2, memory_limit=limit, **options
+    )
+    n_candidates = Room.of(limit, data.rows, 40).n_candidates
+    mapped = NystroemMap.of(RBF, data.rows, 40, n_candidates, seed=2)
+    assert_array_equal(mapped.support, found.support)
+    Z = MappedRows(data.rows, mapped, 9000).take(slice(None))
+    truth = train(replace(data, rows=Z), seed=2, **options)
+    assert_allclose(found.value, truth.value, rtol=2e-5)
+    everything = train(replace(data, rows=Z), C=0.1)
+    assert abs(everything.value - found.value) > 0.01 * found.value
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"approximation": "taylor"}, r"approximation must be 'nystroem' or 'fourier', got 'tayl"),
+        ({"n_components": 0}, r"n_components must be an integer >= 1 or None, got 0"),
+        ({"n_components": 121}, r"n_components=121 landmarks.*120 rows.*at most so many"),
+        ({"kernel": Kernel("precomputed")}, r"precomputed.*approximation=None"),
+        (
+            {"approximation": "fourier", "kernel": KERNELS["poly"]},
+            r"'fourier' .*kernel='rbf' only, got kernel='poly'; use approximation='nystroem'",
+        ),
+        ({"approximation": "fourier", "n_components": 7}, r"n_components=7 is odd.*use 8"),
+        ({"memory_limit": 0}, r"memory_limit must be an integer >= 1, a number of bytes"),
+        ({"C": -1.0}, r"C must be"),
+    ],
+)
+def test_bad_input_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        train_approximate(curved(), **{"kernel": RBF, **options})
+
+
+def test_too_little_memory_says_how_much_is_needed():
+    data = curved(9000)
+    with pytest.raises(MemoryError, match=r"n_components=40 needs .* memory_limit allows") as info:
+        train_approximate(data, kernel=RBF, n_components=40, memory_limit=1000, n_jobs=1)
+    needed = int(str(info.value).split("raise it to ")[1].split()[0])
+    with pytest.raises(MemoryError):
+        Room.of(needed - 8, data.rows, 40)
+    assert Room.of(needed, data.rows, 40).is_streamed
+
+
+def wide(n_columns: int) -> Dataset:
+    """Three rows of one entry each."""
+    entries = ([1.0, 2.0, 3.0], ([0, 1, 2], [0, 5, n_columns - 1]))
+    return Dataset(as_rows(sparse.csr_array(entries)), np.array([0.0, 1.0, 2.0]))
+
+
+def test_frequencies_of_very_many_features_are_refused_before_they_are_drawn():
+    with pytest.raises(
+        MemoryError, match=r"256 frequencies of 1000000000 features: 2.0 TB.*nystro"
+    ):
+        train_approximate(wide(10**9), kernel=RBF, approximation="fourier")
+    found = train_approximate(wide(10**5), kernel=RBF)
+    assert isinstance(found.rows, CsrRows)
+    assert len(found.coef) == 3
+
+
+def test_streamed_rows_are_a_class_of_their_own():
+    data = curved(20)
+    mapped = MappedRows(data.rows, features(data, "fourier"), 20)
+    assert isinstance(mapped, StreamedRows)
+    assert mapped.describe() == "computed by blocks, float32, 20 × 20"

@@ -1,0 +1,440 @@
+"""KernelModel: scores by the formula, support rows only, a file that gives the same model back."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import linrank
+from kernel_models import kernel_models, scores_by_definition
+from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.kernels.functions import Kernel
+from linrank.kernels.training import train_kernel
+from linrank.model_file import kernel as kernel_file
+from linrank.scaling import Scaling
+
+RNG = np.random.default_rng(7)
+X = RNG.normal(size=(40, 5))
+X[X < -0.8] = 0.0
+COEF = RNG.normal(size=40)
+TEST = RNG.normal(size=(23, 5))
+TEST[TEST > 1] = 0.0
+QID = np.arange(23) % 4
+KERNELS = [
+    Kernel("rbf", 0.3),
+    Kernel("poly", 0.5, 2, 1.0),
+    Kernel("sigmoid", 0.1, coef0=-0.5),
+    Kernel("linear"),
+]
+
+
+def model_of(kernel=KERNELS[0], **options):
+    return KernelModel(X, COEF, kernel, **options)
+
+
+def same(a, b):
+    for name in ("coef", "support", "phases"):
+        first, second = getattr(a, name), getattr(b, name)
+        assert (first is None) == (second is None)
+        if first is not None:
+            assert first.dtype == second.dtype
+            assert first.tobytes() == second.tobytes()
+    assert type(a.rows) is type(b.rows)
+    if a.rows is not None:
+        assert a.rows.shape == b.rows.shape
+        assert a.rows.dtype == b.rows.dtype
+        parts = ("values",) if isinstance(a.rows, DenseRows) else ("values", "columns", "offsets")
+        for name in parts:
+            first, second = getattr(a.rows, name), getattr(b.rows, name)
+            assert first.dtype == second.dtype
+            assert first.tobytes() == second.tobytes()
+    assert a.kernel == b.kernel
+    assert a.scaling.kind == b.scaling.kind
+    if a.scaling.factors is not None:
+        assert a.scaling.factors.tobytes() == b.scaling.factors.tobytes()
+    for name in ("n_train", "feature_names", "training", "linrank_version", "n_features"):
+        assert getattr(a, name) == getattr(b, name)
+
+
+# ---- scores -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("make_test", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_equal_the_definition(kernel, make, make_test, dtype):
+    model = KernelModel(make(X.astype(dtype)), COEF, kernel)
+    found = model.predict(make_test(TEST), n_jobs=2)
+    assert_allclose(found, scores_by_definition(model, TEST), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_cosine_features_equal_the_definition(make, monkeypatch):
+    model = KernelModel(X, COEF, Kernel("fourier", 0.3), phases=np.linspace(-3, 3, 40))
+    expected = scores_by_definition(model, TEST)
+    assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
+    monkeypatch.setattr("linrank.kernel_scores._COSINE_BYTES", 8 * 40 * 5)  # five rows a block
+    assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["standard", "minmax", "query"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_raw_rows_are_scaled_before_the_kernel(kind, make, monkeypatch):
+    factors = None if kind == "query" else np.array([1.0, 0.0, 2.0, 0.5, 3.0])
+    scaling = Scaling(kind, factors)
+    model = model_of(scaling=scaling)
+    if factors is not None:
+        scaled = TEST * factors
+    else:
+        width = np.array([np.ptp(TEST[q == QID], axis=0) for q in QID])
+        scaled = np.divide(TEST, width, out=np.zeros_like(TEST), where=width > 0)
+    expected = scores_by_definition(model, scaled)
+    assert_allclose(model.predict(make(TEST), qid=QID), expected, rtol=1e-7)
+    monkeypatch.setattr("linrank.kernel_model._SCALED_BYTES", 1)
+    monkeypatch.setattr("linrank.kernel_scores._TILE", 3)  # three rows a block
+    assert_allclose(model.predict(make(TEST), qid=QID), expected, rtol=1e-7)
+    data = Dataset.of(make(TEST), np.zeros(23), qid=QID)
+    assert_allclose(model.predict(data), expected, rtol=1e-7)
+
+
+def test_a_precomputed_kernel_takes_the_matrix_against_all_training_rows():
+    model = KernelModel(None, [2.0, -1.0], Kernel("precomputed"), [4, 1], 5)
+    K = RNG.normal(size=(7, 5))
+    for matrix in (K, sparse.csr_array(K), pd.DataFrame(K)):
+        assert_allclose(model.predict(matrix), 2 * K[:, 4] - K[:, 1])
+    assert model.n_features == 5
+    with pytest.raises(ValueError, match=r"the matrix has 2 columns, .* trained on 5 rows"):
+        model.predict(K[:, [4, 1]])
+
+
+def test_a_callable_kernel_scores_but_cannot_be_saved(tmp_path):
+    def laplace(A, B):
+        return np.exp(-np.abs(A[:, np.newaxis] - B[np.newaxis]).sum(axis=2))
+
+    model = model_of(Kernel("callable", function=laplace))
+    expected = laplace(TEST, X) @ COEF
+    assert_allclose(model.predict(TEST), expected)
+    with pytest.raises(ValueError, match=r"Python function cannot be saved, .*precomputed"):
+        model.save(tmp_path / "m.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_support_rows_scores_0(tmp_path):
+    model = KernelModel(np.empty((0, 5), np.float32), [], Kernel("rbf"))
+    model.save(tmp_path / "m.json")
+    assert_array_equal(load_model(tmp_path / "m.json").predict(TEST), np.zeros(23))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_threads_do_not_change_a_bit(make):
+    rows = RNG.normal(size=(3000, 5))
+    for kernel in KERNELS:
+        one, two = (KernelModel(make(X), COEF, kernel).predict(rows, n_jobs=n) for n in (1, 2))
+        assert_array_equal(one, two)
+
+
+def test_scoring_takes_little_memory_beside_the_rows():
+    """Neither K(X, rows), here 120 MB, nor a scaled copy of the rows is made."""
+    rows = RNG.normal(size=(30_000, 60))
+    model = KernelModel(
+        rows[:500], np.ones(500), Kernel("rbf", 0.1), scaling=Scaling("minmax", np.ones(60))
+    )
+    tracemalloc.start()
+    found = model.predict(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found) == 30_000
+    assert peak < 60e6
+
+
+def test_raw_rows_must_fit_the_model():
+    model = model_of(feature_names=list("abcde"))
+    with pytest.raises(ValueError, match="the rows have 3 features, the model 5"):
+        model.predict(TEST[:, :3])
+    with pytest.raises(ValueError, match="feature 0 is 'b', the model was trained with 'a'"):
+        model.predict(pd.DataFrame(TEST, columns=list("bacde")))
+    with pytest.raises(ValueError, match="needs qid"):
+        model_of(scaling=Scaling("query")).predict(TEST)
+
+
+def test_what_needs_weights_of_features_says_so():
+    model = model_of()
+    with pytest.raises(TypeError, match="no sum over features"):
+        model.explain(TEST)
+    with pytest.raises(TypeError, match=r"a KernelModel has no weights .* dual_matrix takes"):
+        dual_matrix(model, TEST, np.arange(23))
+    with pytest.raises(TypeError, match=r"got a KernelModel; a kernel model has no weights"):
+        plots.weights(model)
+
+
+# ---- the model of a training run ----------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """As a training returns it."""
+
+    w: Any
+    summary: dict[str, Any] = field(default_factory=lambda: {"objective": 1.5})
+
+
+@dataclass
+class Approximate(Run):
+    rows: Any = None
+    coef: Any = None
+    phases: Any = None
+    support: Any = None
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_only_rows_with_a_coefficient_are_kept(make):
+    beta = np.where(np.arange(40) % 3 == 0, COEF, 0.0)
+    beta[3] = 5e-324
+    data = Dataset.of(make(X.astype(np.float32)), np.arange(40) % 5, qid=np.arange(40) % 2)
+    scaling = Scaling("standard", np.ones(5))
+    model = KernelModel.of(Run(beta), data, scaling, KERNELS[0], C=0.5, pairs="all")
+    assert_array_equal(model.support, np.flatnonzero(beta))
+    assert_array_equal(model.coef, beta[model.support])
+    assert model.n_support == 14
+    assert model.n_train == 40
+    assert model.rows.dtype == np.float32
+    assert_allclose(model.predict(TEST), KernelModel(data.rows, beta, KERNELS[0]).predict(TEST))
+    assert model.training == {
+        **{"C": 0.5, "pairs": "all", "objective": 1.5},
+        **{"n_rows": 40, "n_queries": 2, "n_pairs": data.queries.n_pairs},
+    }
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", ["none", "standard", "query"])
+def test_a_trained_model_scores_raw_rows_as_the_training_did(make, kind, tmp_path):
+    raw = make_ranking(10, (4, 9), 5, random_state=0)
+    raw = Dataset.of(make(raw.X), raw.y, qid=raw.qid)
+    scaling, kernel = Scaling.fit(kind, raw.rows), Kernel.of("rbf", gamma=0.2)
+    data = scaling.applied(raw)
+    result = train_kernel(data, kernel=kernel, C=10.0)
+    model = KernelModel.of(result, data, scaling, kernel, C=10.0)
+    assert 0 < model.n_support < data.n_rows  # rows without a violated pair have no coefficient
+    assert_allclose(model.predict(raw.X, qid=raw.qid), result.scores, rtol=1e-9, atol=1e-9)
+    model.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").training["gap"] == result.gap
+
+
+def test_the_model_of_a_precomputed_kernel_keeps_numbers_only():
+    Q = X @ X.T
+    beta = np.where(np.arange(40) < 4, COEF, 0.0)
+    data = Dataset.of(Q, np.arange(40))
+    model = KernelModel.of(Run(beta), data, Scaling(), Kernel("precomputed"))
+    assert model.rows is None
+    assert_allclose(model.predict(Q), Q @ beta)
+
+
+def test_an_approximation_says_what_it_is_a_sum_of():
+    data = Dataset.of(X, np.arange(40))
+    run = Approximate(np.ones(3), rows=DenseRows(X[:2]), coef=[1.0, 0.0], support=[1, 0])
+    model = KernelModel.of(run, data, Scaling(), KERNELS[0])
+    assert (model.kernel.name, model.n_support, model.n_train) == ("rbf", 2, 40)
+    run = replace(run, phases=np.array([0.5, 1.0]), support=None)
+    model = KernelModel.of(run, data, Scaling(), KERNELS[0])
+    assert (model.kernel.name, model.kernel.gamma) == ("fourier", 0.3)
+    assert_allclose(model.predict(TEST), np.cos(TEST @ X[0] - 0.5))
+
+
+def test_pairs_are_counted_where_the_training_does_not_say():
+    data = Dataset.of(X, np.arange(40))
+    settings = [{}, {"pairs": "closest", "n_closest": "auto"}, {"pairs": "pruned", "n_random": 5}]
+    told = [
+        KernelModel.of(Run(COEF), data, Scaling(), KERNELS[0], **options).training
+        for options in settings
+    ]
+    assert [training["n_pairs"] for training in told] == [780, 39, 44]
+    assert [training.get("n_closest") for training in told] == [None, 39, 39]
+    run = Run(COEF, {"n_pairs": 800})  # with twenty listed ones
+    assert KernelModel.of(run, data, Scaling(), KERNELS[0]).training["n_pairs"] == 800
+
+
+# ---- the file -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)  # each writes a file
+@given(model=kernel_models())
+def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "kernel.json"
+    model.save(path)
+    content = path.read_bytes()
+    again = load_model(path)
+    same(model, again)
+    again.save(path)
+    assert path.read_bytes() == content
+
+
+@settings(max_examples=40)  # each writes a file
+@given(model=kernel_models())
+def test_round_trip_through_a_second_file(model, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "kernel-beside.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_file, "MAX_ENCODED", -1)
+        model.save(path)
+    assert json.loads(path.read_text())["arrays"]["file"] == "kernel-beside.safetensors"
+    same(model, load_model(path))
+
+
+@settings(max_examples=40)  # each writes a file
+@given(model=kernel_models(), data=st.data())
+def test_a_loaded_model_gives_the_same_scores(model, data, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "kernel-scores.json"
+    model.save(path)
+    rows = RNG.normal(size=(6, model.n_features))
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, second = (m.predict(rows, qid=[0, 0, 1, 1, 1, 2]) for m in (model, load_model(path)))
+    assert first.tobytes() == second.tobytes()
+
+
+def test_strided_and_wide_rows_are_written_as_what_they_hold(tmp_path):
+    rows = np.asfortranarray(X)[:, ::-1]
+    model = KernelModel(rows, COEF, KERNELS[0])
+    model.save(tmp_path / "m.json")
+    assert_array_equal(load_model(tmp_path / "m.json").rows.values, rows)
+    wide = CsrRows(np.ones(1), np.array([2**29]), np.array([0, 1]), 2**30)
+    KernelModel(wide, [1.0], KERNELS[3]).save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").rows.columns.tolist() == [2**29]
+
+
+def test_the_file_is_compact(tmp_path):
+    """4/3 of the bytes: 4 for each float32 feature, 8 for the coefficient, 4 for the number."""
+    sizes = []
+    for n in (1000, 3000):
+        rows = RNG.normal(size=(n, 46)).astype(np.float32)
+        KernelModel(rows, np.ones(n), KERNELS[0], np.arange(n), n).save(tmp_path / "m.json")
+        sizes.append((tmp_path / "m.json").stat().st_size)
+    assert_allclose((sizes[1] - sizes[0]) / 2000, (46 * 4 + 8 + 4) * 4 / 3, rtol=1e-3)
+    assert sizes[0] - 1000 * (46 * 4 + 8 + 4) * 4 / 3 < 800
+
+
+def test_an_older_linrank_asks_to_be_upgraded(tmp_path, monkeypatch):
+    """The kind came with version 3: a reader of 2 sees the version first."""
+    model_of().save(tmp_path / "m.json")
+    monkeypatch.setattr(sys.modules["linrank.model_file.read"], "VERSION", 2)
+    with pytest.raises(linrank.ModelFormatError, match=r"version 3 is newer than 2.*upgrade"):
+        load_model(tmp_path / "m.json")
+
+
+def test_a_model_scores_without_scipy_and_scikit_learn(tmp_path):
+    model = KernelModel([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0], Kernel("linear"))
+    model.save(tmp_path / "m.json")
+    code = (
+        "import sys; sys.modules['scipy'] = sys.modules['sklearn'] = None\n"
+        "import linrank\n"
+        f"model = linrank.load_model({str(tmp_path / 'm.json')!r})\n"
+        "print(model.predict([[1.0, 2.0], [3.0, 2.0]]).tolist())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "[1.0, -1.0]\n"
+
+
+def test_loading_tells_the_kinds_apart(tmp_path):
+    LinearModel([1.0]).save(tmp_path / "linear.json")
+    model_of().save(tmp_path / "kernel.json")
+    kinds = [type(load_model(tmp_path / f"{k}.json")) for k in ("linear", "kernel")]
+    assert kinds == [LinearModel, KernelModel]
+
+
+# ---- what a model is ----------------------------------------------------------------------------
+
+
+def test_a_model_is_shown_in_one_line():
+    model = model_of(Kernel("poly", 0.5, 2, 1.0), training={"C": 2.0, "n_pairs": 7})
+    assert repr(model) == (
+        "<KernelModel poly, gamma=0.5, degree=2, coef0=1, 40 support rows, 5 features, "
+        "scale='none', C=2.0, n_pairs=7>"
+    )
+    model = KernelModel(X, COEF, Kernel("fourier", 0.3), phases=COEF)
+    assert repr(model) == "<KernelModel fourier, gamma=0.3, 40 cosines, 5 features, scale='none'>"
+
+
+def test_the_coefficients_cannot_be_changed_and_pickle_keeps_the_model():
+    coef = COEF.copy()
+    model = KernelModel(X, coef, KERNELS[0], support=np.arange(40), n_train=50)
+    coef[0] = 7.0
+    assert model.coef[0] == COEF[0]
+    for array in (model.coef, model.support):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 3
+    same(model, pickle.loads(pickle.dumps(model)))
+
+
+BAD = {
+    "unknown kernel": ({"kernel": Kernel("laplace")}, "name of a kernel must be .* 'laplace'"),
+    "gamma of 0": ({"kernel": Kernel("rbf", 0.0)}, "gamma must be a finite number > 0, got 0.0"),
+    "degree of 0": ({"kernel": Kernel("poly", degree=0)}, "degree must be an integer >= 1, got 0"),
+    "endless coef0": ({"kernel": Kernel("poly", coef0=np.inf)}, "coef0 must be a finite number"),
+    "no function": ({"kernel": Kernel("callable")}, "'callable' and its function do not go"),
+    "matrix of coefficients": ({"coef": [[1.0, 2.0]]}, r"coef must have a vector, got shape"),
+    "coefficient NaN": ({"coef": [1.0, np.nan]}, r"coef\[1\] is nan; it must be finite"),
+    "too many rows": ({"rows": np.ones((3, 2))}, "3 support rows for 2 coefficients"),
+    "no rows": ({"rows": None}, "only a precomputed kernel has none"),
+    "rows of NaN": ({"rows": [[np.nan], [1.0]]}, "NaN at row 0, column 0"),
+    "stored rows of NaN": (
+        {"rows": DenseRows(np.array([[1.0], [np.nan]]))},
+        "support row 1 is not finite in column 0",
+    ),
+    "columns that fall": (
+        {"rows": CsrRows(np.ones(2), np.array([1, 0]), np.array([0, 2, 2]), 2)},
+        "columns of a sparse support row must increase",
+    ),
+    "column beyond": (
+        {"rows": CsrRows(np.ones(2), np.array([0, 2]), np.array([0, 1, 2]), 2)},
+        "column",
+    ),
+    "no features": ({"rows": np.ones((0, 0)), "coef": []}, "have no features"),
+    "support too short": ({"support": [1]}, r"support must be 2 row numbers, .* shape \(1,\)"),
+    "support of floats": ({"support": [1.0, 2.0]}, "got float64 of shape"),
+    "support below": ({"support": [0, -1]}, r"support\[1\] is -1, which is no training row"),
+    "support beyond": ({"support": [0, 9], "n_train": 9}, r"support\[1\] is 9, .* row of 9"),
+    "support twice": ({"support": [4, 4]}, "names a training row twice"),
+    "no training rows": ({"n_train": 0}, "n_train must be an integer >= 1, got 0"),
+    "phases without need": ({"phases": [1.0, 2.0]}, "'rbf' takes no phases"),
+    "phases missing": ({"kernel": Kernel("fourier")}, "'fourier' needs phases"),
+    "too few phases": (
+        {"kernel": Kernel("fourier"), "phases": [1.0]},
+        r"phases must have the shape \(2,\), got shape \(1,\)",
+    ),
+    "names": ({"feature_names": ["a", "b"]}, "2 feature names for 1 features"),
+    "factors": ({"scaling": Scaling("minmax", np.ones(2))}, "2 scaling factors for 1 features"),
+    "precomputed with rows": ({"kernel": Kernel("precomputed")}, "takes no rows"),
+    "precomputed without support": (
+        {"kernel": Kernel("precomputed"), "rows": None},
+        "needs support and n_train",
+    ),
+    "precomputed and scaled": (
+        {
+            **{"kernel": Kernel("precomputed"), "rows": None, "support": [0, 1], "n_train": 2},
+            "scaling": Scaling("query"),
+        },
+        "cannot be scaled by scale='query'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_wrong_model_is_an_error(name):
+    changes, message = BAD[name]
+    good = {"rows": [[1.0], [2.0]], "coef": [1.0, -1.0], "kernel": KERNELS[0]}
+    KernelModel(**good)
+    with pytest.raises(ValueError, match=message):
+        KernelModel(**{**good, **changes})

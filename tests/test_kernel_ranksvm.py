@@ -1,0 +1,338 @@
+"""KernelRankSVM: its optimum by brute force, and the same problem in other words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.svm import SVC
+
+from kernel_twin import KernelTwin, plain_kernel
+from linrank import KernelRankSVM, RankSVM, make_ranking
+from linrank.pairs import closest, pruned
+from linrank.scaling import Scaling
+from small_data import small, weighted
+from strategies import datasets
+
+DATA = small(3, 4, n_levels=4)
+OTHER = small(4, 4, n_levels=4)
+KERNELS = {
+    "rbf": {"gamma": 0.3},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "linear": {},
+}
+TIGHT = 1e-8  # a tolerance for comparisons
+
+
+def fit(kernel="rbf", data=DATA, X=None, query_weight=None, **params):
+    params = {"tol": TIGHT, "random_state": 0, "gamma": 0.3, **params}
+    ranker = KernelRankSVM(kernel, **params)
+    return ranker.fit(
+        data.X if X is None else X,
+        data.y,
+        qid=data.qid,
+        sample_weight=data.weight,
+        query_weight=query_weight,
+    )
+
+
+def beta_of(ranker, n_rows):
+    """β of all rows."""
+    beta = np.zeros(n_rows)
+    beta[ranker.support_] = ranker.dual_coef_
+    return beta
+
+
+def pairs_of(data):
+    """All pairs (i above j), a row each."""
+    return np.argwhere((data.qid[:, None] == data.qid) & (data.y[:, None] > data.y))
+
+
+# ---- the optimum --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_optimum_is_that_of_all_pairs(kernel, C, loss):
+    tol = TIGHT if loss == "squared_hinge" else 1e-5
+    ranker = fit(kernel, C=C, loss=loss, tol=tol, **{**KERNELS[kernel]})
+    Q = plain_kernel(DATA.X, DATA.X, kernel, **KERNELS[kernel])
+    twin = KernelTwin.of(DATA, Q)
+    least, scores = twin.optimum(C, loss)
+    assert ranker.converged_
+    assert ranker.n_pairs_ == len(twin.pairs.winner)
+    assert least * (1 - 1e-8) <= ranker.objective_ <= least * (1 + 2 * tol) + 1e-9
+    beta, found = beta_of(ranker, DATA.n_rows), ranker.predict(DATA.X)
+    assert_allclose(found, Q @ beta, rtol=1e-8, atol=1e-9)
+    assert_allclose(twin.objective(found, beta, C, loss), ranker.objective_, rtol=1e-7)
+    # ½‖w - w*‖² <= F - F*, and a score is w times a row of length √Q_ii.
+    assert (np.abs(found - scores) <= np.sqrt(2 * ranker.duality_gap_ * np.diag(Q)) + 1e-4).all()
+    assert_allclose(
+        ranker.decision_function(OTHER.X),
+        plain_kernel(OTHER.X, DATA.X, kernel, **KERNELS[kernel]) @ beta,
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-4])
+def test_the_gap_is_a_bound(tol, loss):
+    ranker = fit(C=5.0, tol=tol, loss=loss)
+    least, _ = KernelTwin.of(DATA, plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3)).optimum(
+        5.0, loss
+    )
+    assert ranker.objective_ - least <= ranker.duality_gap_ + 1e-7 * least
+    for value, gap in zip(ranker.history_["objective"], ranker.history_["gap"], strict=True):
+        assert value - least <= gap + 1e-7 * least
+
+
+def test_coefficients_at_the_optimum():
+    """``β = 2C A'ξ``: none for rows without a violated pair, and a sum of 0 in every query."""
+    ranker = fit(C=0.7)
+    beta, scores = beta_of(ranker, DATA.n_rows), ranker.predict(DATA.X)
+    expected = np.zeros(DATA.n_rows)
+    for i, j in pairs_of(DATA):
+        slack = max(0.0, 1.0 - scores[i] + scores[j])
+        expected[i] += 2 * 0.7 * slack
+        expected[j] -= 2 * 0.7 * slack
+    assert_allclose(beta, expected, atol=1e-5)
+    for query in np.unique(DATA.qid):
+        assert abs(beta[DATA.qid == query].sum()) < 1e-9
+    assert not beta[np.abs(expected) == 0.0].any()
+    assert ranker.n_support_ == len(ranker.support_) == np.count_nonzero(beta) < DATA.n_rows
+    assert_array_equal(ranker.support_vectors_, DATA.X[ranker.support_])
+
+
+def test_the_hinge_is_the_svm_on_pairs():
+    """Every pair and its mirror image, so that a bias has nothing to gain, at C/2 each."""
+    C, data = 2.0, DATA.select(DATA.qid < 7)
+    Q = plain_kernel(data.X, data.X, "rbf", gamma=0.3)
+    i, j = pairs_of(data).T
+    A = np.zeros((len(i), data.n_rows))
+    A[np.arange(len(i)), i], A[np.arange(len(i)), j] = 1.0, -1.0
+    both = np.vstack([A, -A])
+    svc = SVC(C=C / 2, kernel="precomputed", tol=1e-7)
+    svc.fit(both @ Q @ both.T, np.repeat([1, -1], len(i)))
+    beta = svc.dual_coef_[0] @ both[svc.support_]
+    ranker = fit(C=C, data=data, loss="hinge", tol=1e-6)
+    assert_allclose(ranker.predict(data.X), Q @ beta, atol=2e-3)
+    twin = KernelTwin.of(data, Q)
+    assert_allclose(ranker.objective_, twin.objective(Q @ beta, beta, C, "hinge"), rtol=1e-5)
+
+
+# ---- the same problem in other words ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize(
+    "params", [{}, {"query_normalization": "pairs"}, {"pair_weighting": "gain_diff"}]
+)
+def test_the_linear_kernel_is_ranksvm(loss, params):
+    data = weighted(DATA)
+    tol = TIGHT if loss == "squared_hinge" else 1e-5
+    params = {"C": 0.1, "loss": loss, "tol": tol, **params}
+    ranker = fit("linear", data, **params)
+    linear = RankSVM(**params).fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+    assert_allclose(ranker.objective_, linear.objective_, rtol=2 * tol)
+    # Both are as near to the optimum as ½‖w - w*‖² <= F - F* says.
+    near = np.sqrt(2 * ranker.duality_gap_) + np.sqrt(2 * linear.duality_gap_) + 1e-6
+    assert np.linalg.norm(data.X.T @ beta_of(ranker, data.n_rows) - linear.coef_) <= near
+    lengths = np.linalg.norm(OTHER.X, axis=1)
+    assert (np.abs(ranker.predict(OTHER.X) - linear.predict(OTHER.X)) <= near * lengths).all()
+
+
+def test_a_polynomial_of_degree_one_is_linear():
+    linear, poly = fit("linear"), fit("poly", degree=1, coef0=0.0, gamma=1.0)
+    assert_allclose(poly.predict(OTHER.X), linear.predict(OTHER.X), atol=1e-6)
+    assert_allclose(poly.objective_, linear.objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_kernels_by_name_by_matrix_and_by_function(kernel):
+    params = KERNELS[kernel]
+
+    def function(A, B):
+        return plain_kernel(A, B, kernel, **params)
+
+    named = fit(kernel, **params)
+    given = fit("precomputed", X=function(DATA.X, DATA.X))
+    called = fit(function)
+    expected = named.predict(OTHER.X)
+    assert_allclose(given.predict(function(OTHER.X, DATA.X)), expected, atol=1e-6)
+    assert_allclose(called.predict(OTHER.X), expected, atol=1e-6)
+    assert given.n_features_in_ == DATA.n_rows
+    with pytest.raises(AttributeError, match="a precomputed kernel has no rows"):
+        given.support_vectors_  # noqa: B018
+
+
+def test_gamma_is_that_of_scikit_learn():
+    assert_allclose(fit(gamma="scale").gamma_, 1 / (4 * DATA.X.var()), rtol=1e-12)
+    assert fit(gamma="auto").gamma_ == 0.25
+    assert fit(gamma=2.5).gamma_ == 2.5
+    u = np.arange(DATA.n_rows) % 3
+    repeated = np.repeat(DATA.X, u, axis=0)
+    ranker = fit(data=replace(DATA, weight=u.astype(float)), gamma="scale")
+    assert_allclose(ranker.gamma_, 1 / (4 * repeated.var()), rtol=1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(datasets(max_rows=12), st.data())
+def test_a_weight_equals_repetition(case, draw):
+    if case.queries.n_pairs == 0:
+        return
+    u = np.array(draw.draw(st.lists(st.integers(1, 3), min_size=case.n_rows, max_size=case.n_rows)))
+    index = np.repeat(np.arange(case.n_rows), u)
+    ranker = KernelRankSVM(tol=1e-9, random_state=0, scale="standard")
+    once = clone(ranker).fit(case.X, case.y, qid=case.qid, sample_weight=u)
+    often = clone(ranker).fit(case.X[index], case.y[index], qid=case.qid[index])
+    assert_allclose(once.gamma_, often.gamma_, rtol=1e-6)
+    assert_allclose(once.objective_, often.objective_, rtol=1e-6)
+    assert_allclose(once.predict(case.X), often.predict(case.X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_query_weights_enter_as_documented(loss):
+    c = {int(q): 0.5 + q % 3 for q in np.unique(DATA.qid)}
+    data = weighted(DATA)
+    Q = plain_kernel(data.X, data.X, "rbf", gamma=0.3)
+    least, _ = KernelTwin.of(data, Q, query_weight=c).optimum(1.0, loss)
+    ranker = fit(data=data, query_weight=c, loss=loss, tol=1e-5)
+    assert_allclose(ranker.objective_, least, rtol=1e-5)
+    assert not np.isin(ranker.support_, np.flatnonzero(data.weight == 0.0)).any()
+
+
+def test_the_order_of_rows_does_not_matter():
+    order = np.random.default_rng(0).permutation(DATA.n_rows)
+    mixed, plain = fit(data=DATA.select(order)), fit()
+    assert_allclose(mixed.predict(OTHER.X), plain.predict(OTHER.X), atol=1e-6)
+    assert_allclose(mixed.objective_, plain.objective_, rtol=1e-9)
+
+
+def test_every_row_twice_is_four_times_C():
+    twice = DATA.select(np.repeat(np.arange(DATA.n_rows), 2))
+    a, b = fit(C=1.0, data=twice), fit(C=4.0)
+    assert_allclose(a.predict(OTHER.X), b.predict(OTHER.X), atol=1e-5)
+    assert_allclose(a.objective_, b.objective_, rtol=1e-8)
+
+
+def test_labels_count_by_their_order():
+    plain, curved = fit(), fit(data=replace(DATA, labels=np.exp(DATA.y) - 7))
+    assert_array_equal(plain.dual_coef_, curved.dual_coef_)
+
+
+def test_listed_pairs_are_those_of_the_labels():
+    pairs = pairs_of(DATA)
+    ranker = KernelRankSVM(gamma=0.3, tol=TIGHT, random_state=0)
+    listed = clone(ranker).fit_pairs(DATA.X, pairs, qid=DATA.qid)
+    assert_allclose(listed.predict(OTHER.X), fit().predict(OTHER.X), atol=1e-6)
+    assert listed.n_pairs_ == len(pairs)
+    both = clone(ranker).fit_pairs(
+        DATA.X, pairs, pair_weight=np.full(len(pairs), 2.0), y=DATA.y, qid=DATA.qid
+    )
+    assert_allclose(both.predict(OTHER.X), fit(C=3.0).predict(OTHER.X), atol=1e-6)
+    assert both.n_pairs_ == 2 * len(pairs)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_listed_pairs_have_the_optimum_of_their_list(loss):
+    rng = np.random.default_rng(1)
+    pairs = rng.permuted(np.tile(np.arange(DATA.n_rows), (60, 1)), axis=1)[:, :2]
+    omega = rng.uniform(0.0, 2.0, len(pairs))
+    twin = KernelTwin.listed(plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3), pairs, omega)
+    least, scores = twin.optimum(2.0, loss)
+    ranker = KernelRankSVM(gamma=0.3, C=2.0, loss=loss, tol=1e-5, random_state=0)
+    ranker.fit_pairs(DATA.X, pairs, pair_weight=omega)
+    assert_allclose(ranker.objective_, least, rtol=1e-5)
+    assert_allclose(ranker.predict(DATA.X), scores, atol=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_the_closest_pairs_are_those_of_neighbouring_labels(loss):
+    twin = KernelTwin.of(DATA, plain_kernel(DATA.X, DATA.X, "rbf", gamma=0.3), adjacent=True)
+    least, _ = twin.optimum(2.0, loss)
+    ranker = fit(pairs="closest", C=2.0, loss=loss, tol=1e-5)
+    assert_allclose(ranker.objective_, least, rtol=1e-5)
+    assert ranker.n_pairs_ == len(twin.pairs.winner) < DATA.queries.n_pairs
+
+
+@pytest.mark.parametrize(
+    ("pairs", "sizes"),
+    [
+        ("closest", {"n_closest": 30}),
+        ("pruned", {"n_closest": 20, "n_random": 15}),
+        ("pruned", {}),
+    ],
+)
+def test_chosen_pairs_are_those_that_can_be_listed(pairs, sizes):
+    listed = {"closest": closest, "pruned": pruned}[pairs](
+        DATA.y, DATA.qid, *sizes.values(), seed=7
+    )
+    ranker = fit(pairs=pairs, random_state=7, **sizes)
+    twin = KernelRankSVM(gamma=0.3, tol=TIGHT).fit_pairs(DATA.X, listed, qid=DATA.qid)
+    assert ranker.n_pairs_ == twin.n_pairs_ == len(listed)
+    assert_allclose(ranker.predict(OTHER.X), twin.predict(OTHER.X), atol=1e-6)
+    assert ranker.model_.training["seed"] == 7
+    rough = fit(pairs=pairs, random_state=7, **sizes, approximation="nystroem")
+    assert rough.n_pairs_ == len(listed)
+    assert_allclose(rough.objective_, ranker.objective_, rtol=1e-3)  # every row is a landmark
+
+
+def test_scaling_is_part_of_the_model():
+    factors = Scaling.fit("standard", DATA.rows).factors
+    by_hand = fit(X=DATA.X * factors).predict(OTHER.X * factors)
+    assert_allclose(fit(scale="standard").predict(OTHER.X), by_hand, atol=1e-6)
+    ranker = fit(scale="query")
+    scaled = Scaling("query").transform(OTHER.rows, OTHER.queries).to_user()
+    rows = Scaling("query").transform(DATA.rows, DATA.queries).to_user()
+    beta = beta_of(ranker, DATA.n_rows)
+    expected = plain_kernel(scaled, rows, "rbf", gamma=0.3) @ beta
+    assert_allclose(ranker.predict(OTHER.X, qid=OTHER.qid), expected, atol=1e-8)
+    with pytest.raises(ValueError, match="needs qid"):
+        ranker.predict(OTHER.X)
+
+
+@pytest.mark.parametrize("convert", [sparse.csr_array, np.float32, np.asfortranarray])
+def test_storage_does_not_matter(convert):
+    data = replace(DATA, rows=DATA.rows)
+    rounded = np.float32(data.X).astype(np.float64)
+    plain = fit(X=rounded)
+    assert_allclose(fit(X=convert(rounded)).predict(OTHER.X), plain.predict(OTHER.X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_blocks_give_the_same_model(kernel, monkeypatch):
+    """Where the matrix does not fit it is never stored, and nothing else changes."""
+    data = make_ranking(30, 20, 4, dtype="float64", random_state=2)
+    stored = fit(kernel, data, gamma="scale")
+
+    def refused(*args, **kwargs):
+        raise AssertionError("the matrix is stored")
+
+    monkeypatch.setattr("linrank.kernels.matrices.StoredMatrix.__init__", refused)
+    with pytest.raises(AssertionError, match="the matrix is stored"):
+        fit(kernel, data, gamma="scale")
+    limit = {"memory_limit": 7 * data.n_rows**2, "n_jobs": 1}  # a thread more takes a tile more
+    blocked = fit(kernel, data, gamma="scale", **limit)
+    assert_allclose(blocked.predict(OTHER.X), stored.predict(OTHER.X), rtol=1e-5, atol=1e-6)
+    assert_allclose(blocked.objective_, stored.objective_, rtol=1e-8)
+
+
+def test_too_little_memory_is_told():
+    with pytest.raises(MemoryError, match=r"memory_limit allows 1 kB; .* 'nystroem'|nystroem"):
+        fit(memory_limit=1000)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_same_bits_on_any_number_of_threads(loss):
+    data = small(1, 3, n_levels=5)
+    one, many = (fit(data=data, loss=loss, tol=1e-4, n_jobs=n) for n in (1, 3))
+    assert_array_equal(one.dual_coef_, many.dual_coef_)
+    assert one.objective_ == many.objective_
+    assert_array_equal(one.predict(OTHER.X[:, :3]), many.predict(OTHER.X[:, :3]))
