@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 
 from dual_values import by_pair, fit
 from explicit_pairs import ExplicitPairs
-from linrank import FactorizedRankSVM, RankSVM, SupportDistribution, dual_matrix
+from linrank import FactorizedRankSVM, KernelRankSVM, RankSVM, SupportDistribution, dual_matrix
 from linrank import support_distribution as distribution
 from linrank.data.dataset import Dataset
 from linrank.duals import closeness
@@ -28,12 +28,13 @@ def ranks(labels: np.ndarray, qid: np.ndarray) -> np.ndarray:
     )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(case=scored_queries(max_rows=20))
 def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     listed = case.pairs()
     assume(listed)
-    settings = {"C": 0.7, "loss": "squared_hinge"}
-    found = distribution(settings, scores=case.scores, y=case.labels, qid=case.qid)
+    training = {"C": 0.7, "loss": "squared_hinge"}
+    found = distribution(training, scores=case.scores, y=case.labels, qid=case.qid)
     rank = ranks(case.labels, case.qid)
     i, j = np.array(listed).T
     slack = np.maximum(0.0, (1.0 - case.scores[i]) + case.scores[j])
@@ -51,6 +52,7 @@ def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     assert not found.is_sample
 
 
+@settings(deadline=None)
 @given(case=scored_queries(max_rows=20))
 def test_chunks_hold_every_pair_whatever_their_size(case):
     listed = case.pairs()
@@ -115,11 +117,27 @@ def test_kernel_scores_give_a_near_optimal_dual_point():
     assert 0 < found.n_support.sum() < found.n_pairs.sum()
 
 
+@pytest.mark.parametrize("options", [{"loss": "hinge"}, {"pairs": "pruned", "random_state": 3}])
+def test_a_kernel_ranker_tells_its_own_settings(options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = np.round(X[:, 0] ** 2 + X[:, 1], 1)
+    ranker = KernelRankSVM(C=10.0, **options).fit(X, y)
+    found = distribution(ranker, X, y)
+    assert int(found.n_pairs.sum()) == ranker.n_pairs_
+    beta = np.zeros(30)  # at the optimum A'α
+    np.add.at(beta, found.rows[:, 0], found.alpha)
+    np.subtract.at(beta, found.rows[:, 1], found.alpha)
+    kernel = np.exp(-ranker.gamma_ * np.square(X[:, np.newaxis] - X).sum(axis=2))
+    scores = ranker.predict(X)
+    np.testing.assert_allclose(kernel @ beta, scores, atol=0.05 * np.abs(scores).max())
+
+
 def test_listed_pairs_are_found_beside_swept_ones():
     rng = np.random.default_rng(1)
     y, scores = rng.integers(0, 12, 40).astype(float), rng.normal(size=40)
-    settings = {"C": 2.0, "loss": "squared_hinge", "pairs": "pruned", "seed": 4}
-    found = distribution(settings, scores=scores, y=y)
+    training = {"C": 2.0, "loss": "squared_hinge", "pairs": "pruned", "seed": 4}
+    found = distribution(training, scores=scores, y=y)
     expected = pruned(y, seed=4)
     assert sorted(map(tuple, found.rows.tolist())) == sorted(map(tuple, expected.pairs.tolist()))
     slack = np.maximum(0.0, 1.0 - scores[found.rows[:, 0]] + scores[found.rows[:, 1]])
@@ -130,14 +148,14 @@ def test_listed_pairs_are_found_beside_swept_ones():
 def test_more_pairs_than_are_kept_are_summed_or_sampled(monkeypatch):
     rng = np.random.default_rng(2)
     y, scores = rng.integers(0, 30, 200).astype(float), rng.normal(size=200)
-    settings = {"C": 1.0, "loss": "squared_hinge"}
-    whole = distribution(settings, scores=scores, y=y)
+    training = {"C": 1.0, "loss": "squared_hinge"}
+    whole = distribution(training, scores=scores, y=y)
     monkeypatch.setattr(closeness, "_LISTED", 1000)
-    summed = distribution(settings, scores=scores, y=y)
+    summed = distribution(training, scores=scores, y=y)
     assert (summed.rows, summed.alpha) == (None, None)
     for name in ("difference", "n_pairs", "n_support", "alpha_sum"):
         np.testing.assert_allclose(getattr(summed, name), getattr(whole, name))
-    some = distribution(settings, scores=scores, y=y, n_sample=900, random_state=3)
+    some = distribution(training, scores=scores, y=y, n_sample=900, random_state=3)
     assert some.is_sample
     assert (int(some.n_pairs.sum()), some.n_total) == (900, whole.n_total)
     assert len(np.unique(some.rows, axis=0)) == 900
@@ -145,7 +163,7 @@ def test_more_pairs_than_are_kept_are_summed_or_sampled(monkeypatch):
     assert f"a sample of 900 of {whole.n_total:,} pairs" in repr(some)
     monkeypatch.setattr(closeness, "_LOOKED_AT", 5000)
     monkeypatch.setattr(closeness, "_SAMPLE", 800)
-    assert int(distribution(settings, scores=scores, y=y).n_pairs.sum()) == 800
+    assert int(distribution(training, scores=scores, y=y).n_pairs.sum()) == 800
 
 
 def test_shares_and_columns():
