@@ -32,7 +32,7 @@ Choose = Callable[[Array], Preferences | None]  # pairs of labels, None for all
 
 CONCORDANT = "pairwise_accuracy(ties=skip)"
 CS = tuple(2.0**k for k in range(-5, 16, 2))
-GAMMAS = tuple(2.0**k for k in range(-9, 2, 2))
+GAMMAS = tuple(2.0**k for k in range(-9, 4, 2))
 TOL = {"linear": 1e-4, "rbf": 1e-3}
 SLACK = 1.0  # points below the best so far at which a path over C ends
 STEPS = 40  # Newton steps of a kernel fit at most: those of a C far too large end there
@@ -130,6 +130,7 @@ class Rbf:
             "preferences": listed,
             "tol": TOL["rbf"],
             "max_iter": STEPS,
+            "settle": False,
             "n_jobs": 1,
         }
 
