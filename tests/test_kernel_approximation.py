@@ -385,6 +385,12 @@ def test_bad_input_is_refused(options, message):
         train_approximate(curved(), **{"kernel": RBF, **options})
 
 
+def test_rows_without_a_landmark_are_refused():
+    data = Dataset.of(np.zeros((6, 3)), np.arange(6.0))
+    with pytest.raises(ValueError, match="kernel 'linear' is 0 of all 6 rows that landmarks"):
+        train_approximate(data, kernel=Kernel("linear"))
+
+
 def test_too_little_memory_says_how_much_is_needed():
     data = curved(9000)
     with pytest.raises(MemoryError, match=r"n_components=40 needs .* memory_limit allows") as info:

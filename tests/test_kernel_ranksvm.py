@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 
 from kernel_twin import KernelTwin, plain_kernel
 from linrank import KernelRankSVM, RankSVM, make_ranking
+from linrank.data.dataset import Dataset
 from linrank.pairs import closest, pruned
 from linrank.scaling import Scaling
 from small_data import small, weighted
@@ -251,6 +252,16 @@ def test_listed_pairs_have_the_optimum_of_their_list(loss):
     ranker.fit_pairs(DATA.X, pairs, pair_weight=omega)
     assert_allclose(ranker.objective_, least, rtol=1e-5)
     assert_allclose(ranker.predict(DATA.X), scores, atol=1e-2)
+
+
+@pytest.mark.parametrize("approximation", [None, "nystroem"])
+def test_where_the_closest_pairs_are_all_there_is_nothing_to_prune(approximation):
+    two_levels = Dataset.of(DATA.X, (DATA.y > 1).astype(float), qid=DATA.qid)
+    pruned = fit(data=two_levels, pairs="pruned", approximation=approximation)
+    every = fit(data=two_levels, approximation=approximation)
+    assert pruned.objective_ == every.objective_
+    told = {name: pruned.model_.training[name] for name in ("n_closest", "n_random", "n_pairs")}
+    assert told == {"n_closest": every.n_pairs_, "n_random": 0, "n_pairs": every.n_pairs_}
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

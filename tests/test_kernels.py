@@ -274,6 +274,7 @@ def test_callable_sees_arrays(how):
         (lambda A, B: np.ones((1, 2)), r"\(3, 3\) for blocks of 3 and 3 rows, got shape \(1, 2\)"),
         (lambda A, B: A @ B.T * np.nan, "returned nan for rows 0 and 0"),
         (lambda A, B: "none", "must return a matrix of real numbers, got str"),
+        (lambda A, B: A @ B.T * 1j, "must return a matrix of real numbers, got ndarray: complex"),
         (lambda A, B: None, "kernel '<lambda>'"),
     ],
 )

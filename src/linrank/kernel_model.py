@@ -342,6 +342,8 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
         "n_rows": data.n_rows,
         "n_queries": data.queries.n_queries,
     }
+    if "n_pairs" in settings:  # numbers of pairs that were found, no longer those asked for
+        return training
     known = training.get("n_pairs")  # listed preferences included
     training |= sizes_of_pairs(data.queries, training)
     return training if known is None else training | {"n_pairs": known}

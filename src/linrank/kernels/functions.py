@@ -171,6 +171,8 @@ class Kernel:
         if hasattr(found, "toarray"):
             found = found.toarray()
         try:
+            if np.iscomplexobj(found):  # NumPy would drop the imaginary part
+                raise TypeError("complex numbers")
             found = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(

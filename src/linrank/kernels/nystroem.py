@@ -68,6 +68,11 @@ class NystroemMap:
         landmarks = Landmarks.of(
             candidates, n_components, seed=int(rng.integers(2**63)), least=_LEAST
         )
+        if len(landmarks) == 0:
+            raise ValueError(
+                f"{kernel.describe()} is 0 of all {n_candidates} rows that landmarks are chosen "
+                "from: there is nothing to rank by; check that not all features are 0"
+            )
         support = drawn[landmarks.rows]
         return cls(kernel, rows.take(support), np.ascontiguousarray(landmarks.back.T), support)
 
