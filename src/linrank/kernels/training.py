@@ -100,7 +100,8 @@ def train_kernel(
         Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
         1e-3.
     max_iter : int, optional
-        Newton steps at most; 100 if None.
+        Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
+        be ranked and C is large.
     memory_limit : int, optional
         Bytes that Q and what belongs to it may take; None for what is free.
     matrix : KernelMatrix, optional
@@ -149,7 +150,7 @@ def train_kernel(
         tol = 1e-3 if loss == "hinge" else 1e-4
     return _Training(problem, matrix, tol, most, n_threads).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
-        100 if max_iter is None else max_iter,
+        max_iter or (500 if loss == "hinge" else 100),
         settle,
         callback,
         started,
