@@ -109,7 +109,9 @@ class KernelDirections(Directions):
         d = solution.d + rest
         d[0] = -point.gradient[0] - part.risk.C * curved
         landmarks.add(-(landmarks.coordinates @ rest[0]), d)
-        image = point.image(d)
-        harm = point.moved(1.0, d, image).value - point.moved(1.0, solution.d, solution.image).value
-        allowed = -_HARMLESS * dot(point.gradient, solution.d)
-        return replace(solution, d=d, image=image) if harm <= allowed else solution
+        # ½‖a - e‖² >= ½‖a‖² - <a, e> with e what d has gained: no old coefficient enters.
+        harm = dot(point.w + d, d - solution.d)
+        harm += part.moved(1.0, d, d[1]).value
+        harm -= part.moved(1.0, solution.d, solution.d[1]).value
+        is_harmless = harm <= -_HARMLESS * dot(point.gradient, d)
+        return replace(solution, d=d, image=point.image(d)) if is_harmless else solution
