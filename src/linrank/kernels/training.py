@@ -219,7 +219,7 @@ class _Training:
         gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
         told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
         told |= {name: getattr(found, name) for name in ("converged", "stopped", "message")}
-        if found.converged and noise > self.tol * point.primal:
+        if found.converged and noise > max(self.tol, 1e-6) * point.primal:
             message = f"rounding of β'Qβ, {noise:.3g}, is above tol·F: the kernel matrix is too "
             message += "ill-conditioned for this C"
             told |= {"converged": False, "stopped": "precision", "message": message}
