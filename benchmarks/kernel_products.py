@@ -21,7 +21,7 @@ from report import Table, main, ratio, seconds
 Array = NDArray[Any]
 
 WIDTHS = (6, 12, 136)
-N_ROWS, N_SUPPORT, N_PREDICTED = 6000, 2000, 10_000
+N_ROWS, N_SUPPORT, N_PREDICTED = 6000, 2000, 4000
 DTYPES = (np.float32, np.float64)
 
 

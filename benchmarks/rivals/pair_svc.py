@@ -26,24 +26,34 @@ _BLOCK = 256  # pairs whose rows of the kernel are made together
 
 @dataclass(frozen=True, eq=False)
 class PairKernel:
-    """Pairs by row, and their kernel; its last row and column are those of the anchor."""
+    """Pairs by row, and their kernel: of pairs and the anchor, which is last, or of turned pairs.
+
+    ``signs`` are -1 for pairs that are turned; None with the anchor.
+    """
 
     winners: Array
     losers: Array
     n_rows: int
+    signs: Array | None
     values: Array
 
     @classmethod
-    def of(cls, K: Array, y: Array) -> PairKernel:
+    def of(cls, K: Array, y: Array, seed: int | None = None) -> PairKernel:
+        """Of all pairs of these labels, half of them turned where there is a seed."""
         winners, losers = np.nonzero(y[:, None] > y[None, :])
-        p = len(winners)
-        differences = np.ascontiguousarray((K[winners] - K[losers]).T)
-        values = np.empty((p + 1, p + 1))
+        p, signs = len(winners), None
+        first, second = winners, losers
+        if seed is not None:
+            signs = np.where(np.random.default_rng(seed).random(p) < 0.5, 1.0, -1.0)
+            first, second = np.where(signs > 0, (winners, losers), (losers, winners))
+        size = p + (signs is None)
+        differences = np.ascontiguousarray((K[first] - K[second]).T)
+        values = np.empty((size, size))
         for begin in range(0, p, _BLOCK):
             part = slice(begin, min(p, begin + _BLOCK))
-            np.subtract(differences[winners[part]], differences[losers[part]], out=values[part, :p])
-        values[p], values[:, p] = 0.0, 0.0
-        return cls(winners, losers, len(y), values)
+            np.subtract(differences[first[part]], differences[second[part]], out=values[part, :p])
+        values[p:], values[:, p:] = 0.0, 0.0
+        return cls(winners, losers, len(y), signs, values)
 
     @property
     def n_pairs(self) -> int:
@@ -60,26 +70,15 @@ def warm_up() -> None:
     import sklearn.svm  # noqa: F401
 
 
-def fit_anchored(pairs: PairKernel, C: float, tol: float = 1e-3) -> Array:
-    """β, the minimiser of RankSVM."""
+def fit(pairs: PairKernel, C: float, tol: float) -> Array:
+    """β; anchored, that of RankSVM."""
+    if pairs.signs is not None:
+        alpha = _alpha(pairs.values, pairs.signs, C, tol, None)
+        return pairs.coefficients(pairs.signs * alpha)
     p = pairs.n_pairs
     labels, weights = np.ones(p + 1), np.ones(p + 1)
     labels[p], weights[p] = -1.0, 2.0 * p
     return pairs.coefficients(0.5 * _alpha(pairs.values, labels, 2.0 * C, tol, weights)[:p])
-
-
-def turn(pairs: PairKernel, seed: int = 0) -> tuple[Array, Array]:
-    """The kernel with half of the pairs turned, and their signs; the anchor is left out."""
-    signs = np.where(np.random.default_rng(seed).random(pairs.n_pairs) < 0.5, 1.0, -1.0)
-    values = pairs.values[:-1, :-1].copy()
-    values *= signs
-    values *= signs[:, None]
-    return values, signs
-
-
-def fit_turned(pairs: PairKernel, values: Array, signs: Array, C: float) -> Array:
-    """β of SVC with a bias, on what `turn` gave."""
-    return pairs.coefficients(signs * _alpha(values, signs, C, 1e-3, None))
 
 
 def _alpha(values: Array, labels: Array, C: float, tol: float, weights: Array | None) -> Array:
