@@ -110,6 +110,8 @@ def test_not_even_tiles_fit(monkeypatch):
     )
     with pytest.raises(MemoryError, match=message):
         kernel_matrix(kernel, rows, memory_limit=100_000)
+    with pytest.raises(MemoryError, match=r"of 30 rows need 7\.2 kB, and memory_limit allows 1 B"):
+        kernel_matrix(kernel, as_rows(normal(30, 3)), memory_limit=1)
     monkeypatch.setattr(matrices, "available", lambda: 200_000)
     with pytest.raises(MemoryError, match=r"free memory allows 100\.0 kB"):
         kernel_matrix(kernel, rows)

@@ -111,6 +111,22 @@ def test_a_singular_kernel_is_no_obstacle():
     assert_allclose(data.X.T @ linear.w, train(data, C=0.1, tol=1e-10).w, atol=1e-5)
 
 
+def test_where_rounding_eats_the_curvature_nothing_warns(recwarn):
+    rng = np.random.default_rng(47)
+    X = rng.normal(size=(20, 2))
+    data = Dataset.of(X, X[:, 0] + 0.1 * rng.normal(size=20))
+    train_kernel(data, kernel=Kernel("linear"), C=1e4, loss="hinge", n_jobs=1)
+    assert [str(one.message) for one in recwarn] == []
+
+
+def test_no_gap_is_above_the_objective():
+    rng = np.random.default_rng(0)
+    data = Dataset.of(rng.normal(size=(30, 3)), rng.integers(0, 3, 30), qid=np.arange(30) // 6)
+    found = train_kernel(data, kernel=Kernel("poly", gamma=0.36, degree=50))
+    assert not found.converged
+    assert found.gap <= found.value
+
+
 def test_a_warm_start_and_a_known_matrix_change_nothing_but_the_way():
     data = problem(4)
     matrix = kernel_matrix(RBF, data.rows)

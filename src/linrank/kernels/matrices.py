@@ -193,7 +193,8 @@ def kernel_matrix(
     # A callable has its matrix, and three times as much for what it computes it from: a guess.
     block = 1 if kernel.name != "callable" else 4
     if needed + (block - 1) * 8 * n > limit:
-        raise MemoryError(_too_little(n, needed + (block - 1) * 8 * n, limit, memory_limit))
+        tiles, full = needed + (block - 1) * 8 * n, beside + _stored_bytes(kernel, n)
+        raise MemoryError(_too_little(n, tiles, full, limit, memory_limit))
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
     if _may_be_indefinite(kernel):
         _check(kernel, blocked, n_threads)
@@ -255,10 +256,13 @@ def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
     check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)
 
 
-def _too_little(n: int, needed: int, limit: int, memory_limit: int | None) -> str:
+def _too_little(n: int, tiles: int, full: int, limit: int, memory_limit: int | None) -> str:
     whose = "free memory allows" if memory_limit is None else "memory_limit allows"
+    needed = f"{describe_bytes(tiles)} even in tiles ({describe_bytes(full)} in full)"
+    if full <= tiles:  # of few rows
+        needed = describe_bytes(full)
     return (
-        f"products with the kernel matrix of {n} rows need {describe_bytes(needed)} even in tiles "
-        f"({describe_bytes(8 * n * n)} in full), and {whose} {describe_bytes(limit)}; raise "
+        f"products with the kernel matrix of {n} rows need {needed}, and {whose} "
+        f"{describe_bytes(limit)}; raise "
         "memory_limit, or train on fewer numbers with approximation='nystroem'"
     )

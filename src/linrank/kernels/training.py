@@ -217,6 +217,7 @@ class _Training:
         norm = kkt_residual(point)
         noise = max(self._noise(found.w[0]), self._noise(point.w[0]))
         gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
+        gap = min(gap, point.primal)  # no objective is below 0
         told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
         told |= {name: getattr(found, name) for name in ("converged", "stopped", "message")}
         if found.converged and noise > max(self.tol, 1e-6) * point.primal:

@@ -77,7 +77,8 @@ def newton(
         point = trial if sharpen is None else sharpen(trial, step.decrement)
         forcing = preconditioner.forcing
         if point is trial:
-            share = 10.0 * np.sqrt(step.decrement / max(point.value, 1e-300))
+            # Where rounding has eaten the curvature, the decrement may be below 0.
+            share = 10.0 * math.sqrt(max(0.0, step.decrement) / max(point.value, 1e-300))
             forcing *= min(1.0, max(0.01, share))
 
 
