@@ -44,7 +44,7 @@ class OnLandmarks:
     """
 
     limit = 500
-    memory = 24
+    memory = 0
     forcing = 0.1
 
     def __init__(self, landmarks: Landmarks, patience: int, n_threads: int = 1) -> None:
