@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -242,3 +244,34 @@ def test_coefficients_do_not_grow_where_the_kernel_sees_none_of_it():
     weight = np.abs(data.weight).max() ** 2
     assert max(seen) <= 2 * 0.3 * weight * 120  # no slope of the loss is larger than C·Σω
     assert found.n_hvp > 150
+
+
+@pytest.mark.parametrize("seed", [14, 18, 38])
+def test_equal_rows_are_at_their_optimum_from_the_start(seed):
+    # No pair can be told apart: β = 0 is optimal, and the rounding of r'Qr no reason to doubt it.
+    rng = np.random.default_rng(seed)
+    rows, labels = np.full((3, 1), rng.normal()), rng.normal(size=3)
+    data = Dataset.of(rows, labels, sample_weight=rng.uniform(size=3))
+    found = train_kernel(data, kernel=Kernel("linear"), C=rng.uniform())
+    assert found.converged, found.message
+    assert_allclose(found.scores, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_called_converged_has_the_gap_that_was_asked_for(seed):
+    # Entries of Q of 10¹⁸: the values that iterates carry along are far from Qβ.
+    X = 1e3 * np.random.default_rng(seed).normal(size=(2, 8))
+    kernel = Kernel("poly", gamma=0.125, degree=3)
+    found = train_kernel(Dataset.of(X, [0.0, 1.0]), kernel=kernel, C=1e-6, tol=1e-5)
+    assert found.gap <= 1.3e-5 * found.value or not found.converged
+
+
+def test_landmarks_take_no_more_than_the_limit():
+    rng = np.random.default_rng(0)
+    data = Dataset.of(rng.normal(size=(1600, 6)), rng.normal(size=1600))
+    limit = 4_000_000
+    tracemalloc.start()
+    train_kernel(data, kernel=RBF, memory_limit=limit, max_iter=1, n_jobs=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * limit  # Q in tiles, the landmarks, and the vectors of a solve

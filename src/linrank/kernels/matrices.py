@@ -22,6 +22,7 @@ __all__ = [
     "StoredMatrix",
     "check_kernel_matrix",
     "kernel_matrix",
+    "memory_for_matrix",
 ]
 
 Array = NDArray[Any]
@@ -171,7 +172,7 @@ def kernel_matrix(
     """
     if memory_limit is not None:
         check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
-    limit = _limit(memory_limit)
+    limit = memory_for_matrix(memory_limit)
     if kernel.name == "precomputed":
         return _precomputed(kernel, rows, limit, n_threads)
     n = rows.shape[0]
@@ -213,7 +214,7 @@ def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) 
     return StoredMatrix(matrix, n_threads)
 
 
-def _limit(memory_limit: int | None) -> int | None:
+def memory_for_matrix(memory_limit: int | None) -> int | None:
     """Bytes for Q; None where nothing is known.
 
     Half of free memory by default: the trainer holds landmarks and vectors beside Q, copies of

@@ -14,7 +14,7 @@ from linrank.checks import check_numbers
 from linrank.data.dataset import Dataset
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
-from linrank.kernels.matrices import KernelMatrix, kernel_matrix
+from linrank.kernels.matrices import KernelMatrix, kernel_matrix, memory_for_matrix
 from linrank.kernels.preconditioner import KernelDirections, OnLandmarks
 from linrank.kernels.settling import settled
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
@@ -32,6 +32,8 @@ __all__ = ["KernelResult", "train_kernel"]
 Array = NDArray[Any]
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_LEAST = 64  # landmarks, whatever the limit of memory
+_WORSE = 0.1  # share of the tolerance by which a settled β may be worse
 _NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
@@ -101,7 +103,7 @@ def train_kernel(
     max_iter : int, optional
         Newton steps at most; 100 if None.
     memory_limit : int, optional
-        Bytes that Q and what belongs to it may take; None for what is free.
+        Bytes that Q may take, and the landmarks once more; None for half of what is free.
     matrix : KernelMatrix, optional
         Q, where it is known already.
     beta0 : float64 array (n_rows,), optional
@@ -139,7 +141,7 @@ def train_kernel(
         matrix = kernel_matrix(kernel, data.rows, memory_limit=memory_limit, n_threads=n_threads)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    return _Training(problem, matrix, tol, n_threads).run(
+    return _Training(problem, matrix, tol, n_threads, memory_limit).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
         100 if max_iter is None else max_iter,
         settle,
@@ -151,12 +153,19 @@ def train_kernel(
 class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
-    def __init__(self, problem: Problem, matrix: KernelMatrix, tol: float, n_threads: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        matrix: KernelMatrix,
+        tol: float,
+        n_threads: int,
+        memory_limit: int | None,
+    ) -> None:
         self.problem = problem
         self.matrix = matrix
         self.tol = tol
         self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
-        landmarks = _landmarks(problem, matrix)
+        landmarks = _landmarks(problem, matrix, memory_limit)
         self.preconditioner = OnLandmarks(
             landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
         )
@@ -191,11 +200,12 @@ class _Training:
         # Afresh: the values of the iterates are sums of many products, each with its rounding.
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
-        beta = None
         if settle and found.converged:
             beta = settled(point, self.preconditioner, self.tol)
-        if beta is not None:
-            point = objective.at(as_function(beta, self.matrix))
+            end = point if beta is None else objective.at(as_function(beta, self.matrix))
+            # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
+            if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:
+                point = end
         return self._result(found, point, epsilon)
 
     def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
@@ -204,13 +214,14 @@ class _Training:
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
         norm = kkt_residual(point)
-        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "converged")}
-        told |= {name: getattr(found, name) for name in ("stopped", "message", "history")}
+        gap = max(0.0, min(duality_gap(point), point.primal - known))
+        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
         return KernelResult(
             **told,
+            **self._verdict(found, point.primal, gap),
             w=point.w[0].copy(),
             value=point.primal,
-            gap=max(0.0, min(duality_gap(point), point.primal - known)),
+            gap=gap,
             gradient_norm=norm,
             kkt_residual=norm,
             scores=point.w[1].copy(),
@@ -219,18 +230,31 @@ class _Training:
             epsilon=epsilon,
         )
 
+    def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
+        """Why it has ended, and whether that holds of the β that is returned."""
+        if not found.converged or gap <= (1.0 + 2.0 * _WORSE) * self.tol * value:
+            return {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        message = (
+            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap / value:.3g}·F, "
+            f"not tol={self.tol:g}: C·Q is too large, or Q too close to singular, for double "
+            "precision; use a smaller C, or scale the columns"
+        )
+        return {"converged": False, "stopped": "precision", "message": message}
+
 
 def _of_coefficients(callback: Callback) -> Callback:
     """The callback that is told β in place of the function."""
     return lambda state: callback({**state, "w": state["w"][0]})
 
 
-def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
+def _landmarks(problem: Problem, matrix: KernelMatrix, memory_limit: int | None) -> Landmarks:
     """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
 
     A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
     ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
     weight of the pairs of a row, and ``‖R‖``, measured, a tenth of the trace or less.
+
+    Their coordinates, and what a Hessian makes of these, may take as much again as Q may.
     """
     n = matrix.n
     weight = problem.C * sum(
@@ -240,4 +264,7 @@ def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
     if problem.loss == "hinge":
         enough *= _NARROW
     most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
+    limit = memory_for_matrix(memory_limit)
+    if limit is not None:
+        most = min(most, max(_LEAST, limit // (16 * n)))
     return Landmarks.of(matrix, most, enough=enough)
