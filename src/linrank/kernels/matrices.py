@@ -22,7 +22,6 @@ __all__ = [
     "StoredMatrix",
     "check_kernel_matrix",
     "kernel_matrix",
-    "memory_for_matrix",
 ]
 
 Array = NDArray[Any]
@@ -146,7 +145,12 @@ class BlockedMatrix:
 
 
 def kernel_matrix(
-    kernel: Kernel, rows: Rows, *, memory_limit: int | None = None, n_threads: int = 1
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    memory_limit: int | None = None,
+    beside: int = 0,
+    n_threads: int = 1,
 ) -> StoredMatrix | BlockedMatrix:
     """``Q = K(X, X)``, in memory where it fits, else computed for every product.
 
@@ -158,6 +162,8 @@ def kernel_matrix(
         Those of X.
     memory_limit : int, optional
         Bytes that Q may take, rows not counted; by default half of what is free.
+    beside : int
+        Bytes of a ``memory_limit`` that are meant for other things.
     n_threads : int
         Of the products.
 
@@ -172,16 +178,16 @@ def kernel_matrix(
     """
     if memory_limit is not None:
         check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
-    limit = memory_for_matrix(memory_limit)
+    limit = _limit(memory_limit)
     if kernel.name == "precomputed":
         return _precomputed(kernel, rows, limit, n_threads)
     n = rows.shape[0]
-    if limit is None or _stored_bytes(kernel, n) <= limit:
+    if limit is None or _stored_bytes(kernel, n) + beside <= limit:
         stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
         if _may_be_indefinite(kernel):
             _check(kernel, stored.values, n_threads)
         return stored
-    needed = BlockedMatrix.bytes_needed(rows, n_threads)
+    needed = beside + BlockedMatrix.bytes_needed(rows, n_threads)
     if _may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
     # A callable has its matrix, and three times as much for what it computes it from: a guess.
@@ -214,7 +220,7 @@ def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) 
     return StoredMatrix(matrix, n_threads)
 
 
-def memory_for_matrix(memory_limit: int | None) -> int | None:
+def _limit(memory_limit: int | None) -> int | None:
     """Bytes for Q; None where nothing is known.
 
     Half of free memory by default: the trainer holds landmarks and vectors beside Q, copies of

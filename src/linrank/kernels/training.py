@@ -14,7 +14,7 @@ from linrank.checks import check_numbers
 from linrank.data.dataset import Dataset
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
-from linrank.kernels.matrices import KernelMatrix, kernel_matrix, memory_for_matrix
+from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.kernels.preconditioner import KernelDirections, OnLandmarks
 from linrank.kernels.settling import settled
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
@@ -32,8 +32,9 @@ __all__ = ["KernelResult", "train_kernel"]
 Array = NDArray[Any]
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
-_LEAST = 64  # landmarks, whatever the limit of memory
+_LEAST = 64  # landmarks that are always taken
 _WORSE = 0.1  # share of the tolerance by which a settled β may be worse
+_NOISE = 1e-6  # gap, relative to F, that is not held against a tolerance below it
 _NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
@@ -101,9 +102,10 @@ def train_kernel(
         Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
         1e-3.
     max_iter : int, optional
-        Newton steps at most; 100 if None.
+        Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
+        be ranked and C is large.
     memory_limit : int, optional
-        Bytes that Q may take, and the landmarks once more; None for half of what is free.
+        Bytes that Q and what belongs to it may take; None for what is free.
     matrix : KernelMatrix, optional
         Q, where it is known already.
     beta0 : float64 array (n_rows,), optional
@@ -137,13 +139,20 @@ def train_kernel(
         **choosing,
     )
     n_threads = resolve(n_jobs)
+    most = _most_landmarks(data.n_rows, memory_limit)
     if matrix is None:
-        matrix = kernel_matrix(kernel, data.rows, memory_limit=memory_limit, n_threads=n_threads)
+        matrix = kernel_matrix(
+            kernel,
+            data.rows,
+            memory_limit=memory_limit,
+            beside=0 if memory_limit is None else _bytes_beside(data.n_rows, most),
+            n_threads=n_threads,
+        )
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    return _Training(problem, matrix, tol, n_threads, memory_limit).run(
+    return _Training(problem, matrix, tol, most, n_threads).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
-        100 if max_iter is None else max_iter,
+        max_iter or (500 if loss == "hinge" else 100),
         settle,
         callback,
         started,
@@ -154,18 +163,13 @@ class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
     def __init__(
-        self,
-        problem: Problem,
-        matrix: KernelMatrix,
-        tol: float,
-        n_threads: int,
-        memory_limit: int | None,
+        self, problem: Problem, matrix: KernelMatrix, tol: float, most: int, n_threads: int
     ) -> None:
         self.problem = problem
         self.matrix = matrix
         self.tol = tol
         self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
-        landmarks = _landmarks(problem, matrix, memory_limit)
+        landmarks = _landmarks(problem, matrix, most)
         self.preconditioner = OnLandmarks(
             landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
         )
@@ -214,7 +218,8 @@ class _Training:
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
         norm = kkt_residual(point)
-        gap = max(0.0, min(duality_gap(point), point.primal - known))
+        noise = max(self._noise(found.w[0]), self._noise(point.w[0]))
+        gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
         told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
         return KernelResult(
             **told,
@@ -232,14 +237,19 @@ class _Training:
 
     def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
         """Why it has ended, and whether that holds of the β that is returned."""
-        if not found.converged or gap <= (1.0 + 2.0 * _WORSE) * self.tol * value:
+        if not found.converged or gap <= max((1.0 + 2.0 * _WORSE) * self.tol, _NOISE) * value:
             return {name: getattr(found, name) for name in ("converged", "stopped", "message")}
         message = (
-            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap / value:.3g}·F, "
-            f"not tol={self.tol:g}: C·Q is too large, or Q too close to singular, for double "
-            "precision; use a smaller C, or scale the columns"
+            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
+            f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
+            "ill-conditioned for this C"
         )
         return {"converged": False, "stopped": "precision", "message": message}
+
+    def _noise(self, beta: Array) -> float:
+        """The rounding of ``β'Qβ``: of n terms in every value, random in sign, as large as β."""
+        largest = float(self.matrix.diagonal.max())
+        return 2e-16 * math.sqrt(self.matrix.n) * largest * float(beta @ beta)
 
 
 def _of_coefficients(callback: Callback) -> Callback:
@@ -247,24 +257,34 @@ def _of_coefficients(callback: Callback) -> Callback:
     return lambda state: callback({**state, "w": state["w"][0]})
 
 
-def _landmarks(problem: Problem, matrix: KernelMatrix, memory_limit: int | None) -> Landmarks:
-    """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
+def _most_landmarks(n: int, memory_limit: int | None) -> int:
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`; fewer where they
+    would take more than half of the memory.
 
-    A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
-    ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
-    weight of the pairs of a row, and ``‖R‖``, measured, a tenth of the trace or less.
-
-    Their coordinates, and what a Hessian makes of these, may take as much again as Q may.
+    A product takes n² steps of half a nanosecond, the Hessian m·n·(37 + m/48) nanoseconds.
     """
-    n = matrix.n
+    most = min(n, max(math.ceil(17.0 * math.sqrt(n)), _FEW))
+    while memory_limit is not None and most > _LEAST and 2 * _bytes_beside(n, most) > memory_limit:
+        most = max(_LEAST, most // 2)
+    return most
+
+
+def _bytes_beside(n: int, m: int) -> int:
+    """What training takes beside Q: coordinates and their sweeps, Hessian, factor and inverse for
+    m landmarks, and some sixty functions."""
+    return 16 * m * n + 24 * m * m + 1000 * n
+
+
+def _landmarks(problem: Problem, matrix: KernelMatrix, most: int) -> Landmarks:
+    """Those beyond which the rest ``R = Q - G'G`` does no harm: ``C·‖∇²L‖·‖R‖`` is below 1.
+
+    ``‖∇²L‖`` is about twice the weight of the pairs of a row, and ``‖R‖``, measured, a tenth of
+    the trace or less.
+    """
     weight = problem.C * sum(
         part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
     )
-    enough = 10.0 * n / (4.0 * weight) if weight > 0 else 0.0
+    enough = 10.0 * matrix.n / (4.0 * weight) if weight > 0 else 0.0
     if problem.loss == "hinge":
         enough *= _NARROW
-    most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
-    limit = memory_for_matrix(memory_limit)
-    if limit is not None:
-        most = min(most, max(_LEAST, limit // (16 * n)))
     return Landmarks.of(matrix, most, enough=enough)
