@@ -276,3 +276,23 @@ def test_a_memory_limit_holds_for_all_that_training_takes():
     assert peak <= limit
     free = train_kernel(data, kernel=RBF, C=1e-3)
     assert abs(free.value - found.value) <= free.gap + found.gap
+
+
+@pytest.mark.parametrize("seed", [14, 18, 38])
+def test_equal_rows_are_at_their_optimum_from_the_start(seed):
+    # No pair can be told apart: β = 0 is optimal, and the rounding of r'Qr no reason to doubt it.
+    rng = np.random.default_rng(seed)
+    rows, labels = np.full((3, 1), rng.normal()), rng.normal(size=3)
+    data = Dataset.of(rows, labels, sample_weight=rng.uniform(size=3))
+    found = train_kernel(data, kernel=Kernel("linear"), C=rng.uniform())
+    assert found.converged, found.message
+    assert_allclose(found.scores, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_called_converged_has_the_gap_that_was_asked_for(seed):
+    # Entries of Q of 10¹⁸: the values that iterates carry along are far from Qβ.
+    X = 1e3 * np.random.default_rng(seed).normal(size=(2, 8))
+    kernel = Kernel("poly", gamma=0.125, degree=3)
+    found = train_kernel(Dataset.of(X, [0.0, 1.0]), kernel=kernel, C=1e-6, tol=1e-5)
+    assert found.gap <= 1.3e-5 * found.value or not found.converged

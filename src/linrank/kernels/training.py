@@ -33,6 +33,8 @@ Array = NDArray[Any]
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
 _LEAST = 64  # landmarks that are always taken
+_WORSE = 0.1  # share of the tolerance by which a settled β may be worse
+_NOISE = 1e-6  # gap, relative to F, that is not held against a tolerance below it
 _NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
@@ -202,11 +204,12 @@ class _Training:
         # Afresh: the values of the iterates are sums of many products, each with its rounding.
         objective = self.objective(epsilon or 1.0)
         point = objective.at(as_function(found.w[0], self.matrix))
-        beta = None
         if settle and found.converged:
             beta = settled(point, self.preconditioner, self.tol)
-        if beta is not None:
-            point = objective.at(as_function(beta, self.matrix))
+            end = point if beta is None else objective.at(as_function(beta, self.matrix))
+            # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
+            if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:
+                point = end
         return self._result(found, point, epsilon)
 
     def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
@@ -219,13 +222,9 @@ class _Training:
         gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
         gap = min(gap, point.primal)  # no objective is below 0
         told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
-        told |= {name: getattr(found, name) for name in ("converged", "stopped", "message")}
-        if found.converged and noise > max(self.tol, 1e-6) * point.primal:
-            message = f"rounding of β'Qβ, {noise:.3g}, is above tol·F: the kernel matrix is too "
-            message += "ill-conditioned for this C"
-            told |= {"converged": False, "stopped": "precision", "message": message}
         return KernelResult(
             **told,
+            **self._verdict(found, point.primal, gap),
             w=point.w[0].copy(),
             value=point.primal,
             gap=gap,
@@ -236,6 +235,17 @@ class _Training:
             n_landmarks=len(self.preconditioner.landmarks),
             epsilon=epsilon,
         )
+
+    def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
+        """Why it has ended, and whether that holds of the β that is returned."""
+        if not found.converged or gap <= max((1.0 + 2.0 * _WORSE) * self.tol, _NOISE) * value:
+            return {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        message = (
+            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
+            f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
+            "ill-conditioned for this C"
+        )
+        return {"converged": False, "stopped": "precision", "message": message}
 
     def _noise(self, beta: Array) -> float:
         """The rounding of ``β'Qβ``: of n terms in every value, random in sign, as large as β."""

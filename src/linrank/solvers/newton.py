@@ -73,7 +73,8 @@ def newton(
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
             if trial is point:
-                return recorder.result(point, *_rounded(point, is_last, sharpen))
+                is_there = is_last or (by_gap is not None and recorder.gap <= by_gap)
+                return recorder.result(point, *_rounded(point, is_there, sharpen))
         point = trial if sharpen is None else sharpen(trial, step.decrement)
         forcing = preconditioner.forcing
         if point is trial:
@@ -127,12 +128,12 @@ def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Ver
     )
 
 
-def _rounded(point: Any, is_last: bool, sharpen: Sharpen | None) -> Verdict:
+def _rounded(point: Any, is_there: bool, sharpen: Sharpen | None) -> Verdict:
     message = "steps have fallen below the rounding of F; the result is as good as it gets"
     # The bundle cannot keep bounds, and knows nothing of kernels.
     if sharpen is not None and point.box is None and point.w.ndim == 1:
         message += "; solver='bundle' needs no smoothing and goes on where features are few"
-    return "tolerance" if is_last else "precision", message
+    return "tolerance" if is_there else "precision", message
 
 
 def line_search(point: Any, d: Array, image: list[Any] | None) -> tuple[Any | None, float]:
