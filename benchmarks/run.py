@@ -60,6 +60,8 @@ SUBJECTS = {
     "lowrank_curves": ["--quick"],
     "letor_lowrank": ["--quick"],
     "lowrank_sensitivity": ["--quick"],
+    "kernels": ["--quick"],
+    "kernel_products": ["--quick"],
     "closest_tables": ["--quick"],
     "pruned_tables": ["--quick"],
     "pair_curves": ["--quick"],

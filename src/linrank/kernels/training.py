@@ -216,13 +216,19 @@ class _Training:
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
         norm = kkt_residual(point)
-        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "converged")}
-        told |= {name: getattr(found, name) for name in ("stopped", "message", "history")}
+        noise = max(self._noise(found.w[0]), self._noise(point.w[0]))
+        gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
+        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
+        told |= {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        if found.converged and noise > max(self.tol, 1e-6) * point.primal:
+            message = f"rounding of β'Qβ, {noise:.3g}, is above tol·F: the kernel matrix is too "
+            message += "ill-conditioned for this C"
+            told |= {"converged": False, "stopped": "precision", "message": message}
         return KernelResult(
             **told,
             w=point.w[0].copy(),
             value=point.primal,
-            gap=max(0.0, min(duality_gap(point), point.primal - known)),
+            gap=gap,
             gradient_norm=norm,
             kkt_residual=norm,
             scores=point.w[1].copy(),
@@ -230,6 +236,11 @@ class _Training:
             n_landmarks=len(self.preconditioner.landmarks),
             epsilon=epsilon,
         )
+
+    def _noise(self, beta: Array) -> float:
+        """The rounding of ``β'Qβ``: of n terms in every value, random in sign, as large as β."""
+        largest = float(self.matrix.diagonal.max())
+        return 2e-16 * math.sqrt(self.matrix.n) * largest * float(beta @ beta)
 
 
 def _of_coefficients(callback: Callback) -> Callback:
