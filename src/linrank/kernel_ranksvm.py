@@ -101,9 +101,9 @@ class KernelRankSVM(KernelRanker):
         β of the rows that have one. Read-only. Where Q is singular another β may give the same
         scores.
     support_ : ndarray of shape (n_support,)
-        Their numbers in the training data.
+        Their numbers in the training data; None with "fourier".
     support_vectors_ : matrix of shape (n_support, n_features)
-        The rows themselves, scaled.
+        The rows themselves, scaled: the landmarks with "nystroem", with "fourier" the frequencies.
     n_support_ : int
         How many there are.
     gamma_ : float

@@ -55,6 +55,13 @@ def fit_kernel(
         Size of the approximation, None leaves it to the training; not looked at without one.
     preferences, n_jobs, callback, **options
         As the training takes them.
+
+    Returns
+    -------
+    model : KernelModel
+        Which scores raw rows.
+    result : KernelResult or ApproximateResult
+        What the training returned.
     """
     check_one_of("approximation", approximation, APPROXIMATIONS)
     check_kernel_rows(kernel, scale, data)

@@ -105,7 +105,7 @@ def train_kernel(
         Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
         be ranked and C is large.
     memory_limit : int, optional
-        Bytes that Q and what belongs to it may take; None for what is free.
+        Bytes that Q and what belongs to it may take; None for half of what is free, for Q alone.
     matrix : KernelMatrix, optional
         Q, where it is known already.
     beta0 : float64 array (n_rows,), optional
@@ -123,7 +123,8 @@ def train_kernel(
     Returns
     -------
     KernelResult
-        Its β is 0 for rows without a violated pair, and sums to 0 in each query.
+        Where it has converged, its β is 0 for rows without a violated pair, and sums to 0 in each
+        query (over all rows, with preferences across queries).
     """
     check_numbers(C, tol, max_iter)
     check_choices(loss, pairs, pair_weighting, SOLVERS[0], query_normalization)
