@@ -116,7 +116,7 @@ def test_it_equals_separate_fits(data, fitted):
         {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "pairwise_accuracy"},
         {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
         {"loss": "hinge", "tol": 1e-6, "scoring": "pairwise_accuracy"},
-        {"memory_limit": 45_000},
+        {"memory_limit": 400_000},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )

@@ -22,5 +22,5 @@ def dot(a: Array, b: Array) -> float:
     if a.ndim == 1:
         return _core.dot(a, b)
     product = _core.dot(a[0], b[1])
-    # Where Q is singular, ‖a‖² may round to less than 0.
-    return max(0.0, product) if a is b else product
+    # Where Q is singular, ‖a‖² may round to less than 0; what is no number stays none.
+    return 0.0 if a is b and product < 0.0 else product

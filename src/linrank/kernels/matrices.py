@@ -22,6 +22,7 @@ __all__ = [
     "StoredMatrix",
     "check_kernel_matrix",
     "kernel_matrix",
+    "may_be_indefinite",
 ]
 
 Array = NDArray[Any]
@@ -184,11 +185,11 @@ def kernel_matrix(
     n = rows.shape[0]
     if limit is None or _stored_bytes(kernel, n) + beside <= limit:
         stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
-        if _may_be_indefinite(kernel):
+        if may_be_indefinite(kernel):
             _check(kernel, stored.values, n_threads)
         return stored
     needed = beside + BlockedMatrix.bytes_needed(rows, n_threads)
-    if _may_be_indefinite(kernel):
+    if may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
     # A callable has its matrix, and three times as much for what it computes it from: a guess.
     block = 1 if kernel.name != "callable" else 4
@@ -196,7 +197,7 @@ def kernel_matrix(
         tiles, full = needed + (block - 1) * 8 * n, beside + _stored_bytes(kernel, n)
         raise MemoryError(_too_little(n, tiles, full, limit, memory_limit))
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
-    if _may_be_indefinite(kernel):
+    if may_be_indefinite(kernel):
         _check(kernel, blocked, n_threads)
     return blocked
 
@@ -240,7 +241,7 @@ def _stored_bytes(kernel: Kernel, n: int) -> int:
     return (2 if kernel.name == "callable" else 1) * 8 * n * n
 
 
-def _may_be_indefinite(kernel: Kernel) -> bool:
+def may_be_indefinite(kernel: Kernel) -> bool:
     if kernel.name == "poly":
         return kernel.coef0 < 0
     return kernel.name in ("callable", "sigmoid")

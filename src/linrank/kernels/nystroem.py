@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
+from linrank.kernels.checks import check_kernel_matrix
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
-from linrank.kernels.matrices import BlockedMatrix
+from linrank.kernels.matrices import BlockedMatrix, may_be_indefinite
 
 __all__ = ["NystroemMap"]
 
@@ -19,6 +20,7 @@ Array = NDArray[Any]
 
 _LEAST = 1e-12  # pivot, of the largest k(x, x): T⁻¹ then costs six of sixteen digits
 _COLUMNS = 128  # features that are computed together
+_CHECKED = 500  # rows of which a kernel that may be none is tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,10 @@ class NystroemMap:
         """
         rng = np.random.default_rng(seed)
         drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
+        if may_be_indefinite(kernel):
+            some = rows.take(drawn[:_CHECKED])
+            what = f"{kernel.describe()} of {some.shape[0]} rows"
+            check_kernel_matrix(kernel.matrix(some, some, n_threads), n_threads, what=what)
         candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
         landmarks = Landmarks.of(
             candidates, n_components, seed=int(rng.integers(2**63)), least=_LEAST

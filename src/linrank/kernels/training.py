@@ -211,6 +211,9 @@ class _Training:
             # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
             if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:
                 point = end
+        nothing = objective.at(np.zeros_like(point.w))
+        if not point.primal <= nothing.primal:  # rounding has eaten all
+            point = nothing
         return self._result(found, point, epsilon)
 
     def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
@@ -239,8 +242,11 @@ class _Training:
 
     def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
         """Why it has ended, and whether that holds of the β that is returned."""
-        if not found.converged or gap <= max((1.0 + 2.0 * _WORSE) * self.tol, _NOISE) * value:
-            return {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        told = {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        if not found.converged or gap <= (1.0 + 2.0 * _WORSE) * self.tol * value:
+            return told
+        if gap <= _NOISE * value:
+            return told | {"message": f"certified F - F* <= {gap / value:.2g}·F"}
         message = (
             f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
             f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
