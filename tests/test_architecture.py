@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "grids": set(),
     "inner_product": {"_core"},
     "lazy": set(),
-    "memory": set(),
+    "memory": {"checks"},
     "options": set(),
     "seeds": set(),
     "text_features": set(),

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from linrank import _core
 from linrank.data.rows import as_rows
-from linrank.kernels import matrices
 from linrank.kernels.checks import lowest_values
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import (
@@ -91,13 +90,13 @@ def test_stored_where_it_fits():
     ("free", "kind"), [(16_000_000, StoredMatrix), (15_999_998, BlockedMatrix)]
 )
 def test_by_default_half_of_what_is_free(monkeypatch, free, kind):
-    monkeypatch.setattr(matrices, "available", lambda: free)
+    monkeypatch.setattr("linrank.memory.available", lambda: free)
     rows = as_rows(normal(1000, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), kind)
 
 
 def test_stored_where_nothing_is_known_of_memory(monkeypatch):
-    monkeypatch.setattr(matrices, "available", lambda: None)
+    monkeypatch.setattr("linrank.memory.available", lambda: None)
     rows = as_rows(normal(20, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), StoredMatrix)
 
@@ -110,7 +109,7 @@ def test_not_even_tiles_fit(monkeypatch):
     )
     with pytest.raises(MemoryError, match=message):
         kernel_matrix(kernel, rows, memory_limit=100_000)
-    monkeypatch.setattr(matrices, "available", lambda: 200_000)
+    monkeypatch.setattr("linrank.memory.available", lambda: 200_000)
     with pytest.raises(MemoryError, match=r"free memory allows 100\.0 kB"):
         kernel_matrix(kernel, rows)
 

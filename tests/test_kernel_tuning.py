@@ -26,7 +26,7 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.kernel_folds import FoldKernels, Plan, _resized
+from linrank.kernel_folds import FoldKernels, Plan
 from linrank.kernel_tuning import KernelTuning, as_gammas, as_kernel_Cs, tune_kernel
 from linrank.kernels.family import KernelFamily
 from linrank.kernels.functions import Kernel
@@ -337,16 +337,6 @@ def test_a_family_has_the_matrices_of_its_kernels(seed, name, is_sparse, shift, 
         assert_allclose(found, found.T, rtol=1e-12)
         plain = KernelFamily(kernel, rows, n_threads=n_threads).matrix(gamma).values
         assert_allclose(plain, truth, rtol=1e-6 if shift else 1e-9, atol=1e-7 if shift else 1e-10)
-
-
-@given(st.integers(1, 6), st.integers(0, 100), st.booleans())
-def test_features_that_training_rows_lack_count_nothing(n_columns, seed, is_sparse):
-    X = np.random.default_rng(seed).integers(0, 3, (5, 4)).astype(float)
-    rows = _resized(as_rows(sparse.csr_array(X) if is_sparse else X), n_columns)
-    expected = np.zeros((5, n_columns))
-    expected[:, : min(4, n_columns)] = X[:, :n_columns]
-    found = rows.to_user()
-    assert_array_equal(found.toarray() if is_sparse else found, expected)
 
 
 # ---- kernels without γ --------------------------------------------------------------------------

@@ -176,7 +176,7 @@ class KernelModel:
     def __repr__(self) -> str:
         """Kernel, size, scaling and training in a line."""
         what = "cosines" if self.kernel.name == "fourier" else "support rows"
-        told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.parameters.items())]
+        told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.kernel.parameters.items())]
         told += [f"{self.n_support} {what}", f"{self.n_features} features"]
         told += [f"scale={self.scaling.kind!r}"]
         told += [f"{key}={self.training[key]!r}" for key in _TOLD if key in self.training]
@@ -193,13 +193,6 @@ class KernelModel:
         if self.rows is not None:
             return self.rows.shape[1]
         return int(self.n_train or 0)
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The parameters that the kernel has, by name."""
-        names = {"rbf": ("gamma",), "fourier": ("gamma",), "poly": ("gamma", "degree", "coef0")}
-        names["sigmoid"] = ("gamma", "coef0")
-        return {name: getattr(self.kernel, name) for name in names.get(self.kernel.name, ())}
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.

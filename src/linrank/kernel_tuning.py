@@ -16,12 +16,11 @@ from linrank.grids import as_grid
 from linrank.kernel_folds import FoldKernels, Part, Plan
 from linrank.kernel_model import KernelModel
 from linrank.kernel_training import check_kernel_rows, fit_kernel
-from linrank.kernels.family import WITH_GAMMA
 from linrank.kernels.functions import Kernel
 from linrank.kernels.training import train_kernel
 from linrank.metrics import parse_scoring
 from linrank.model_scores import measured
-from linrank.options import KERNELS
+from linrank.options import KERNELS, WITH_GAMMA
 from linrank.scaling import Scaling
 from linrank.solvers.result import Result
 from linrank.threads import resolve

@@ -7,7 +7,15 @@ from typing import Any
 
 from linrank.cli.arguments import fill_in, finite, flag, given, positive_int
 from linrank.cli.pair_options import check_sizes
-from linrank.options import APPROXIMATIONS, KERNELS, LOSSES, METHODS, PAIR_WEIGHTINGS, PAIRS
+from linrank.options import (
+    APPROXIMATIONS,
+    KERNEL_PARAMETERS,
+    KERNELS,
+    LOSSES,
+    METHODS,
+    PAIR_WEIGHTINGS,
+    PAIRS,
+)
 
 __all__ = ["NAMES", "add_kernel", "add_parameters", "check_kernel", "check_owned"]
 
@@ -32,13 +40,8 @@ _REFUSED = (
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
 )
-# Parameters of a kernel, and the kernels that have them.
-_OF_KERNELS = {
-    "gamma": NAMES[:3],
-    "gammas": NAMES[:3],  # of a grid
-    "degree": ("poly",),
-    "coef0": NAMES[1:3],
-}
+# Options that are parameters of a kernel, and their names; of γ a command takes one or a grid.
+_OF_KERNELS = {"gamma": "gamma", "gammas": "gamma", "degree": "degree", "coef0": "coef0"}
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +99,7 @@ def _check_parameters(args: argparse.Namespace, parser: argparse.ArgumentParser)
 def check_owned(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on parameters that the kernel has not."""
     for name in given(args, tuple(_OF_KERNELS)):
-        if args.kernel not in _OF_KERNELS[name]:
-            having = " and ".join(_OF_KERNELS[name])
-            parser.error(f"{flag(name)} is a parameter of --kernel {having}, not of {args.kernel}")
+        having = [one for one in NAMES if _OF_KERNELS[name] in KERNEL_PARAMETERS[one]]
+        if args.kernel not in having:
+            others = " and ".join(having)
+            parser.error(f"{flag(name)} is a parameter of --kernel {others}, not of {args.kernel}")

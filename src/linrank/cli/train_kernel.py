@@ -23,7 +23,7 @@ from linrank.cli.training import (
     read_training,
     write_and_validate,
 )
-from linrank.options import KERNEL
+from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -89,7 +89,7 @@ def _say_result(
 ) -> None:
     """Work, optimum, size of the model and convergence on standard error."""
     kernel = args.kernel if args.approximation is None else f"{args.kernel} by {args.approximation}"
-    width = "" if args.kernel == "linear" else f", γ = {model.kernel.gamma:.4g}"
+    width = f", γ = {model.kernel.gamma:.4g}" if args.kernel in WITH_GAMMA else ""
     console.say(
         "trained",
         f"{kernel}{width}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "

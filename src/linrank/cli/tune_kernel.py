@@ -14,17 +14,18 @@ from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, replacing, write_standard
 from linrank.cli.train_report import describe_data, relative_gap
 from linrank.cli.tune_report import figure, print_json
-from linrank.options import KERNEL
+from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.kernel_model import KernelModel
     from linrank.kernel_tuning import KernelTuning
     from linrank.solvers.result import Result
     from linrank.validation import Fold
 
 __all__ = ["run_kernel"]
 
-_OF_KERNEL = ("kernel", "degree", "coef0")
+_OPTIONS = ("kernel", "degree", "coef0", *KERNEL, "seed", "scale")  # that are no grid
 
 
 def run_kernel(args: argparse.Namespace) -> int:
@@ -56,10 +57,10 @@ def run_kernel(args: argparse.Namespace) -> int:
 
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
-) -> tuple[KernelTuning, Any, Result]:
+) -> tuple[KernelTuning, KernelModel, Result]:
     from linrank.kernel_tuning import as_gammas, as_kernel_Cs, fit_chosen, tune_kernel
 
-    options = {name: getattr(args, name) for name in (*_OF_KERNEL, *KERNEL, "seed", "scale")}
+    options = {name: getattr(args, name) for name in _OPTIONS}
     options["n_jobs"] = args.jobs
     tuning = tune_kernel(
         data,
@@ -109,7 +110,7 @@ def _say_result(
 
 
 def _has_gamma(args: argparse.Namespace) -> bool:
-    return bool(args.kernel != "linear")
+    return args.kernel in WITH_GAMMA
 
 
 def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
@@ -131,7 +132,7 @@ def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
 def _summary(tuning: KernelTuning, result: Result, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the grid."""
     return {
-        **{name: getattr(args, name) for name in (*_OF_KERNEL, *KERNEL, "seed", "scale")},
+        **{name: getattr(args, name) for name in _OPTIONS},
         "C": tuning.C,
         "gamma": tuning.gamma if _has_gamma(args) else None,
         "objective": result.value,
