@@ -91,7 +91,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "fitted_ranker": DATA | {"metrics", "ranker"},
+    "fitted_ranker": TRAINING | {"metrics", "ranker"},
     "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL

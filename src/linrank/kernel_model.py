@@ -335,6 +335,7 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
         "n_rows": data.n_rows,
         "n_queries": data.queries.n_queries,
     }
-    known = training.get("n_pairs")  # listed preferences included
-    training |= sizes_of_pairs(data.queries, training)
-    return training if known is None else training | {"n_pairs": known}
+    sizes: dict[str, Any] = sizes_of_pairs(data.queries, training)
+    sizes["n_pairs"] += training.get("n_preferences", 0)
+    sizes["n_pairs"] = training.get("n_pairs", sizes["n_pairs"])  # a run may have counted
+    return training | sizes

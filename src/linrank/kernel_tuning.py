@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from linrank.kernel_folds import FoldKernels, Part, Plan
 from linrank.kernel_model import KernelModel
 from linrank.kernel_training import check_kernel_rows, fit_kernel
 from linrank.kernels.functions import Kernel
-from linrank.kernels.training import train_kernel
+from linrank.kernels.training import KernelResult, train_kernel
 from linrank.metrics import parse_scoring
 from linrank.model_scores import measured
 from linrank.options import KERNELS, WITH_GAMMA
@@ -26,6 +26,8 @@ from linrank.solvers.result import Result
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    Progress,
+    Reports,
     check_selection,
     edge,
     first_best,
@@ -37,7 +39,6 @@ from linrank.validation import (
 __all__ = ["AUTO_CS", "KernelTuning", "as_gammas", "as_kernel_Cs", "fit_chosen", "tune_kernel"]
 
 Array = NDArray[Any]
-Progress = Callable[[dict[str, Any]], None]
 
 AUTO_CS = tuple(2.0**k for k in range(-15, 10, 2))
 _AUTO_FACTORS = tuple(4.0**k for k in range(-3, 4))  # of γ, times that of gamma="scale"
@@ -274,9 +275,8 @@ class _Work:
     ) -> None:
         self.kernels, self.Cs, self.measure = kernels, Cs, measure
         self.query_weight, self.options = query_weight, options
-        self._progress, self._n_done = progress, 0
-        self._n_total = len(kernels.folds) * n_gammas * len(Cs)
-        self._lock, self.cancelled = threading.Lock(), threading.Event()
+        self._reports = Reports(progress, len(kernels.folds) * n_gammas * len(Cs))
+        self.cancelled = threading.Event()
 
     def run(self, k: int, n_threads: int) -> Array:
         """Scores, convergence and steps of the models of fold k, in rows."""
@@ -287,7 +287,7 @@ class _Work:
         scores = judged(values, part.valid, k, self.measure["scoring"])
         return np.array([scores, [r.converged for r in results], [r.n_iter for r in results]])
 
-    def _solve(self, k: int, part: Part, n_threads: int) -> list[Any]:
+    def _solve(self, k: int, part: Part, n_threads: int) -> list[KernelResult]:
         """The models of a fold for ascending C, each from the last."""
         kernels, results = self.kernels, []
         beta = None
@@ -309,14 +309,6 @@ class _Work:
             if self.cancelled.is_set():  # the fault of another fold is about to be told
                 break
             beta = result.w
-            self._report(k, C, result)
+            gamma = kernels.kernel.gamma
+            self._reports.tell(fold=k, gamma=gamma, C=C, gap=result.gap, objective=result.value)
         return results
-
-    def _report(self, k: int, C: float, result: Any) -> None:
-        if self._progress is None:
-            return
-        with self._lock:
-            self._n_done += 1
-            place = {"fold": k, "gamma": self.kernels.kernel.gamma, "C": C}
-            state = {"gap": result.gap, "objective": result.value, "n_done": self._n_done}
-            self._progress({**place, **state, "n_total": self._n_total})

@@ -75,11 +75,6 @@ class NystroemMap:
     def n_components(self) -> int:
         return len(self.support)
 
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes while its features are computed, the features left out."""
-        return 8 * self.n_components
-
     def features(self, block: Rows, out: Array) -> None:
         """``z`` of a block of rows, into float32 ``out``."""
         K = self.kernel.matrix(block, self.rows)
