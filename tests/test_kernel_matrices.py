@@ -114,6 +114,18 @@ def test_not_even_tiles_fit(monkeypatch):
         kernel_matrix(kernel, rows)
 
 
+def test_tiles_of_sparse_rows_take_by_the_fullest_row():
+    X = np.eye(1000, 5)
+    X[0] = 1.0  # the fullest: five values
+    rows, kernel = as_rows(sparse.csr_array(X)), Kernel.of("rbf", gamma=1.0)
+    needed = BlockedMatrix.bytes_needed(rows, 2)
+    assert needed - BlockedMatrix.bytes_needed(rows, 1) == (1 << 20) + 500_000
+    found = kernel_matrix(kernel, rows, memory_limit=needed, n_threads=2)
+    assert isinstance(found, BlockedMatrix)
+    with pytest.raises(MemoryError, match="1000 rows need"):
+        kernel_matrix(kernel, rows, memory_limit=needed - 1, n_threads=2)
+
+
 @pytest.mark.parametrize("limit", [0, -5, "1 GB", np.nan, True])
 def test_limits_that_are_none(limit):
     with pytest.raises(ValueError, match=r"memory_limit must be .*bytes, or None"):
