@@ -12,7 +12,6 @@ from scipy import sparse
 
 from linrank import _core
 from linrank.data.rows import as_rows
-from linrank.kernels.checks import lowest_values
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import (
     BlockedMatrix,
@@ -20,6 +19,7 @@ from linrank.kernels.matrices import (
     check_kernel_matrix,
     kernel_matrix,
 )
+from linrank.kernels.matrix_checks import lowest_values
 
 
 def normal(*shape, seed=0):

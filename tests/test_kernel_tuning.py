@@ -27,7 +27,8 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.kernel_folds import FoldKernels, Plan
-from linrank.kernel_tuning import KernelTuning, as_gammas, as_kernel_Cs, tune_kernel
+from linrank.kernel_grids import as_gammas, as_kernel_Cs
+from linrank.kernel_tuning import KernelTuning, tune_kernel
 from linrank.kernels.family import KernelFamily
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix

@@ -58,7 +58,8 @@ def run_kernel(args: argparse.Namespace) -> int:
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
 ) -> tuple[KernelTuning, KernelModel, Result]:
-    from linrank.kernel_tuning import as_gammas, as_kernel_Cs, fit_chosen, tune_kernel
+    from linrank.kernel_grids import as_gammas, as_kernel_Cs
+    from linrank.kernel_tuning import fit_chosen, tune_kernel
 
     options = {name: getattr(args, name) for name in _OPTIONS}
     options["n_jobs"] = args.jobs

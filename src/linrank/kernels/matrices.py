@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import CsrRows, Rows
-from linrank.kernels.checks import LANCZOS_STEPS, check_kernel_matrix
 from linrank.kernels.functions import Kernel
+from linrank.kernels.matrix_checks import LANCZOS_STEPS, by_rows, check_kernel_matrix
 from linrank.lazy import cached_property
 from linrank.memory import allowed, describe_bytes
 from linrank.threads import useful_threads
@@ -57,9 +57,7 @@ class StoredMatrix:
     """
 
     def __init__(self, values: Array, n_threads: int = 1) -> None:
-        values = np.asarray(values, dtype=np.float64)
-        contiguous = values.strides[1] == values.itemsize and values.strides[0] > 0
-        self.values = values if contiguous else np.ascontiguousarray(values)
+        self.values = by_rows(np.asarray(values, dtype=np.float64))
         self.n_threads = n_threads
 
     @property
