@@ -15,6 +15,7 @@ from linrank.cli.train_report import (
     print_json,
     relative_gap,
     say_convergence,
+    say_optimum,
 )
 from linrank.cli.training import (
     check_files,
@@ -95,11 +96,7 @@ def _say_result(
         f"{kernel}{width}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
         f"{count(result.n_iter, 'iteration')} in {seconds(took)}",
     )
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
-        "of it) above the minimum: certified by the dual",
-    )
+    say_optimum(result.value, result.gap, console)
     say_pairs(model.training, console)
     console.say("model", _size(model))
     say_convergence(result, console)

@@ -12,8 +12,8 @@ from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, replacing, write_standard
-from linrank.cli.train_report import describe_data, relative_gap
-from linrank.cli.tune_report import figure, print_json
+from linrank.cli.train_report import describe_data, say_optimum
+from linrank.cli.tune_report import figure, measured_on, print_json
 from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
@@ -92,16 +92,12 @@ def _say_result(
 ) -> None:
     """The summary on standard error."""
     console.clear()
-    where = f"on {args.valid}" if args.valid is not None else f"over {len(tuning.scores)} folds"
+    where = measured_on(args, len(tuning.scores))
     n_models = count(tuning.scores.size + 1, "model")
     console.say("trained", f"{n_models} with the kernel {args.kernel} in {seconds(took)}")
     place = f"C = {tuning.C:g}" + (f", γ = {tuning.gamma:g}" if _has_gamma(args) else "")
     console.say("chosen", f"{place}: {args.scoring} {tuning.score:.4f} {where}")
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} of "
-        "it) above the minimum: certified by the dual",
-    )
+    say_optimum(result.value, result.gap, console)
     for told in tuning.edges:
         console.say("note", told)
     if tuning.open is not None:
