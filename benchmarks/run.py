@@ -60,6 +60,12 @@ SUBJECTS = {
     "lowrank_curves": ["--quick"],
     "letor_lowrank": ["--quick"],
     "lowrank_sensitivity": ["--quick"],
+    "kernels": ["--quick"],
+    "kernel_products": ["--quick"],
+    "closest_tables": ["--quick"],
+    "pruned_tables": ["--quick"],
+    "pair_curves": ["--quick"],
+    "support_figures": ["--quick"],
     "nystroem": ["--quick"],
 }
 

@@ -126,10 +126,12 @@ ALLOWED: dict[str, set[str]] = {
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
+    "pair_plots": {"plot_axes"},
     "path_plots": {"plot_axes"},
     "grid_plots": {"plot_axes"},
     "rank_plots": {"plot_axes"},
-    "plots": MODEL | {"metrics", "path", "grid_plots", "path_plots", "rank_plots", "plot_axes"},
+    "plots": MODEL
+    | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -256,3 +258,19 @@ def test_coefficients_do_not_grow_where_the_kernel_sees_none_of_it():
     weight = np.abs(data.weight).max() ** 2
     assert max(seen) <= 2 * 0.3 * weight * 120  # no slope of the loss is larger than C·Σω
     assert found.n_hvp > 150
+
+
+def test_a_memory_limit_holds_for_all_that_training_takes():
+    """Fewer landmarks and tiles of Q; the peak is that of NumPy's arrays, rows not counted."""
+    data = problem(13, n=2000, ties=False)
+    limit = 12_000_000  # Q alone takes 32 MB, 1,500 landmarks 100 MB
+    train_kernel(data, kernel=RBF, C=1e-3, n_jobs=1, max_iter=1)  # modules are loaded
+    tracemalloc.start()
+    found = train_kernel(data, kernel=RBF, C=1e-3, memory_limit=limit, n_jobs=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.converged
+    assert found.n_landmarks < 200
+    assert peak <= limit
+    free = train_kernel(data, kernel=RBF, C=1e-3)
+    assert abs(free.value - found.value) <= free.gap + found.gap

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
     from linrank.domination_ranker_cv import DominationRankerCV
+    from linrank.duals.closeness import SupportDistribution, support_distribution
     from linrank.duals.matrix import DualMatrix
     from linrank.duals.of_model import dual_matrix
     from linrank.duals.profile import RankProfile, rank_profile
@@ -72,6 +73,7 @@ __all__ = [
     "RegularizedRankSVM",
     "SGDRanker",
     "SGDRankerCV",
+    "SupportDistribution",
     "TooFewPairsError",
     "domination_path",
     "dual_matrix",
@@ -83,6 +85,7 @@ __all__ = [
     "rank_profile",
     "ranking_scorer",
     "ranksvm_path",
+    "support_distribution",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
@@ -115,6 +118,7 @@ _HOME = {
     "RegularizedRankSVM": "linrank.regularized_ranksvm",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
+    "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
@@ -126,6 +130,7 @@ _HOME = {
     "rank_profile": "linrank.duals.profile",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
+    "support_distribution": "linrank.duals.closeness",
 }
 
 

@@ -74,13 +74,14 @@ class KernelRankSVM(KernelRanker):
         Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
         exact fit does not look at it.
     memory_limit : int or None, default=None
-        Bytes that Q, or the mapped rows, may take; None for half of what is free. Where Q does not
-        fit, it is computed again, block by block, for every product: slower, and the same model.
+        Bytes that Q and what belongs to it, or the mapped rows, may take; None for half of what is
+        free. Where Q does not fit, it is computed again, block by block, for every product: slower,
+        and the same model.
     tol : float or None, default=None
         Stop when `duality_gap_`, a certified bound on ``F(β) - F*``, is at most ``tol·F(β)``; None
         for 1e-4, and for 1e-3 of the hinge.
     max_iter : int or None, default=None
-        Newton steps at most, >= 1; None for 100.
+        Newton steps at most, >= 1; None for 100, and for 500 of the hinge in an exact fit.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         How features are scaled before the kernel sees them, as in :class:`RankSVM`; part of the
         model, which scores raw rows.

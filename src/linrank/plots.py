@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.grid_plots import grid
+from linrank.pair_plots import pair_accuracy, support_distribution
 from linrank.path_plots import induction, path
 from linrank.plot_axes import BLUE, GREY, ORANGE, axes_or_new, finish
 from linrank.rank_plots import rank_profile
@@ -26,9 +27,11 @@ __all__ = [
     "descent",
     "grid",
     "induction",
+    "pair_accuracy",
     "path",
     "query_histogram",
     "rank_profile",
+    "support_distribution",
     "weights",
 ]
 

@@ -81,7 +81,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4); "
         "factorized: when f falls by at most TOL·|f| an epoch (1e-6); regularized: when certified "
         "to be within TOL·|Ψ| (1e-6)",
-        max_iter="steps at most (default: 100; bundle: 2000; sweeps of domination: 1000; "
+        max_iter="steps at most (default: 100; bundle: 2000; hinge with --kernel: 500; "
+        "sweeps of domination: 1000; "
         "epochs of factorized: 2000; steps of regularized: 1000)",
         takes_C=True,
         solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),

@@ -105,6 +105,8 @@ class DualMatrix:
         What the model was trained by.
     C : float
         Weight of the losses: ``α <= C ω`` for the hinge.
+    entries : callable
+        α of the cells of a query.
     """
 
     def __init__(
@@ -116,14 +118,15 @@ class DualMatrix:
         kind: str = "ranksvm",
         threshold: Callable[[Array], Array] | None = None,
     ) -> None:
-        self._problem, self._w, self._entries = problem, w, entries
+        self._problem, self._w, self.entries = problem, w, entries
         self._threshold = threshold
         self.kind, self.loss, self.C = kind, problem.loss, problem.C
 
     # ---- blocks ----------------------------------------------------------------------------------
 
     @property
-    def _pairs(self) -> Pairs:
+    def pairs(self) -> Pairs:
+        """The pairs that have dual variables, with their weights."""
         pairs = self._problem.pairs
         if pairs is None:
             raise ValueError("the labels make no pair, so there is no matrix")
@@ -132,12 +135,12 @@ class DualMatrix:
     @cached_property
     def _numbers(self) -> list[int]:
         """Numbers of the queries with pairs."""
-        return [int(q) for q in np.flatnonzero(self._pairs.queries.n_levels > 1)]
+        return [int(q) for q in np.flatnonzero(self.pairs.queries.n_levels > 1)]
 
     @cached_property
     def query_ids(self) -> list[Any]:
         """Ids of the queries with pairs; ``[None]`` without ids."""
-        ids = self._pairs.queries.ids
+        ids = self.pairs.queries.ids
         return [None if ids is None else ids[q].item() for q in self._numbers]
 
     @cached_property
@@ -172,9 +175,9 @@ class DualMatrix:
         return self.block(query).full()
 
     def _block(self, q: int) -> Block:
-        queries = self._pairs.queries
-        cells = Cells.of(self._pairs, q)
-        alpha = self._entries(cells)
+        queries = self.pairs.queries
+        cells = Cells.of(self.pairs, q)
+        alpha = self.entries(cells)
         values = alpha if self._threshold is None else self._threshold(alpha)
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
         members = order[queries.offsets[q] : queries.offsets[q + 1]]
@@ -197,12 +200,12 @@ class DualMatrix:
     @cached_property
     def _sums(self) -> tuple[float, float, Array]:
         """``(e'α, Σ α²/4Cω, β)`` by a pass over the blocks; β in the scaled space."""
-        pairs, problem = self._pairs, self._problem
+        pairs, problem = self.pairs, self._problem
         linear = quadratic = 0.0
         net = np.zeros(pairs.queries.n_rows)  # β = Σ_i net_i x_i
         for q in self._numbers:
             cells = Cells.of(pairs, q)
-            alpha = self._entries(cells)
+            alpha = self.entries(cells)
             linear += float(alpha.sum())
             if self.loss == "squared_hinge":
                 used = cells.weight > 0.0

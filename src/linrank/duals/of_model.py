@@ -28,7 +28,7 @@ from linrank.options import LOSSES
 from linrank.problem import Problem
 from linrank.weights import query_weights
 
-__all__ = ["dual_matrix"]
+__all__ = ["as_dataset", "dual_matrix"]
 
 Array = NDArray[Any]
 
@@ -101,7 +101,7 @@ def dual_matrix(
     """
     linear = _linear_model(model)
     kind = _kind(model, linear)
-    data = _data(X, y, qid, group, sample_weight, n_jobs)
+    data = as_dataset(X, y, qid, group, sample_weight, n_jobs)
     _check_training_data(linear, data)
     check_positive("tol", tol)
     if thresholded and kind != "regularized":
@@ -176,7 +176,9 @@ def _kind(model: Any, linear: LinearModel) -> str:
 # ---- what the data are --------------------------------------------------------------------------
 
 
-def _data(X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, n_jobs: int | None) -> Dataset:
+def as_dataset(
+    X: Any, y: Any, qid: Any, group: Any, sample_weight: Any, n_jobs: int | None
+) -> Dataset:
     if not isinstance(X, Dataset):
         return Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)
     given = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}

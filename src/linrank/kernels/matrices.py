@@ -141,7 +141,12 @@ class BlockedMatrix:
 
 
 def kernel_matrix(
-    kernel: Kernel, rows: Rows, *, memory_limit: int | None = None, n_threads: int = 1
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    memory_limit: int | None = None,
+    beside: int = 0,
+    n_threads: int = 1,
 ) -> StoredMatrix | BlockedMatrix:
     """``Q = K(X, X)``, in memory where it fits, else computed for every product.
 
@@ -153,6 +158,8 @@ def kernel_matrix(
         Those of X.
     memory_limit : int, optional
         Bytes that Q may take, rows not counted; by default half of what is free.
+    beside : int
+        Bytes of a ``memory_limit`` that are meant for other things.
     n_threads : int
         Of the products.
 
@@ -170,13 +177,13 @@ def kernel_matrix(
         return _precomputed(kernel, rows, limit, n_threads)
     n = rows.shape[0]
     # A stored product takes a quarter of the time of computing the entries again for 12 columns,
-    # and less for more: Q is stored whenever it fits, with landmarks and vectors beside it.
-    if limit is None or stored_bytes(kernel, n) <= limit:
+    # and less for more: Q is stored whenever it fits.
+    if limit is None or stored_bytes(kernel, n) + beside <= limit:
         stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
         if _may_be_indefinite(kernel):
             _check(kernel, stored.values, n_threads)
         return stored
-    needed = BlockedMatrix.bytes_needed(rows, n_threads)
+    needed = beside + BlockedMatrix.bytes_needed(rows, n_threads)
     if _may_be_indefinite(kernel):
         needed += 8 * n * (LANCZOS_STEPS + 4)
     # A callable has its matrix, and three times as much for what it computes it from: a guess.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.inner_product import dot
 from linrank.kernels.landmarks import Landmarks
 from linrank.solvers.conjugate import Solution
 from linrank.solvers.directions import Directions
@@ -20,6 +21,8 @@ __all__ = ["KernelDirections", "OnLandmarks"]
 
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
+
+_HARMLESS = 0.05  # share of the slope that a step may lose by being written down anew
 
 
 class OnLandmarks:
@@ -95,7 +98,7 @@ class KernelDirections(Directions):
     gradients may multiply them from product to product until they drown the others in rounding.
     With the residual ρ, ``d = -r - C∇²L·Qd - ρ``, of which only ρ has a past. So d is written down
     anew from the first terms, and of ρ what the landmarks span: where it is large, and beyond which
-    the Hessian is 1 and it does no harm.
+    the Hessian is about 1 and it does no harm. Where landmarks are too few for that, d stays.
     """
 
     preconditioner: OnLandmarks
@@ -106,4 +109,9 @@ class KernelDirections(Directions):
         d = solution.d + rest
         d[0] = -point.gradient[0] - part.risk.C * curved
         landmarks.add(-(landmarks.coordinates @ rest[0]), d)
-        return replace(solution, d=d, image=point.image(d))
+        # ½‖a - e‖² >= ½‖a‖² - <a, e> with e what d has gained: no old coefficient enters.
+        harm = dot(point.w + d, d - solution.d)
+        harm += part.moved(1.0, d, d[1]).value
+        harm -= part.moved(1.0, solution.d, solution.d[1]).value
+        is_harmless = harm <= -_HARMLESS * dot(point.gradient, d)
+        return replace(solution, d=d, image=point.image(d)) if is_harmless else solution

@@ -32,6 +32,7 @@ __all__ = ["KernelResult", "train_kernel"]
 Array = NDArray[Any]
 
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_LEAST = 64  # landmarks that are always taken
 _NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
@@ -99,7 +100,8 @@ def train_kernel(
         Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
         1e-3.
     max_iter : int, optional
-        Newton steps at most; 100 if None.
+        Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
+        be ranked and C is large.
     memory_limit : int, optional
         Bytes that Q and what belongs to it may take; None for what is free.
     matrix : KernelMatrix, optional
@@ -135,13 +137,20 @@ def train_kernel(
         **choosing,
     )
     n_threads = resolve(n_jobs)
+    most = _most_landmarks(data.n_rows, memory_limit)
     if matrix is None:
-        matrix = kernel_matrix(kernel, data.rows, memory_limit=memory_limit, n_threads=n_threads)
+        matrix = kernel_matrix(
+            kernel,
+            data.rows,
+            memory_limit=memory_limit,
+            beside=0 if memory_limit is None else _bytes_beside(data.n_rows, most),
+            n_threads=n_threads,
+        )
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    return _Training(problem, matrix, tol, n_threads).run(
+    return _Training(problem, matrix, tol, most, n_threads).run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
-        100 if max_iter is None else max_iter,
+        max_iter or (500 if loss == "hinge" else 100),
         settle,
         callback,
         started,
@@ -151,12 +160,14 @@ def train_kernel(
 class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
-    def __init__(self, problem: Problem, matrix: KernelMatrix, tol: float, n_threads: int) -> None:
+    def __init__(
+        self, problem: Problem, matrix: KernelMatrix, tol: float, most: int, n_threads: int
+    ) -> None:
         self.problem = problem
         self.matrix = matrix
         self.tol = tol
         self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
-        landmarks = _landmarks(problem, matrix)
+        landmarks = _landmarks(problem, matrix, most)
         self.preconditioner = OnLandmarks(
             landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
         )
@@ -204,13 +215,19 @@ class _Training:
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
         norm = kkt_residual(point)
-        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "converged")}
-        told |= {name: getattr(found, name) for name in ("stopped", "message", "history")}
+        noise = max(self._noise(found.w[0]), self._noise(point.w[0]))
+        gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
+        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
+        told |= {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        if found.converged and noise > max(self.tol, 1e-6) * point.primal:
+            message = f"rounding of β'Qβ, {noise:.3g}, is above tol·F: the kernel matrix is too "
+            message += "ill-conditioned for this C"
+            told |= {"converged": False, "stopped": "precision", "message": message}
         return KernelResult(
             **told,
             w=point.w[0].copy(),
             value=point.primal,
-            gap=max(0.0, min(duality_gap(point), point.primal - known)),
+            gap=gap,
             gradient_norm=norm,
             kkt_residual=norm,
             scores=point.w[1].copy(),
@@ -219,25 +236,45 @@ class _Training:
             epsilon=epsilon,
         )
 
+    def _noise(self, beta: Array) -> float:
+        """The rounding of ``β'Qβ``: of n terms in every value, random in sign, as large as β."""
+        largest = float(self.matrix.diagonal.max())
+        return 2e-16 * math.sqrt(self.matrix.n) * largest * float(beta @ beta)
+
 
 def _of_coefficients(callback: Callback) -> Callback:
     """The callback that is told β in place of the function."""
     return lambda state: callback({**state, "w": state["w"][0]})
 
 
-def _landmarks(problem: Problem, matrix: KernelMatrix) -> Landmarks:
-    """As many as a Hessian on them costs some ten products with Q, or `_FEW`.
+def _most_landmarks(n: int, memory_limit: int | None) -> int:
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`; fewer where they
+    would take more than half of the memory.
 
-    A product takes n² steps of half a nanosecond, the Hessian n·m²/60 of one. Beyond, the rest
-    ``R = Q - G'G`` does no harm once ``C·‖∇²L‖·‖R‖`` is below 1: ``‖∇²L‖`` is about twice the
-    weight of the pairs of a row, and ``‖R‖``, measured, a tenth of the trace or less.
+    A product takes n² steps of half a nanosecond, the Hessian m·n·(37 + m/48) nanoseconds.
     """
-    n = matrix.n
+    most = min(n, max(math.ceil(17.0 * math.sqrt(n)), _FEW))
+    while memory_limit is not None and most > _LEAST and 2 * _bytes_beside(n, most) > memory_limit:
+        most = max(_LEAST, most // 2)
+    return most
+
+
+def _bytes_beside(n: int, m: int) -> int:
+    """What training takes beside Q: coordinates and their sweeps, Hessian, factor and inverse for
+    m landmarks, and some sixty functions."""
+    return 16 * m * n + 24 * m * m + 1000 * n
+
+
+def _landmarks(problem: Problem, matrix: KernelMatrix, most: int) -> Landmarks:
+    """Those beyond which the rest ``R = Q - G'G`` does no harm: ``C·‖∇²L‖·‖R‖`` is below 1.
+
+    ``‖∇²L‖`` is about twice the weight of the pairs of a row, and ``‖R‖``, measured, a tenth of
+    the trace or less.
+    """
     weight = problem.C * sum(
         part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
     )
-    enough = 10.0 * n / (4.0 * weight) if weight > 0 else 0.0
+    enough = 10.0 * matrix.n / (4.0 * weight) if weight > 0 else 0.0
     if problem.loss == "hinge":
         enough *= _NARROW
-    most = max(math.ceil(17.0 * math.sqrt(n)), _FEW)
     return Landmarks.of(matrix, most, enough=enough)
