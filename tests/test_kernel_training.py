@@ -274,3 +274,9 @@ def test_a_memory_limit_holds_for_all_that_training_takes():
     assert peak <= limit
     free = train_kernel(data, kernel=RBF, C=1e-3)
     assert abs(free.value - found.value) <= free.gap + found.gap
+
+
+def test_a_memory_limit_that_is_no_number_is_refused_for_many_rows_too():
+    X = np.random.default_rng(0).normal(size=(1200, 2))
+    with pytest.raises(ValueError, match="memory_limit must be a finite number > 0, got '1 GB'"):
+        train_kernel(Dataset.of(X, X[:, 0]), kernel=RBF, memory_limit="1 GB")
