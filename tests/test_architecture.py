@@ -34,7 +34,7 @@ TRAINING = DATA | {
     "ranksvm",
 }
 SAVED = TRAINING | {"scaling", "model_checks", "model_file", "kernels"}
-SAVED |= {"kernel_checks", "kernel_scores"}
+SAVED |= {"kernel_contents", "kernel_model_checks", "kernel_scores"}
 MODEL = SAVED | {"model", "kernel_model"}
 ALLOWED: dict[str, set[str]] = {
     "checks": set(),
@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "grids": set(),
     "inner_product": {"_core"},
     "lazy": set(),
-    "memory": set(),
+    "memory": {"checks"},
     "options": set(),
     "seeds": set(),
     "text_features": set(),
@@ -68,8 +68,9 @@ ALLOWED: dict[str, set[str]] = {
     "scaling": DATA,
     "model_file": GROUND,
     "model_checks": DATA | {"model_file", "pairs"},
-    "kernel_checks": DATA | {"kernels"},
+    "kernel_model_checks": DATA | {"kernels"},
     "kernel_scores": DATA | {"kernels"},
+    "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
     "model": SAVED | {"kernel_model"},
     "weights": DATA,
@@ -91,7 +92,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "fitted_ranker": DATA | {"metrics", "ranker"},
+    "fitted_ranker": TRAINING | {"metrics", "ranker"},
     "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
     "ranksvm_cv": MODEL
@@ -110,11 +111,12 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_training": MODEL | {"kernels", "kernel_model"},
     "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
     "kernel_folds": MODEL | {"validation"},
+    "kernel_grids": DATA | {"grids", "kernels", "scaling"},
     "kernel_tuning": MODEL
     | {"metrics", "grids", "model_scores", "validation", "kernel_folds", "kernel_training"},
     "kernel_ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "validation"}
-    | {"kernel_ranker", "kernel_training", "kernel_tuning"},
+    | {"kernel_grids", "kernel_ranker", "kernel_training", "kernel_tuning"},
     "kernel_ranksvm": MODEL
     | {"metrics", "monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
@@ -134,7 +136,7 @@ ALLOWED: dict[str, set[str]] = {
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
-    | {"kernel_model", "kernel_training", "kernel_tuning"},
+    | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

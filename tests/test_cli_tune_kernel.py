@@ -8,12 +8,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from linrank import KernelRankSVMCV
-from linrank.cli.main import main
+from linrank.cli.main import NOT_CONVERGED, main
 from linrank.data.svmlight import load
 from linrank.metrics import evaluate
 from linrank.model import load_model
 
-GRID = ["--kernel", "rbf", "--Cs", "0.01:1:10", "--gammas", "0.02,0.2", "--folds", "3"]
+GRID = ["--kernel", "rbf", "--Cs", "0.01,0.1", "--gammas", "0.02,0.2", "--folds", "2"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best")
 
@@ -25,21 +25,17 @@ def report(capsys, *arguments):
     return json.loads(captured.out)
 
 
-@pytest.fixture(scope="module")
-def truth(files):
+def test_it_does_what_the_estimator_does(files, tmp_path, capsys):
     data = load(files["train"])
-    ranker = KernelRankSVMCV(Cs=[0.01, 0.1, 1], gammas=[0.02, 0.2], cv=3, random_state=0)
-    return ranker.fit(data.X, data.y, qid=data.qid)
-
-
-def test_it_does_what_the_estimator_does(files, truth, tmp_path, capsys):
+    truth = KernelRankSVMCV(Cs=[0.01, 0.1], gammas=[0.02, 0.2], cv=2, random_state=0)
+    truth.fit(data.X, data.y, qid=data.qid)
     model = str(tmp_path / "m.json")
     told = report(capsys, files["train"], *GRID, "-o", model)
     assert told["grid"]["gammas"] == [0.02, 0.2]
-    assert_allclose(told["grid"]["Cs"], [0.01, 0.1, 1])
+    assert_allclose(told["grid"]["Cs"], [0.01, 0.1])
     assert_allclose(told["grid"]["scores"], truth.scores_, rtol=0.02)
     assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
-    assert (told["kernel"], told["folds"], told["converged"]) == ("rbf", 3, True)
+    assert (told["kernel"], told["folds"], told["converged"]) == ("rbf", 2, True)
     assert told["score"] == max(max(row) for row in told["grid"]["mean_scores"])
     written = load_model(model)
     assert written.training["C"] == told["C"]
@@ -81,7 +77,7 @@ def test_pairs_are_chosen_in_each_training_part(files, tmp_path, capsys):
     told = report(capsys, files["train"], *GRID, *options, "-o", model)
     data = load(files["train"])
     truth = KernelRankSVMCV(
-        Cs=[0.01, 0.1, 1], gammas=[0.02, 0.2], cv=3, pairs="pruned", n_closest=200, n_random=100,
+        Cs=[0.01, 0.1], gammas=[0.02, 0.2], cv=2, pairs="pruned", n_closest=200, n_random=100,
         random_state=3,
     ).fit(data.X, data.y, qid=data.qid)  # fmt: skip
     assert_allclose(told["grid"]["mean_scores"], truth.mean_scores_, rtol=0.01)
@@ -106,11 +102,11 @@ def test_table_summary_and_picture(files, tmp_path, capsys):
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert lines[0].split() == ["gamma", "C", "ndcg@10", "deviation"]
-    assert len(lines) == 7
+    assert len(lines) == 5
     starred = [line.split() for line in lines if line.startswith("*")]
     assert len(starred) == 1
     assert max(float(line[-19:].split()[0]) for line in lines[1:]) == float(starred[0][3])
-    assert "19 models with the kernel rbf" in captured.err
+    assert "9 models with the kernel rbf" in captured.err
     assert "chosen    C = " in captured.err
     assert "γ = " in captured.err
     assert "certified by the dual" in captured.err
@@ -128,8 +124,16 @@ def test_a_kernel_without_gamma_has_no_column_of_it(files, capsys):
 def test_progress_is_a_line_a_model(files, capsys):
     assert main(["tune", files["train"], *GRID, "-v"]) == 0
     err = capsys.readouterr().err
-    assert err.count(" of 18 models  fold ") == 18
+    assert err.count(" of 8 models  fold ") == 8
     assert "γ 0.02  C 0.01  objective" in err
+
+
+def test_what_did_not_converge_is_told(files, capsys):
+    options = ["--max-iter", "1", "--tol", "1e-9"]
+    assert main(["tune", files["train"], *GRID, *options]) == NOT_CONVERGED
+    err = capsys.readouterr().err
+    assert "8 of 8 models on the folds did not reach the tolerance" in err
+    assert "not converged: the certified gap" in err
 
 
 @pytest.mark.parametrize(

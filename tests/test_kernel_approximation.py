@@ -376,7 +376,7 @@ def test_chosen_pairs_go_through(pairs, limit):
             r"'fourier' .*kernel='rbf' only, got kernel='poly'; use approximation='nystroem'",
         ),
         ({"approximation": "fourier", "n_components": 7}, r"n_components=7 is odd.*use 8"),
-        ({"memory_limit": 0}, r"memory_limit must be an integer >= 1, a number of bytes"),
+        ({"memory_limit": 0}, r"memory_limit must be a finite number > 0, got 0; .* bytes"),
         ({"C": -1.0}, r"C must be"),
     ],
 )

@@ -12,8 +12,6 @@ from scipy import sparse
 
 from linrank import _core
 from linrank.data.rows import as_rows
-from linrank.kernels import matrices
-from linrank.kernels.checks import lowest_values
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import (
     BlockedMatrix,
@@ -21,6 +19,7 @@ from linrank.kernels.matrices import (
     check_kernel_matrix,
     kernel_matrix,
 )
+from linrank.kernels.matrix_checks import lowest_values
 
 
 def normal(*shape, seed=0):
@@ -91,13 +90,13 @@ def test_stored_where_it_fits():
     ("free", "kind"), [(16_000_000, StoredMatrix), (15_999_998, BlockedMatrix)]
 )
 def test_by_default_half_of_what_is_free(monkeypatch, free, kind):
-    monkeypatch.setattr(matrices, "available", lambda: free)
+    monkeypatch.setattr("linrank.memory.available", lambda: free)
     rows = as_rows(normal(1000, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), kind)
 
 
 def test_stored_where_nothing_is_known_of_memory(monkeypatch):
-    monkeypatch.setattr(matrices, "available", lambda: None)
+    monkeypatch.setattr("linrank.memory.available", lambda: None)
     rows = as_rows(normal(20, 3))
     assert isinstance(kernel_matrix(Kernel.of("rbf", gamma=1.0), rows), StoredMatrix)
 
@@ -112,9 +111,21 @@ def test_not_even_tiles_fit(monkeypatch):
         kernel_matrix(kernel, rows, memory_limit=100_000)
     with pytest.raises(MemoryError, match=r"of 30 rows need 7\.2 kB, and memory_limit allows 1 B"):
         kernel_matrix(kernel, as_rows(normal(30, 3)), memory_limit=1)
-    monkeypatch.setattr(matrices, "available", lambda: 200_000)
+    monkeypatch.setattr("linrank.memory.available", lambda: 200_000)
     with pytest.raises(MemoryError, match=r"free memory allows 100\.0 kB"):
         kernel_matrix(kernel, rows)
+
+
+def test_tiles_of_sparse_rows_take_by_the_fullest_row():
+    X = np.eye(1000, 5)
+    X[0] = 1.0  # the fullest: five values
+    rows, kernel = as_rows(sparse.csr_array(X)), Kernel.of("rbf", gamma=1.0)
+    needed = BlockedMatrix.bytes_needed(rows, 2)
+    assert needed - BlockedMatrix.bytes_needed(rows, 1) == (1 << 20) + 500_000
+    found = kernel_matrix(kernel, rows, memory_limit=needed, n_threads=2)
+    assert isinstance(found, BlockedMatrix)
+    with pytest.raises(MemoryError, match="1000 rows need"):
+        kernel_matrix(kernel, rows, memory_limit=needed - 1, n_threads=2)
 
 
 @pytest.mark.parametrize("limit", [0, -5, "1 GB", np.nan, True])

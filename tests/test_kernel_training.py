@@ -221,6 +221,20 @@ def test_on_all_rows_the_preconditioner_is_the_inverse():
     assert_allclose(y[1], Q.product(y[0]), atol=1e-8)
 
 
+def test_the_hessian_on_landmarks_is_that_of_any_number_of_threads():
+    data = problem(12, n=40)
+    Q = kernel_matrix(RBF, data.rows)
+    loss = JointLoss([SquaredHinge(choose_pairs(data))], 40)
+    point = Sum(Ridge(), KernelRisk(Q, loss, 0.5)).at(np.zeros((2, 40)))
+    few = Landmarks.of(Q, 7)
+    one, many = (OnLandmarks(few, 3, n_threads=n).matrix(point, 0) for n in (1, 3))
+    np.testing.assert_array_equal(one, many)
+    G, curvature = few.coordinates, np.empty((40, 40))
+    for i, unit in enumerate(np.eye(40)):
+        curvature[i] = loss.curvature(point.parts[1].loss, unit)
+    assert_allclose(one, np.eye(7) + 0.5 * G @ curvature @ G.T, rtol=1e-10, atol=1e-10)
+
+
 def test_listed_and_swept_pairs_add_up():
     """Labels and preferences in one objective: the sum of both losses, and of their curvatures."""
     data = problem(11)
@@ -296,3 +310,9 @@ def test_what_is_called_converged_has_the_gap_that_was_asked_for(seed):
     kernel = Kernel("poly", gamma=0.125, degree=3)
     found = train_kernel(Dataset.of(X, [0.0, 1.0]), kernel=kernel, C=1e-6, tol=1e-5)
     assert found.gap <= 1.3e-5 * found.value or not found.converged
+
+
+def test_a_memory_limit_that_is_no_number_is_refused_for_many_rows_too():
+    X = np.random.default_rng(0).normal(size=(1200, 2))
+    with pytest.raises(ValueError, match="memory_limit must be a finite number > 0, got '1 GB'"):
+        train_kernel(Dataset.of(X, X[:, 0]), kernel=RBF, memory_limit="1 GB")

@@ -26,8 +26,9 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.kernel_folds import FoldKernels, Plan, _resized
-from linrank.kernel_tuning import KernelTuning, as_gammas, as_kernel_Cs, tune_kernel
+from linrank.kernel_folds import FoldKernels, Plan
+from linrank.kernel_grids import as_gammas, as_kernel_Cs
+from linrank.kernel_tuning import KernelTuning, tune_kernel
 from linrank.kernels.family import KernelFamily
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
@@ -115,7 +116,7 @@ def test_it_equals_separate_fits(data, fitted):
         {"pairs": "closest", "n_closest": 30},
         {"pairs": "pruned", "n_closest": 25, "n_random": 10, "scoring": "pairwise_accuracy"},
         {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"loss": "hinge", "tol": 1e-6, "scoring": "pairwise_accuracy"},
+        {"loss": "hinge", "tol": 1e-4, "scoring": "pairwise_accuracy"},
         {"memory_limit": 400_000},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
@@ -191,11 +192,11 @@ def test_matrices_that_do_not_fit_are_computed_in_blocks(monkeypatch):
         BlockedMatrix, "product", lambda self, v: blocked.append(self.n) or product(self, v)
     )
     folds = [Fold(None, valid), Fold(np.arange(410), valid)]
-    expected = tuned(data, folds, gammas=[0.5], tol=1e-7)
+    expected = tuned(data, folds, gammas=[0.5], tol=1e-5)
     assert not blocked
     limit = BlockedMatrix.bytes_needed(data.rows)
     assert limit < 8 * 410**2
-    found = tuned(data, folds, gammas=[0.5], tol=1e-7, memory_limit=limit, n_jobs=1)
+    found = tuned(data, folds, gammas=[0.5], tol=1e-5, memory_limit=limit, n_jobs=1)
     assert set(blocked) == {410, 420}
     assert_allclose(found.scores, expected.scores, rtol=1e-3)
     with pytest.raises(MemoryError, match=r"memory_limit allows 1\.0 kB"):
@@ -337,16 +338,6 @@ def test_a_family_has_the_matrices_of_its_kernels(seed, name, is_sparse, shift, 
         assert_allclose(found, found.T, rtol=1e-12)
         plain = KernelFamily(kernel, rows, n_threads=n_threads).matrix(gamma).values
         assert_allclose(plain, truth, rtol=1e-6 if shift else 1e-9, atol=1e-7 if shift else 1e-10)
-
-
-@given(st.integers(1, 6), st.integers(0, 100), st.booleans())
-def test_features_that_training_rows_lack_count_nothing(n_columns, seed, is_sparse):
-    X = np.random.default_rng(seed).integers(0, 3, (5, 4)).astype(float)
-    rows = _resized(as_rows(sparse.csr_array(X) if is_sparse else X), n_columns)
-    expected = np.zeros((5, n_columns))
-    expected[:, : min(4, n_columns)] = X[:, :n_columns]
-    found = rows.to_user()
-    assert_array_equal(found.toarray() if is_sparse else found, expected)
 
 
 # ---- kernels without γ --------------------------------------------------------------------------

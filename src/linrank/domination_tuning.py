@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,8 @@ from linrank.metrics import parse_scoring
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    Progress,
+    Reports,
     affordable_folds,
     check_selection,
     edge,
@@ -30,7 +32,6 @@ from linrank.validation import (
 __all__ = ["DominationTuning", "tune_domination"]
 
 Array = NDArray[Any]
-Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +126,9 @@ def tune_domination(
     """
     parse_scoring(scoring)
     check_selection(selection, len(folds))
+    reports = Reports(progress, len(folds) * len(alphas))
     work = _Work(
-        data, folds, alphas, scoring, convention, max_features, query_weight, options, progress
+        data, folds, alphas, scoring, convention, max_features, query_weight, options, reports
     )
     most = max(1, affordable_folds(data) // 2)  # a fold has its rows by column, too
     outcomes = side_by_side(work.run, len(folds), most, resolve(n_jobs), work.cancelled)
@@ -158,10 +160,8 @@ class _Work:
     max_features: int | None
     query_weight: Array | None
     options: dict[str, Any]
-    progress: Progress | None = None
+    reports: Reports
     cancelled: threading.Event = field(default_factory=threading.Event)  # folds are to stop
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _n_done: int = 0
 
     def run(self, k: int, n_threads: int) -> tuple[Array, Array]:
         """Scores and non-zero coefficients of the models of fold k."""
@@ -193,18 +193,10 @@ class _Work:
         return scores, path.n_nonzero
 
     def _report(self, k: int, alpha: float, result: Any) -> None:
-        if self.progress is None:
-            return
-        with self._lock:
-            self._n_done += 1
-            self.progress(
-                {
-                    "fold": k,
-                    "alpha": alpha,
-                    "objective": result.value,
-                    "gap": result.gap,
-                    "n_nonzero": int(np.count_nonzero(result.w)),
-                    "n_done": self._n_done,
-                    "n_total": len(self.folds) * len(self.alphas),
-                }
-            )
+        self.reports.tell(
+            fold=k,
+            alpha=alpha,
+            objective=result.value,
+            gap=result.gap,
+            n_nonzero=int(np.count_nonzero(result.w)),
+        )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
+    from linrank.solvers.result import Result
 
 __all__ = ["FittedRanker"]
 
@@ -124,6 +125,16 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         self.n_queries_ = data.queries.n_queries
         self.needs_qid_ = data.qid is not None
+
+    def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:
+        """Set the attributes that every fit has which minimises over all its pairs."""
+        self._adopt_model(model, data)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.objective_ = result.value
+        self.duality_gap_ = result.gap
+        self.history_ = result.history
+        self.n_pairs_ = model.training["n_pairs"]
 
     def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
         check_is_fitted(self)

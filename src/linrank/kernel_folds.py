@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.checks import check_positive
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import CsrRows, DenseRows, Rows, resized
 from linrank.kernels.family import KernelFamily
 from linrank.kernels.functions import Kernel
-from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix
-from linrank.memory import available, describe_bytes
+from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
+from linrank.memory import allowed, describe_bytes
 from linrank.scaling import Scaling
 from linrank.validation import Fold
 
 __all__ = ["FoldKernels", "Part", "Plan"]
 
 Array = NDArray[Any]
+Tile = tuple[slice, Array]  # validation rows, and the kernel of them and the training rows
 
+_ANY = 1 << 62  # bytes, where nobody knows how many are free
 _TILE_BYTES = 1 << 25  # of the kernel of validation rows that exists at a time
 # Values of a row from which on it pays to keep distances: one pass over them takes as long as to
 # compute the kernel of dense rows of ten features, and a sparse value takes four times a dense one.
@@ -63,9 +64,9 @@ class Plan:
         n_gammas: int,
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""
-        limit = _limit(memory_limit)
-        # A function makes its matrix in one piece, and copies of its own with it.
-        whole = (16 if kernel.name == "callable" else 8) * data.n_rows**2
+        limit = allowed(memory_limit)
+        limit = _ANY if limit is None else limit
+        whole = stored_bytes(kernel, data.n_rows)
         own = max(8 * len(fold.train) ** 2 if fold.train is not None else 0 for fold in folds)
         # A scaling that differs from fold to fold gives kernels that do.
         common = scale == "none" or (scale == "query" and data.qid is not None)
@@ -86,14 +87,6 @@ class Plan:
         """As many folds at a time as have ``own`` bytes of the ``limit`` each, one at least."""
         n_folds = max(1, min(most, limit // own if own else most))
         return cls(shares, keeps, n_folds, limit // n_folds)
-
-
-def _limit(memory_limit: int | None) -> int:
-    if memory_limit is not None:
-        check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
-        return int(memory_limit)
-    free = available()
-    return 1 << 62 if free is None else free // 2
 
 
 def _check_precomputed(n_bytes: int, limit: int) -> None:
@@ -119,7 +112,7 @@ class Part:
     data: Dataset  # labels, queries and weights; rows only where the matrix does not stand for them
     matrix: KernelMatrix
     valid: Dataset
-    tiles: Any  # yields (validation rows as a slice, K of them and the training rows)
+    tiles: Callable[[], Iterator[Tile]]  # of all validation rows
 
     def scores(self, betas: Array) -> Array:
         """``K(valid, train)β`` for every row of ``betas``."""
@@ -195,7 +188,7 @@ class FoldKernels:
             return self._apart(part, matrix, rows, valid, n_threads)
         numbers = fold.valid
 
-        def tiles() -> Any:
+        def tiles() -> Iterator[Tile]:
             for place in _places(len(numbers), part.n_rows):
                 values = whole.values[numbers[place]]
                 yield place, values if train is None else values[:, train]
@@ -211,7 +204,7 @@ class FoldKernels:
             self.kernel, part.rows, memory_limit=self.plan.limit, n_threads=n_threads
         )
         valid = fold.valid if isinstance(fold.valid, Dataset) else self.data.select(fold.valid)
-        valid = replace(valid, rows=_resized(valid.rows, data.n_features))
+        valid = replace(valid, rows=resized(valid.rows, data.n_features))
         valid = scaling.applied(valid, n_jobs=n_threads)
         return self._apart(part, matrix, part.rows, valid, n_threads)
 
@@ -219,9 +212,9 @@ class FoldKernels:
         self, part: Dataset, matrix: KernelMatrix, rows: Rows, valid: Dataset, n_threads: int
     ) -> Part:
         """Validation rows whose kernel is computed."""
-        kernel, test = self.kernel, _resized(valid.rows, rows.shape[1])
+        kernel, test = self.kernel, resized(valid.rows, rows.shape[1])
 
-        def tiles() -> Any:
+        def tiles() -> Iterator[Tile]:
             for place in _places(test.shape[0], part.n_rows):
                 # Of a precomputed kernel, the rows of validation data are those of the matrix.
                 yield place, kernel.matrix(test.take(place), rows, n_threads)
@@ -233,17 +226,3 @@ def _places(n_rows: int, n_columns: int) -> list[slice]:
     """Slices of rows whose kernel with so many others stays small."""
     step = max(1, _TILE_BYTES // (8 * max(1, n_columns)))
     return [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]
-
-
-def _resized(rows: Rows, n_columns: int) -> Rows:
-    """The rows with so many features: one that the training rows lack counts nothing."""
-    if rows.shape[1] == n_columns:
-        return rows
-    if isinstance(rows, CsrRows):
-        known = rows.columns < n_columns
-        before = np.concatenate([[0], np.cumsum(known)])
-        return CsrRows(rows.values[known], rows.columns[known], before[rows.offsets], n_columns)
-    values = np.zeros((rows.shape[0], n_columns), rows.dtype)
-    n_known = min(n_columns, rows.shape[1])
-    values[:, :n_known] = rows.values[:, :n_known]
-    return DenseRows(values)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 
 from linrank import __version__, _core, threads
-from linrank.checks import check_natural, check_one_of
-from linrank.data.rows import CsrRows, DenseRows
-from linrank.kernel_checks import check_kernel, row_numbers, support_rows, vector
+from linrank.checks import check_natural
+from linrank.kernel_contents import contents_of, parts_of
+from linrank.kernel_model_checks import check_kernel, row_numbers, support_rows, vector
 from linrank.kernel_scores import cosine_scores, in_blocks, rows_of_bytes
 from linrank.kernels.functions import Kernel
 from linrank.model_checks import (
@@ -20,7 +20,6 @@ from linrank.model_checks import (
     raw_rows,
     sizes_of_pairs,
 )
-from linrank.options import KERNELS
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class KernelModel:
     def __repr__(self) -> str:
         """Kernel, size, scaling and training in a line."""
         what = "cosines" if self.kernel.name == "fourier" else "support rows"
-        told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.parameters.items())]
+        told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.kernel.parameters.items())]
         told += [f"{self.n_support} {what}", f"{self.n_features} features"]
         told += [f"scale={self.scaling.kind!r}"]
         told += [f"{key}={self.training[key]!r}" for key in _TOLD if key in self.training]
@@ -193,13 +192,6 @@ class KernelModel:
         if self.rows is not None:
             return self.rows.shape[1]
         return int(self.n_train or 0)
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The parameters that the kernel has, by name."""
-        names = {"rbf": ("gamma",), "fourier": ("gamma",), "poly": ("gamma", "degree", "coef0")}
-        names["sigmoid"] = ("gamma", "coef0")
-        return {name: getattr(self.kernel, name) for name in names.get(self.kernel.name, ())}
 
     def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Scores of rows, higher is better.
@@ -275,58 +267,12 @@ class KernelModel:
         """
         from linrank import model_file
 
-        model_file.write(self._contents(), path)
-
-    def _contents(self) -> KernelContents:
-        from linrank.model_file import KernelContents
-
-        kernel, rows = self.kernel, self.rows
-        if kernel.name == "callable":
-            raise ValueError(
-                "a model whose kernel is a Python function cannot be saved, since a model file "
-                "holds no code; train with kernel='precomputed' on the matrix of that function"
-            )
-        arrays = {"coef": self.coef, "phases": self.phases, "support": self.support}
-        arrays["factors"] = self.scaling.factors
-        if isinstance(rows, DenseRows):
-            arrays["rows"] = rows.values
-        elif rows is not None:
-            arrays |= {"values": rows.values, "columns": rows.columns, "offsets": rows.offsets}
-        return KernelContents(
-            {name: getattr(kernel, name) for name in ("name", "gamma", "degree", "coef0")},
-            self.n_features,
-            self.n_support,
-            self.n_train,
-            {key: array for key, array in arrays.items() if array is not None},
-            self.feature_names,
-            self.scaling.kind,
-            self.training,
-            self.linrank_version,
-        )
+        model_file.write(contents_of(self), path)
 
     @classmethod
     def from_contents(cls, contents: KernelContents) -> KernelModel:
         """The model of a file; raises ValueError or TypeError for what no model can be."""
-        check_one_of("kernel.name", contents.kernel["name"], (*KERNELS, "fourier"))
-        arrays = contents.arrays
-        rows: Rows | None = None
-        if "rows" in arrays:
-            rows = DenseRows(arrays["rows"])
-        elif "values" in arrays:
-            offsets = arrays["offsets"].astype(np.int64, copy=False)
-            rows = CsrRows(arrays["values"], arrays["columns"], offsets, contents.n_features)
-        model = cls(
-            rows,
-            arrays["coef"],
-            Kernel(**contents.kernel),  # type: ignore[arg-type]
-            arrays.get("support"),
-            contents.n_train,
-            arrays.get("phases"),
-            contents.feature_names,
-            Scaling(contents.scaling, arrays.get("factors")),
-            contents.training,
-            contents.linrank_version,
-        )
+        model = cls(**parts_of(contents))
         if model.n_features != contents.n_features:
             raise ValueError(
                 f"n_features is {contents.n_features}, but a precomputed kernel of "
@@ -344,6 +290,7 @@ def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> 
     }
     if "n_pairs" in settings:  # numbers of pairs that were found, no longer those asked for
         return training
-    known = training.get("n_pairs")  # listed preferences included
-    training |= sizes_of_pairs(data.queries, training)
-    return training if known is None else training | {"n_pairs": known}
+    sizes: dict[str, Any] = sizes_of_pairs(data.queries, training)
+    sizes["n_pairs"] += training.get("n_preferences", 0)
+    sizes["n_pairs"] = training.get("n_pairs", sizes["n_pairs"])  # a run may have counted
+    return training | sizes

@@ -56,14 +56,8 @@ class KernelRanker(FittedRanker):
 
     def _adopt(self, result: Result, model: KernelModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
-        self._adopt_model(model, data)
+        self._adopt_optimum(result, model, data)
         self.dual_coef_: NDArray[np.float64] = model.coef
         self.support_ = model.support
         self.n_support_ = len(model.coef)
         self.gamma_ = model.kernel.gamma
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
-        self.history_ = result.history
-        self.n_pairs_ = model.training["n_pairs"]

@@ -6,9 +6,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from linrank.errors import ConvergenceWarning
+from linrank.kernel_grids import as_gammas, as_kernel_Cs
 from linrank.kernel_ranker import KernelRanker
 from linrank.kernel_training import check_kernel_rows
-from linrank.kernel_tuning import as_gammas, as_kernel_Cs, fit_chosen, tune_kernel
+from linrank.kernel_tuning import fit_chosen, tune_kernel
 from linrank.metrics import parse_scoring
 from linrank.monitor import tell
 from linrank.seeds import seed_of

@@ -8,7 +8,6 @@ from linrank.checks import check_one_of
 from linrank.data.rows import DenseRows
 from linrank.kernel_model import KernelModel
 from linrank.kernels.functions import Kernel
-from linrank.model_checks import sizes_of_pairs
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS
 from linrank.scaling import Scaling
 
@@ -92,11 +91,8 @@ def fit_kernel(
         settings["approximation"] = approximation
     if approximation is not None or options.get("pairs") in SELECTED_PAIRS:
         settings["seed"] = options.get("seed")  # nothing else is random
-    n_listed = 0 if preferences is None else len(preferences)
     if preferences is not None:
-        settings["n_preferences"] = n_listed
-    settings |= sizes_of_pairs(data.queries, settings)
-    settings["n_pairs"] += n_listed
+        settings["n_preferences"] = len(preferences)
     if data.index_base is not None:
         settings["index_base"] = data.index_base
     return KernelModel.of(result, scaled, scaling, function, **settings), result

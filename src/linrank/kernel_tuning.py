@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.checks import check_one_of
 from linrank.data.dataset import Dataset
-from linrank.grids import as_grid
 from linrank.kernel_folds import FoldKernels, Part, Plan
 from linrank.kernel_model import KernelModel
 from linrank.kernel_training import check_kernel_rows, fit_kernel
-from linrank.kernels.family import WITH_GAMMA
 from linrank.kernels.functions import Kernel
-from linrank.kernels.training import train_kernel
+from linrank.kernels.training import KernelResult, train_kernel
 from linrank.metrics import parse_scoring
 from linrank.model_scores import measured
 from linrank.options import KERNELS
-from linrank.scaling import Scaling
 from linrank.solvers.result import Result
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    Progress,
+    Reports,
     check_selection,
     edge,
     first_best,
@@ -35,41 +33,9 @@ from linrank.validation import (
     weight_of_part,
 )
 
-__all__ = ["AUTO_CS", "KernelTuning", "as_gammas", "as_kernel_Cs", "fit_chosen", "tune_kernel"]
+__all__ = ["KernelTuning", "fit_chosen", "tune_kernel"]
 
 Array = NDArray[Any]
-Progress = Callable[[dict[str, Any]], None]
-
-AUTO_CS = tuple(2.0**k for k in range(-15, 10, 2))
-_AUTO_FACTORS = tuple(4.0**k for k in range(-3, 4))  # of γ, times that of gamma="scale"
-
-
-def as_kernel_Cs(Cs: Any) -> Array:
-    """The grid of C, ascending and each once; ``"auto"`` is 2^-15, 2^-13, ..., 2^9."""
-    return as_grid("Cs", Cs, AUTO_CS)
-
-
-def as_gammas(gammas: Any, kernel: Any, data: Dataset, scale: str = "none") -> Array:
-    """The grid of γ, ascending and each once.
-
-    ``"auto"`` is 1/64, 1/16, ..., 64 times ``1 / (n_features·Var X)``, the γ that
-    ``gamma="scale"`` takes from the rows, scaled as ``scale`` says. A kernel without γ has a grid
-    of one, which says nothing.
-    """
-    if not callable(kernel):
-        check_one_of("kernel", kernel, KERNELS)
-    if kernel not in WITH_GAMMA:
-        if not (isinstance(gammas, str) and gammas == "auto"):
-            raise ValueError(
-                f"kernel={kernel!r} has no gamma, got gammas={gammas!r}; leave them out, or use "
-                f"the kernel {', '.join(WITH_GAMMA[:-1])} or {WITH_GAMMA[-1]}"
-            )
-        return np.array([1.0])
-    if not isinstance(gammas, str):
-        return as_grid("gammas", gammas, ())
-    rows = Scaling.fit(scale, data.rows, weight=data.weight).applied(data).rows
-    middle = Kernel.of(kernel, gamma="scale", rows=rows, weight=data.weight).gamma
-    return as_grid("gammas", gammas, [middle * factor for factor in _AUTO_FACTORS])
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +241,8 @@ class _Work:
     ) -> None:
         self.kernels, self.Cs, self.measure = kernels, Cs, measure
         self.query_weight, self.options = query_weight, options
-        self._progress, self._n_done = progress, 0
-        self._n_total = len(kernels.folds) * n_gammas * len(Cs)
-        self._lock, self.cancelled = threading.Lock(), threading.Event()
+        self._reports = Reports(progress, len(kernels.folds) * n_gammas * len(Cs))
+        self.cancelled = threading.Event()
 
     def run(self, k: int, n_threads: int) -> Array:
         """Scores, convergence and steps of the models of fold k, in rows."""
@@ -288,7 +253,7 @@ class _Work:
         scores = judged(values, part.valid, k, self.measure["scoring"])
         return np.array([scores, [r.converged for r in results], [r.n_iter for r in results]])
 
-    def _solve(self, k: int, part: Part, n_threads: int) -> list[Any]:
+    def _solve(self, k: int, part: Part, n_threads: int) -> list[KernelResult]:
         """The models of a fold for ascending C, each from the last."""
         kernels, results = self.kernels, []
         beta = None
@@ -310,14 +275,6 @@ class _Work:
             if self.cancelled.is_set():  # the fault of another fold is about to be told
                 break
             beta = result.w
-            self._report(k, C, result)
+            gamma = kernels.kernel.gamma
+            self._reports.tell(fold=k, gamma=gamma, C=C, gap=result.gap, objective=result.value)
         return results
-
-    def _report(self, k: int, C: float, result: Any) -> None:
-        if self._progress is None:
-            return
-        with self._lock:
-            self._n_done += 1
-            place = {"fold": k, "gamma": self.kernels.kernel.gamma, "C": C}
-            state = {"gap": result.gap, "objective": result.value, "n_done": self._n_done}
-            self._progress({**place, **state, "n_total": self._n_total})

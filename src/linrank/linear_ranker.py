@@ -100,14 +100,8 @@ class ExactRanker(LinearRanker):
 
     def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
-        self._adopt_model(model, data)
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
+        self._adopt_optimum(result, model, data)
         self.kkt_residual_ = result.kkt_residual
-        self.history_ = result.history
-        self.n_pairs_ = model.training["n_pairs"]
 
 
 class DescentRanker(LinearRanker):
@@ -165,12 +159,6 @@ class SparseRanker(LinearRanker):
 
     def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
-        self._adopt_model(model, data)
+        self._adopt_optimum(result, model, data)
         self.n_nonzero_, self.density_ = model.n_nonzero, model.density
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
         self.kkt_residual_ = result.kkt_residual
-        self.history_ = result.history
-        self.n_pairs_ = model.training["n_pairs"]

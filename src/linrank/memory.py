@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["available", "check_fits", "describe_bytes"]
+from linrank.checks import check_positive
+
+__all__ = ["allowed", "available", "check_fits", "describe_bytes"]
 
 
 def available() -> int | None:
@@ -12,6 +14,18 @@ def available() -> int | None:
     limits = [_free(), _group_free()]
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None
+
+
+def allowed(memory_limit: int | None) -> int | None:
+    """Return the bytes that a user allows, checked; None for half of what is free, if known.
+
+    The other half is for what the size at hand does not count, and for others on the machine.
+    """
+    if memory_limit is None:
+        free = available()
+        return None if free is None else free // 2
+    check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
+    return int(memory_limit)
 
 
 def check_fits(n_bytes: int, what: str, remedy: str) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "FACTORIZED",
     "KERNEL",
     "KERNELS",
+    "KERNEL_PARAMETERS",
     "LAYERS",
     "LOSSES",
     "LOW_RANK",
@@ -40,6 +41,7 @@ __all__ = [
     "STOCHASTIC",
     "STREAM_SAMPLINGS",
     "TRAINING",
+    "WITH_GAMMA",
 ]
 
 # Options beside C that go to the training as they are, and into the summary of a model: estimators
@@ -132,7 +134,16 @@ REGULARIZED = ("gamma", "lam", "tol", "max_iter", "query_normalization", "memory
 
 # ---- kernels ------------------------------------------------------------------------------------
 
-KERNELS = ("rbf", "poly", "sigmoid", "linear", "precomputed")
+# The parameters that each kernel has.
+KERNEL_PARAMETERS = {
+    "rbf": ("gamma",),
+    "poly": ("gamma", "degree", "coef0"),
+    "sigmoid": ("gamma", "coef0"),
+    "linear": (),
+    "precomputed": (),
+}
+KERNELS = tuple(KERNEL_PARAMETERS)
+WITH_GAMMA = tuple(name for name, own in KERNEL_PARAMETERS.items() if "gamma" in own)
 APPROXIMATIONS = (None, "nystroem", "fourier")  # of the kernel, by the features of a linear model
 
 # As TRAINING: options beside C that go to the training as they are.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,12 @@ from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
 from linrank.path import PathResult, solve_path
 from linrank.scaling import Scaling
+from linrank.solvers.result import Result
 from linrank.threads import resolve
 from linrank.validation import (
     Fold,
+    Progress,
+    Reports,
     affordable_folds,
     check_selection,
     edge,
@@ -28,10 +31,9 @@ from linrank.validation import (
     weight_of_part,
 )
 
-__all__ = ["Progress", "Tuning", "tune"]
+__all__ = ["Tuning", "tune"]
 
 Array = NDArray[Any]
-Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +154,8 @@ class _Work:
         self.data, self.folds, self.Cs = data, folds, Cs
         self.scoring, self.convention = scoring, convention
         self.query_weight, self.options = query_weight, options
-        self._progress, self._n_done = progress, 0
-        self._lock, self.cancelled = threading.Lock(), threading.Event()
+        self._reports = Reports(progress, len(folds) * len(Cs))
+        self.cancelled = threading.Event()
 
     def run(self, k: int, n_threads: int) -> tuple[Array, PathResult]:
         """Scores and path of fold k."""
@@ -181,11 +183,5 @@ class _Work:
         )
         return scores, path
 
-    def _report(self, k: int, C: float, result: Any) -> None:
-        if self._progress is None:
-            return
-        with self._lock:
-            self._n_done += 1
-            state = {"fold": k, "C": C, "gap": result.gap, "objective": result.value}
-            total = len(self.folds) * len(self.Cs)
-            self._progress({**state, "n_done": self._n_done, "n_total": total})
+    def _report(self, k: int, C: float, result: Result) -> None:
+        self._reports.tell(fold=k, C=C, gap=result.gap, objective=result.value)

@@ -22,6 +22,8 @@ from linrank.scaling import Scaling
 
 __all__ = [
     "Fold",
+    "Progress",
+    "Reports",
     "affordable_folds",
     "as_folds",
     "check_selection",
@@ -37,6 +39,7 @@ __all__ = [
 
 Array = NDArray[Any]
 Outcome = TypeVar("Outcome")
+Progress = Callable[[dict[str, Any]], None]
 
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
@@ -176,6 +179,22 @@ def side_by_side(
             cancelled.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class Reports:
+    """What ``progress`` is told of models, from any thread: one after the other, and counted."""
+
+    def __init__(self, progress: Progress | None, n_total: int) -> None:
+        self._progress, self._n_done, self._n_total = progress, 0, n_total
+        self._lock = threading.Lock()
+
+    def tell(self, **state: Any) -> None:
+        """One model more."""
+        if self._progress is None:
+            return
+        with self._lock:
+            self._n_done += 1
+            self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})
 
 
 def judge(

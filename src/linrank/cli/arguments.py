@@ -28,7 +28,11 @@ __all__ = [
     "add_volume",
     "check_training",
     "fill_in",
+    "finite",
+    "flag",
+    "given",
     "grid",
+    "megabytes",
     "n_jobs",
     "natural",
     "positive_float",
@@ -58,12 +62,28 @@ def positive_float(text: str) -> float:
     return value
 
 
+def finite(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
+    return value
+
+
 def positive_int(text: str) -> int:
     """An integer ≥ 1."""
     value = _integer(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be ≥ 1, got {text}")
     return value
+
+
+def megabytes(text: str) -> int:
+    """Bytes, given in 10⁶ of them."""
+    return 1_000_000 * positive_int(text)
 
 
 def natural(text: str) -> int:
@@ -180,6 +200,21 @@ def check_training(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
     check_bounds(args)
     if args.counting is not None and args.solver not in COUNTED:
         parser.error(f"--counting is an option of --solver {' and '.join(COUNTED)}")
+
+
+def given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
+    """The options, by the names of their values, that were on the command line.
+
+    A command may lack some.
+    """
+    values = {name: getattr(args, name, None) for name in names}
+    # By identity: a number that is 0 was given, and equals False.
+    return [name for name, value in values.items() if value is not None and value is not False]
+
+
+def flag(name: str) -> str:
+    """An option as it is typed."""
+    return f"--{name.replace('_', '-')}"
 
 
 def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from linrank.cli.arguments import fill_in, positive_float, positive_int
+from linrank.cli.arguments import fill_in, flag, given, positive_float, positive_int
 from linrank.options import DOMINATION_SOLVERS, LAYERS, METHODS, ORDERS, PENALTIES, SOLVERS
 
 __all__ = [
@@ -139,16 +139,16 @@ def check_method(args: argparse.Namespace, parser: argparse.ArgumentParser) -> N
     if args.method == METHOD:
         _check_domination(args, parser)
         return
-    for name in _given(args, (*_DEFAULTS, *_GRID_DEFAULTS)):
-        parser.error(f"{_flag(name)} needs --method {METHOD}")
+    for name in given(args, (*_DEFAULTS, *_GRID_DEFAULTS)):
+        parser.error(f"{flag(name)} needs --method {METHOD}")
     if args.solver in DOMINATION_SOLVERS and args.solver not in SOLVERS:
         parser.error(f"--solver {args.solver} needs --method {METHOD}")
     fill_in(args, {"solver": SOLVERS[0]})
 
 
 def _check_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    for name in _given(args, _REFUSED):
-        parser.error(f"{_flag(name)} and --method {METHOD} exclude each other")
+    for name in given(args, _REFUSED):
+        parser.error(f"{flag(name)} and --method {METHOD} exclude each other")
     if getattr(args, "C", None) is not None:
         parser.error(f"-c and --method {METHOD} exclude each other; its penalty has --alpha")
     fill_in(args, {"solver": DOMINATION_SOLVERS[0]})
@@ -161,28 +161,17 @@ def _check_domination(args: argparse.Namespace, parser: argparse.ArgumentParser)
     fill_in(args, _DEFAULTS | _GRID_DEFAULTS | _SHARED)
     if args.solver == "newton" and args.penalty != "l2":
         parser.error(f"--solver newton needs --penalty l2, not {args.penalty}")
-    if args.solver == "newton" and _given(args, ("feature_induction",)):
+    if args.solver == "newton" and given(args, ("feature_induction",)):
         parser.error("--solver newton and --feature-induction exclude each other")
 
 
 def _check_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     if getattr(args, "alphas", None) is not None:
-        for name in _given(args, ("n_alphas", "eps")):
-            parser.error(f"{_flag(name)} makes a grid, and --alphas gives one")
+        for name in given(args, ("n_alphas", "eps")):
+            parser.error(f"{flag(name)} makes a grid, and --alphas gives one")
     eps = getattr(args, "eps", None)
     if eps is not None and eps >= 1.0:
         parser.error(f"--eps must be < 1, got {eps:g}")
-
-
-def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
-    """The options that were on the command line; a command may lack some."""
-    values = {name: getattr(args, name, None) for name in names}
-    # By identity: a margin of 0 was given, and equals False.
-    return [name for name, value in values.items() if value is not None and value is not False]
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def margin(text: str) -> float | tuple[str, float, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from linrank.cli.arguments import fill_in, grid, positive_int
-from linrank.cli.kernel_options import NAMES, check_owned, finite, flag, given
+from linrank.cli.arguments import fill_in, flag, given, grid, megabytes
+from linrank.cli.kernel_options import NAMES, add_parameters, check_owned
 from linrank.options import METHODS
 
 __all__ = ["add_kernel_grid", "check_kernel_grid"]
@@ -37,7 +37,7 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
         "--kernel",
         choices=NAMES,
         help="search a kernel's C and γ in place of a linear model's C: exp(-γ‖a-b‖²), "
-        "(γ a·b + c)^degree, tanh(γ a·b + c), or a·b",
+        "(γ a·b + c)^d, tanh(γ a·b + c), or a·b",
     )
     group.add_argument(
         "--gammas",
@@ -46,13 +46,10 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
         help="γ, as --Cs (default: 1/64 to 64 times 1/(features·variance), each four times the "
         "one before; and --Cs 2^-15:2^9:4)",
     )
-    group.add_argument("--degree", type=positive_int, metavar="N", help="of poly (default: 3)")
-    group.add_argument(
-        "--coef0", type=finite, metavar="C0", help="c of poly and sigmoid (default: 0)"
-    )
+    add_parameters(group)
     group.add_argument(
         "--memory-limit",
-        type=positive_int,
+        type=megabytes,
         metavar="MB",
         help="for kernel matrices, those of folds side by side included, in 10⁶ bytes; what does "
         "not fit is computed again (default: half of what is free)",
@@ -62,7 +59,7 @@ def add_kernel_grid(parser: argparse.ArgumentParser) -> None:
 def check_kernel_grid(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options that do not go with ``--kernel``; fill in those that were not given."""
     if args.kernel is None:
-        for name in given(args, (*_DEFAULTS,)):
+        for name in given(args, tuple(_DEFAULTS)):
             parser.error(f"{flag(name)} needs --kernel")
         return
     if args.method != METHODS[0]:
@@ -71,5 +68,3 @@ def check_kernel_grid(args: argparse.Namespace, parser: argparse.ArgumentParser)
         parser.error(f"{flag(name)} and --kernel exclude each other")
     check_owned(args, parser)
     fill_in(args, _DEFAULTS | _SHARED)
-    if args.memory_limit is not None:
-        args.memory_limit *= 1_000_000

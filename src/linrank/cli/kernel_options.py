@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
-from linrank.cli.arguments import fill_in, positive_int
+from linrank.cli.arguments import fill_in, finite, flag, given, positive_int
 from linrank.cli.pair_options import check_sizes
-from linrank.options import APPROXIMATIONS, KERNELS, LOSSES, METHODS, PAIR_WEIGHTINGS, PAIRS
+from linrank.options import (
+    APPROXIMATIONS,
+    KERNEL_PARAMETERS,
+    KERNELS,
+    LOSSES,
+    METHODS,
+    PAIR_WEIGHTINGS,
+    PAIRS,
+)
 
-__all__ = ["NAMES", "add_kernel", "check_kernel", "check_owned", "finite", "flag", "given"]
+__all__ = ["NAMES", "add_kernel", "add_parameters", "check_kernel", "check_owned"]
 
 # Those that a file can give; a kernel that is precomputed, or a function, is for Python.
 NAMES = tuple(name for name in KERNELS if name != "precomputed")
@@ -33,13 +40,8 @@ _REFUSED = (
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
 )
-# Parameters of a kernel, and the kernels that have them.
-_OF_KERNELS = {
-    "gamma": NAMES[:3],
-    "gammas": NAMES[:3],  # of a grid
-    "degree": ("poly",),
-    "coef0": NAMES[1:3],
-}
+# Options that are parameters of a kernel, and their names; of γ a command takes one or a grid.
+_OF_KERNELS = {"gamma": "gamma", "gammas": "gamma", "degree": "degree", "coef0": "coef0"}
 
 
 def add_kernel(parser: argparse.ArgumentParser) -> None:
@@ -51,15 +53,20 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
         help="score rows by Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c) or "
         "a·b (default: none, a linear model); γ by --gamma",
     )
-    group.add_argument("--degree", type=positive_int, metavar="D", help="d of poly (default: 3)")
-    group.add_argument(
-        "--coef0", type=finite, metavar="C", help="c of poly and sigmoid (default: 0)"
-    )
+    add_parameters(group)
     group.add_argument(
         "--approximation",
         choices=tuple(name for name in APPROXIMATIONS if name is not None),
         help="a sum over --n-components rows, or of as many random cosines (rbf), in place of one "
         "over all rows (default: none, exact)",
+    )
+
+
+def add_parameters(group: argparse._ArgumentGroup) -> None:
+    """Declare those of a kernel beside γ, of which a command takes one or a grid."""
+    group.add_argument("--degree", type=positive_int, metavar="D", help="d of poly (default: 3)")
+    group.add_argument(
+        "--coef0", type=finite, metavar="C", help="c of poly and sigmoid (default: 0)"
     )
 
 
@@ -76,8 +83,6 @@ def check_kernel(args: argparse.Namespace, parser: argparse.ArgumentParser) -> N
     _check_parameters(args, parser)
     fill_in(args, _DEFAULTS | _SHARED)
     check_sizes(args, parser)
-    if args.memory_limit is not None:
-        args.memory_limit *= 1_000_000
 
 
 def _check_parameters(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -94,28 +99,7 @@ def _check_parameters(args: argparse.Namespace, parser: argparse.ArgumentParser)
 def check_owned(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on parameters that the kernel has not."""
     for name in given(args, tuple(_OF_KERNELS)):
-        if args.kernel not in _OF_KERNELS[name]:
-            having = " and ".join(_OF_KERNELS[name])
-            parser.error(f"{flag(name)} is a parameter of --kernel {having}, not of {args.kernel}")
-
-
-def finite(text: str) -> float:
-    """A finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a finite number, got {text!r}")
-    return value
-
-
-def given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
-    """The options that were on the command line; a command may lack some."""
-    values = {name: getattr(args, name, None) for name in names}
-    # By identity: a c of 0 was given, and equals False.
-    return [name for name, value in values.items() if value is not None and value is not False]
-
-
-def flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        having = [one for one in NAMES if _OF_KERNELS[name] in KERNEL_PARAMETERS[one]]
+        if args.kernel not in having:
+            others = " and ".join(having)
+            parser.error(f"{flag(name)} is a parameter of --kernel {others}, not of {args.kernel}")

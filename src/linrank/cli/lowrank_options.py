@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import Any
 
-from linrank.cli.arguments import fill_in, positive_float, positive_int
+from linrank.cli.arguments import fill_in, flag, given, megabytes, positive_float, positive_int
 from linrank.options import CONSTRAINTS, LOW_RANK
 
 __all__ = ["add_lowrank", "check_lowrank", "refuse_lowrank", "weight"]
@@ -69,7 +69,7 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--memory-limit",
-        type=positive_int,
+        type=megabytes,
         metavar="MB",
         help=f"{REGULARIZED}: refuse to take more for its duals, at least 32 bytes a pair, in 10⁶ "
         "bytes (default: what is free); --kernel: keep its matrix in memory up to that (half)",
@@ -79,18 +79,16 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
 def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     """Fail on options that do not go with ``--method``; fill in those that were not given."""
     for method in LOW_RANK:
-        for name in _given(args, (*_DEFAULTS[method],)) if args.method != method else ():
+        for name in given(args, (*_DEFAULTS[method],)) if args.method != method else ():
             also = f", or {_KERNELS[name]}" if name in _KERNELS else ""
-            parser.error(f"{_flag(name)} needs --method {method}{also}")
+            parser.error(f"{flag(name)} needs --method {method}{also}")
     if args.method not in LOW_RANK:
         return
-    for name in _given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
-        parser.error(f"{_flag(name)} and --method {args.method} exclude each other")
+    for name in given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
+        parser.error(f"{flag(name)} and --method {args.method} exclude each other")
     if isinstance(args.gamma, str):
         parser.error(f"--gamma {args.gamma} is for --kernel; {REGULARIZED} takes a number ≥ 0")
     fill_in(args, _DEFAULTS[args.method] | _SHARED[args.method])
-    if args.method == REGULARIZED and args.memory_limit is not None:
-        args.memory_limit *= 1_000_000
 
 
 def refuse_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -122,14 +120,3 @@ def _weight_or_width(text: str) -> float | str:
         return weight(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}; of a kernel also scale or auto") from None
-
-
-def _given(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
-    """The options that were on the command line."""
-    values = {name: getattr(args, name) for name in names}
-    # By identity: a γ of 0 was given, and equals False.
-    return [name for name, value in values.items() if value is not None and value is not False]
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

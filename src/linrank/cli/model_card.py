@@ -113,7 +113,7 @@ def _kernel_report(model: KernelModel, top: int | None) -> dict[str, Any]:
     return {
         **_header(model, "kernel"),
         "kernel": model.kernel.name,
-        "parameters": model.parameters,
+        "parameters": model.kernel.parameters,
         "support_rows": model.n_support,
         "training_rows": model.n_train,
         "storage": None if rows is None else rows.describe(),

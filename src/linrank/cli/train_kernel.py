@@ -15,6 +15,7 @@ from linrank.cli.train_report import (
     print_json,
     relative_gap,
     say_convergence,
+    say_optimum,
 )
 from linrank.cli.training import (
     check_files,
@@ -23,7 +24,7 @@ from linrank.cli.training import (
     read_training,
     write_and_validate,
 )
-from linrank.options import KERNEL
+from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -89,17 +90,13 @@ def _say_result(
 ) -> None:
     """Work, optimum, size of the model and convergence on standard error."""
     kernel = args.kernel if args.approximation is None else f"{args.kernel} by {args.approximation}"
-    width = "" if args.kernel == "linear" else f", γ = {model.kernel.gamma:.4g}"
+    width = f", γ = {model.kernel.gamma:.4g}" if args.kernel in WITH_GAMMA else ""
     console.say(
         "trained",
         f"{kernel}{width}, {args.loss.replace('_', ' ')}, C = {args.C:g}: "
         f"{count(result.n_iter, 'iteration')} in {seconds(took)}",
     )
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
-        "of it) above the minimum: certified by the dual",
-    )
+    say_optimum(result.value, result.gap, console)
     say_pairs(model.training, console)
     console.say("model", _size(model))
     say_convergence(result, console)

@@ -23,6 +23,7 @@ __all__ = [
     "print_json",
     "relative_gap",
     "say_convergence",
+    "say_optimum",
     "say_result",
     "training_summary",
 ]
@@ -51,11 +52,7 @@ def say_result(result: Result, args: argparse.Namespace, took: float, console: C
         "trained",
         f"{args.solver}, {args.loss.replace('_', ' ')}, C = {args.C:g}: {work} in {seconds(took)}",
     )
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} "
-        "of it) above the minimum: certified by the dual",
-    )
+    say_optimum(result.value, result.gap, console)
     n_nonzero = _n_nonzero(result)
     if n_nonzero < result.w.size:
         share = f"{100 * n_nonzero / result.w.size:.3g} %"
@@ -68,6 +65,16 @@ def say_result(result: Result, args: argparse.Namespace, took: float, console: C
             f"whatever the curvature; {scale}a smaller -e tightens it",
         )
     say_convergence(result, console)
+
+
+def say_optimum(value: float, gap: float, console: Console) -> None:
+    """The objective, and how far from its minimum it is at most."""
+    share = gap / value if value > 0 else 0.0
+    console.say(
+        "optimum",
+        f"objective {value:.10g}, at most {gap:.2g} ({share:.1e} of it) above the minimum: "
+        "certified by the dual",
+    )
 
 
 def say_convergence(result: Result, console: Console) -> None:

@@ -13,7 +13,7 @@ from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
-from linrank.cli.tune_report import plot, print_json
+from linrank.cli.tune_report import measured_on, plot, print_json
 from linrank.options import CURVATURES, DOMINATION_PATH
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _say_result(
     """The summary on standard error."""
     console.clear()
     k, n_folds = tuning.chosen, len(tuning.scores)
-    where = f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
+    where = measured_on(args, n_folds)
     n_models = count(len(tuning.alphas) * (n_folds + 1), "model")
     console.say("trained", f"{n_models} by the domination loss, {args.penalty}, in {seconds(took)}")
     best = f"{args.scoring} {tuning.mean_scores[k]:.4f}"

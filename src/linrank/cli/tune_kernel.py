@@ -12,19 +12,20 @@ from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, replacing, write_standard
-from linrank.cli.train_report import describe_data, relative_gap
-from linrank.cli.tune_report import figure, print_json
-from linrank.options import KERNEL
+from linrank.cli.train_report import describe_data, say_optimum
+from linrank.cli.tune_report import figure, measured_on, print_json
+from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
+    from linrank.kernel_model import KernelModel
     from linrank.kernel_tuning import KernelTuning
     from linrank.solvers.result import Result
     from linrank.validation import Fold
 
 __all__ = ["run_kernel"]
 
-_OF_KERNEL = ("kernel", "degree", "coef0")
+_OPTIONS = ("kernel", "degree", "coef0", *KERNEL, "seed", "scale")  # that are no grid
 
 
 def run_kernel(args: argparse.Namespace) -> int:
@@ -56,10 +57,11 @@ def run_kernel(args: argparse.Namespace) -> int:
 
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
-) -> tuple[KernelTuning, Any, Result]:
-    from linrank.kernel_tuning import as_gammas, as_kernel_Cs, fit_chosen, tune_kernel
+) -> tuple[KernelTuning, KernelModel, Result]:
+    from linrank.kernel_grids import as_gammas, as_kernel_Cs
+    from linrank.kernel_tuning import fit_chosen, tune_kernel
 
-    options = {name: getattr(args, name) for name in (*_OF_KERNEL, *KERNEL, "seed", "scale")}
+    options = {name: getattr(args, name) for name in _OPTIONS}
     options["n_jobs"] = args.jobs
     tuning = tune_kernel(
         data,
@@ -90,16 +92,12 @@ def _say_result(
 ) -> None:
     """The summary on standard error."""
     console.clear()
-    where = f"on {args.valid}" if args.valid is not None else f"over {len(tuning.scores)} folds"
+    where = measured_on(args, len(tuning.scores))
     n_models = count(tuning.scores.size + 1, "model")
     console.say("trained", f"{n_models} with the kernel {args.kernel} in {seconds(took)}")
     place = f"C = {tuning.C:g}" + (f", γ = {tuning.gamma:g}" if _has_gamma(args) else "")
     console.say("chosen", f"{place}: {args.scoring} {tuning.score:.4f} {where}")
-    console.say(
-        "optimum",
-        f"objective {result.value:.10g}, at most {result.gap:.2g} ({relative_gap(result):.1e} of "
-        "it) above the minimum: certified by the dual",
-    )
+    say_optimum(result.value, result.gap, console)
     for told in tuning.edges:
         console.say("note", told)
     if tuning.open is not None:
@@ -109,7 +107,7 @@ def _say_result(
 
 
 def _has_gamma(args: argparse.Namespace) -> bool:
-    return bool(args.kernel != "linear")
+    return args.kernel in WITH_GAMMA
 
 
 def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
@@ -131,7 +129,7 @@ def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
 def _summary(tuning: KernelTuning, result: Result, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the grid."""
     return {
-        **{name: getattr(args, name) for name in (*_OF_KERNEL, *KERNEL, "seed", "scale")},
+        **{name: getattr(args, name) for name in _OPTIONS},
         "C": tuning.C,
         "gamma": tuning.gamma if _has_gamma(args) else None,
         "objective": result.value,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.streams import replacing, write_standard
-from linrank.cli.train_report import data_summary, options_summary
+from linrank.cli.train_report import data_summary, options_summary, say_optimum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["figure", "path_summary", "plot", "print_json", "say_result", "table"]
+__all__ = ["figure", "measured_on", "path_summary", "plot", "print_json", "say_result", "table"]
 
 
 def say_result(
@@ -34,21 +34,21 @@ def say_result(
     console.clear()
     k, n_folds = tuning.chosen, len(tuning.scores)
     n_models = len(tuning.Cs) * (n_folds + 1)
-    where = f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
+    where = measured_on(args, n_folds)
     console.say("trained", f"{count(n_models, 'model')} in {seconds(took)}")
     console.say(
         "chosen", f"C = {tuning.Cs[k]:g}: {args.scoring} {tuning.mean_scores[k]:.4f} {where}"
     )
-    share = path.gaps[k] / path.objectives[k] if path.objectives[k] > 0 else 0.0
-    console.say(
-        "optimum",
-        f"objective {path.objectives[k]:.10g}, at most {path.gaps[k]:.2g} ({share:.1e} of it) "
-        "above the minimum: certified by the dual",
-    )
+    say_optimum(path.objectives[k], path.gaps[k], console)
     if tuning.edge is not None:
         console.say("note", tuning.edge)
     if not path.converged[k]:
         console.warn(f"not converged: {path.messages[k]}")
+
+
+def measured_on(args: argparse.Namespace, n_folds: int) -> str:
+    """What models were measured on, in words."""
+    return f"on {args.valid}" if args.valid is not None else f"over {n_folds} folds"
 
 
 def table(tuning: Tuning, path: PathResult, scoring: str) -> str:

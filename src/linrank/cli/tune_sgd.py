@@ -13,7 +13,7 @@ from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.train_report import describe_data
-from linrank.cli.tune_report import print_json
+from linrank.cli.tune_report import measured_on, print_json
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -90,7 +90,7 @@ def _model(data: Dataset, tuning: SGDTuning, args: argparse.Namespace) -> Linear
 
 def _say_result(tuning: SGDTuning, args: argparse.Namespace, took: float, console: Console) -> None:
     algorithm, alpha = tuning.rule
-    where = f"on {args.valid}" if args.valid is not None else f"over {len(tuning.scores)} folds"
+    where = measured_on(args, len(tuning.scores))
     n_models = count(tuning.scores.size, "model")
     console.say("trained", f"{n_models} of {count(args.n_steps, 'step')} in {seconds(took)}")
     best = f"{args.scoring} {tuning.mean_scores[tuning.chosen]:.4f}"

@@ -14,11 +14,9 @@ from linrank.data.rows import DenseRows, Rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import StoredMatrix, kernel_matrix
 
-__all__ = ["WITH_GAMMA", "KernelFamily"]
+__all__ = ["KernelFamily"]
 
 Array = NDArray[Any]
-
-WITH_GAMMA = ("rbf", "poly", "sigmoid")
 
 _BLOCK = 256  # rows of a matrix that a thread turns at a time
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linrank.checks import check_natural
 from linrank.data.rows import Rows
 from linrank.kernels.mapped_rows import BLOCK
-from linrank.memory import available, describe_bytes
+from linrank.memory import allowed, describe_bytes
 
 __all__ = ["Room"]
 
+_UNKNOWN = 4 << 30  # bytes to take where nobody knows how many are free
 _CANDIDATES = 8  # rows for each landmark that are looked at, where memory allows
 _LEAST = 10  # rows for each feature of a sample that is of any use as a preconditioner
 _PART = 64 << 20  # bytes that the core takes for the parts of a sum of matrices, 2 to 16 of them
@@ -49,11 +49,9 @@ class Room:
         """Room by the limit, half of what is free if None; MemoryError where it is too small."""
         n_rows, n_features = rows.shape
         n_candidates = min(n_rows, _CANDIDATES * n_components)
-        if memory_limit is None:
-            limit = (available() or 8 << 30) // 2
-        else:
-            check_natural("memory_limit", memory_limit, ", a number of bytes, or None")
-            limit = int(memory_limit)
+        limit = allowed(memory_limit)
+        limit = _UNKNOWN if limit is None else limit
+        if memory_limit is not None:
             # Their factor is there twice, in double.
             n_candidates = min(n_candidates, max(n_components, limit // (16 * n_components)))
         block = BLOCK * (12 * n_components + rows.nbytes // n_rows)

@@ -47,11 +47,6 @@ class FourierMap:
     def n_components(self) -> int:
         return 2 * self.rows.shape[0]
 
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes while its features are computed, the features left out."""
-        return 8 * self.n_components
-
     def features(self, block: Rows, out: Array) -> None:
         """``z`` of a block of rows, into float32 ``out``."""
         turns = _PRODUCTS.matrix(block, self.rows)

@@ -14,7 +14,7 @@ from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.lazy import cached_property
-from linrank.options import KERNELS
+from linrank.options import KERNEL_PARAMETERS, KERNELS
 from linrank.threads import useful_threads
 
 __all__ = ["Kernel"]
@@ -108,6 +108,12 @@ class Kernel:
             _check_gamma(gamma)
             return cls(kernel, 1.0, int(degree), float(coef0))
         return cls(kernel, _resolved(gamma, rows, weight), int(degree), float(coef0))
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters that the kernel has, by name; random cosines have those of "rbf"."""
+        known = "rbf" if self.name == "fourier" else self.name
+        return {name: getattr(self, name) for name in KERNEL_PARAMETERS.get(known, ())}
 
     @cached_property
     def core(self) -> Any:
@@ -210,9 +216,7 @@ class Kernel:
 
     def describe(self) -> str:
         """The kernel in words, as in ``rbf (gamma=0.5)``."""
-        used = {"rbf": ("gamma",), "poly": ("gamma", "degree", "coef0")}
-        names = used.get(self.name, ("gamma", "coef0") if self.name == "sigmoid" else ())
-        settings = ", ".join(f"{name}={getattr(self, name):.6g}" for name in names)
+        settings = ", ".join(f"{name}={value:.6g}" for name, value in self.parameters.items())
         return f"kernel {self.name!r}" + (f" ({settings})" if settings else "")
 
 

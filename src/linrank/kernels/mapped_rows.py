@@ -30,10 +30,6 @@ class FeatureMap(Protocol):
     @property
     def n_components(self) -> int: ...
     @property
-    def row_bytes(self) -> int:
-        """What a row takes while its features are computed, the features left out."""
-
-    @property
     def support(self) -> Array | None:
         """``rows`` by their numbers among the training rows, if that is what they are."""
 

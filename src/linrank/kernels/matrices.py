@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.checks import check_positive
 from linrank.data.rows import CsrRows, Rows
-from linrank.kernels.checks import LANCZOS_STEPS, check_kernel_matrix
 from linrank.kernels.functions import Kernel
+from linrank.kernels.matrix_checks import LANCZOS_STEPS, by_rows, check_kernel_matrix
 from linrank.lazy import cached_property
-from linrank.memory import available, describe_bytes
+from linrank.memory import allowed, describe_bytes
 from linrank.threads import useful_threads
 
 __all__ = [
@@ -23,11 +22,10 @@ __all__ = [
     "check_kernel_matrix",
     "kernel_matrix",
     "may_be_indefinite",
+    "stored_bytes",
 ]
 
 Array = NDArray[Any]
-
-_SHARE = 0.5  # of free memory that Q may take where no limit is given
 
 
 class KernelMatrix(Protocol):
@@ -60,9 +58,7 @@ class StoredMatrix:
     """
 
     def __init__(self, values: Array, n_threads: int = 1) -> None:
-        values = np.asarray(values, dtype=np.float64)
-        contiguous = values.strides[1] == values.itemsize and values.strides[0] > 0
-        self.values = values if contiguous else np.ascontiguousarray(values)
+        self.values = by_rows(np.asarray(values, dtype=np.float64))
         self.n_threads = n_threads
 
     @property
@@ -177,13 +173,13 @@ def kernel_matrix(
     MemoryError
         Where not even the tiles fit; it says how much is needed, and what to use instead.
     """
-    if memory_limit is not None:
-        check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
-    limit = _limit(memory_limit)
+    limit = allowed(memory_limit)
     if kernel.name == "precomputed":
         return _precomputed(kernel, rows, limit, n_threads)
     n = rows.shape[0]
-    if limit is None or _stored_bytes(kernel, n) + beside <= limit:
+    # A stored product takes a quarter of the time of computing the entries again for 12 columns,
+    # and less for more: Q is stored whenever it fits.
+    if limit is None or stored_bytes(kernel, n) + beside <= limit:
         stored = StoredMatrix(kernel.matrix(rows, rows, n_threads), n_threads)
         if may_be_indefinite(kernel):
             _check(kernel, stored.values, n_threads)
@@ -194,7 +190,7 @@ def kernel_matrix(
     # A callable has its matrix, and three times as much for what it computes it from: a guess.
     block = 1 if kernel.name != "callable" else 4
     if needed + (block - 1) * 8 * n > limit:
-        tiles, full = needed + (block - 1) * 8 * n, beside + _stored_bytes(kernel, n)
+        tiles, full = needed + (block - 1) * 8 * n, beside + stored_bytes(kernel, n)
         raise MemoryError(_too_little(n, tiles, full, limit, memory_limit))
     blocked = BlockedMatrix(kernel, rows, n_threads, min(1 << 24, (limit - needed) // block))
     if may_be_indefinite(kernel):
@@ -222,22 +218,8 @@ def _precomputed(kernel: Kernel, rows: Rows, limit: int | None, n_threads: int) 
     return StoredMatrix(matrix, n_threads)
 
 
-def _limit(memory_limit: int | None) -> int | None:
-    """Bytes for Q; None where nothing is known.
-
-    Half of free memory by default: the trainer holds landmarks and vectors beside Q, copies of
-    submatrices for folds may follow, and what else runs on the machine is not ours to starve. A
-    stored product takes a quarter of the time of computing the entries again for 12 columns, and
-    less for more, so Q is stored whenever it fits.
-    """
-    if memory_limit is not None:
-        return int(memory_limit)
-    free = available()
-    return None if free is None else int(_SHARE * free)
-
-
-def _stored_bytes(kernel: Kernel, n: int) -> int:
-    """Q itself; a callable makes it in one piece, and its own copies with it."""
+def stored_bytes(kernel: Kernel, n: int) -> int:
+    """What Q of n rows takes; a callable makes it in one piece, and its own copies with it."""
     return (2 if kernel.name == "callable" else 1) * 8 * n * n
 
 

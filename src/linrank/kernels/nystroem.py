@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
-from linrank.kernels.checks import check_kernel_matrix
 from linrank.kernels.functions import Kernel
 from linrank.kernels.landmarks import Landmarks
 from linrank.kernels.matrices import BlockedMatrix, may_be_indefinite
+from linrank.kernels.matrix_checks import check_kernel_matrix
 
 __all__ = ["NystroemMap"]
 
@@ -85,11 +85,6 @@ class NystroemMap:
     @property
     def n_components(self) -> int:
         return len(self.support)
-
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes while its features are computed, the features left out."""
-        return 8 * self.n_components
 
     def features(self, block: Rows, out: Array) -> None:
         """``z`` of a block of rows, into float32 ``out``."""

@@ -12,14 +12,13 @@ searches above all, is sweeps over the scores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.streamed_rows import Design
 from linrank.kernels.matrices import KernelMatrix
 from linrank.lazy import cached_property
 from linrank.losses.base import Dual, ScoreLoss
@@ -76,12 +75,7 @@ class JointLoss(ScoreLoss):
         parts = zip(self.losses, point.points, strict=True)
         return sum((loss.dual(part) for loss, part in parts), Dual())
 
-    def hessian_matrix(self, rows: Design, point: JointPoint) -> Array:
-        parts = zip(self.losses, point.points, strict=True)
-        total: Array = np.sum([loss.hessian_matrix(rows, part) for loss, part in parts], axis=0)
-        return total
-
-    def by_row(self, parts: Any) -> Array:
+    def by_row(self, parts: Iterable[Array]) -> Array:
         """The sum of vectors that each loss gave by its positions."""
         total = np.zeros(self.n_positions)
         for loss, part in zip(self.losses, parts, strict=True):
@@ -102,14 +96,6 @@ class JointPoint:
     @property
     def value(self) -> float:
         return float(sum(part.value for part in self.points))
-
-    @property
-    def sum_of_slacks(self) -> float:
-        return float(sum(part.sum_of_slacks for part in self.points))
-
-    @property
-    def n_violations(self) -> float:
-        return float(sum(part.n_violations for part in self.points))
 
     @property
     def total_curvature(self) -> float:

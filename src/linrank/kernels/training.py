@@ -18,6 +18,7 @@ from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.kernels.preconditioner import KernelDirections, OnLandmarks
 from linrank.kernels.settling import settled
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
+from linrank.memory import allowed
 from linrank.objective import Ridge, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.problem import Problem
@@ -140,6 +141,8 @@ def train_kernel(
         **choosing,
     )
     n_threads = resolve(n_jobs)
+    if memory_limit is not None:
+        memory_limit = allowed(memory_limit)
     most = _most_landmarks(data.n_rows, memory_limit)
     if matrix is None:
         matrix = kernel_matrix(

@@ -14,9 +14,15 @@ from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.options import SELECTED_PAIRS
 from linrank.pairs.selection import Selection
-from linrank.pairs.weighted import Pairs, check_total, no_pairs_message, plain_pairs
+from linrank.pairs.weighted import (
+    Pairs,
+    check_total,
+    no_pairs_message,
+    plain_pairs,
+    query_factors,
+)
 
-__all__ = ["check_sizes", "chosen", "chosen_sizes"]
+__all__ = ["chosen", "chosen_sizes"]
 
 Array = NDArray[Any]
 
@@ -55,18 +61,17 @@ def chosen(
     listed : Preferences or None
         At least one of the two; no pair is in both.
     """
-    check_sizes(pairs, n_closest, n_random)
+    _check_sizes(pairs, n_closest, n_random)
     queries = data.queries
     if queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(queries))
     swept, listed = _select(data, pairs, n_closest, n_random, seed, pair_weighting)
-    weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
-    if query_normalization == "pairs":
+
+    def totals() -> Array:
         total = np.zeros(queries.n_queries) if swept is None else swept.weight_by_query()
-        if listed is not None:
-            total = total + _weight_by_query(listed, queries)
-        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        weight = inverse if weight is None else weight * inverse
+        return total if listed is None else total + _weight_by_query(listed, queries)
+
+    weight = query_factors(totals, query_weight, query_normalization)
     if swept is not None:
         swept = replace(swept, query_weight=weight)
     if listed is not None and weight is not None:
@@ -98,7 +103,7 @@ def chosen_sizes(
     return {**sizes, "n_pairs": selection.n_chosen}
 
 
-def check_sizes(pairs: str, n_closest: int | str, n_random: int | str) -> None:
+def _check_sizes(pairs: str, n_closest: int | str, n_random: int | str) -> None:
     """Raise ValueError for a number of pairs that the choice of pairs does not take."""
     if n_closest != "auto" and pairs not in SELECTED_PAIRS:
         raise ValueError(

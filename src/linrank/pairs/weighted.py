@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,7 +15,14 @@ from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.lazy import cached_property
 
-__all__ = ["Pairs", "check_total", "choose_pairs", "no_pairs_message", "plain_pairs"]
+__all__ = [
+    "Pairs",
+    "check_total",
+    "choose_pairs",
+    "no_pairs_message",
+    "plain_pairs",
+    "query_factors",
+]
 
 Array = NDArray[Any]
 
@@ -134,7 +142,8 @@ def choose_pairs(
     if data.queries.n_pairs == 0:
         raise NoPairsError(no_pairs_message(data.queries))
     chosen = replace(plain_pairs(data, pair_weighting), adjacent=pairs == "adjacent")
-    chosen = _weighted(chosen, query_weight, query_normalization)
+    factors = query_factors(chosen.weight_by_query, query_weight, query_normalization)
+    chosen = replace(chosen, query_weight=factors)
     check_total(chosen.total_weight(), pair_weighting)
     return chosen
 
@@ -182,14 +191,16 @@ def _gain(data: Dataset, pair_weighting: str) -> Array:
     return gain
 
 
-def _weighted(pairs: Pairs, query_weight: Array | None, normalization: str | None) -> Pairs:
-    """The same pairs with the factors c_q."""
+def query_factors(
+    totals: Callable[[], Array], query_weight: Array | None, normalization: str | None
+) -> Array | None:
+    """The factors c_q; ``totals`` gives ``Σ ω_ij / c_q`` of each query, to be divided by."""
     weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
     if normalization == "pairs":
-        total = pairs.weight_by_query()
+        total = totals()
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         weight = inverse if weight is None else weight * inverse
-    return replace(pairs, query_weight=weight)
+    return weight
 
 
 def no_pairs_message(queries: Queries) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["LANCZOS_STEPS", "TOLERANCE", "check_kernel_matrix", "lowest_values"]
+__all__ = ["LANCZOS_STEPS", "TOLERANCE", "by_rows", "check_kernel_matrix", "lowest_values"]
 
 Array = NDArray[Any]
 
@@ -63,7 +63,7 @@ def check_kernel_matrix(
             values = np.linalg.eigvalsh(Q)
             lowest, largest = float(values[0]), float(np.abs(values).max(initial=0.0))
         else:
-            Q = _by_rows(Q)
+            Q = by_rows(Q)
             lowest, largest = lowest_values(
                 len(Q), lambda v: _core.symmetric_product(Q, v, n_threads)
             )
@@ -156,6 +156,6 @@ def _check_definite(lowest: float, largest: float, what: str, remedy: str) -> No
         )
 
 
-def _by_rows(Q: Array) -> Array:
+def by_rows(Q: Array) -> Array:
     """Q, or a copy, with unit stride within its rows."""
     return Q if Q.strides[1] == Q.itemsize and Q.strides[0] > 0 else np.ascontiguousarray(Q)
