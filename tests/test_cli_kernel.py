@@ -42,7 +42,7 @@ def ranker(files, kernel="rbf", **params):
         (["--gamma", "auto", "--loss", "hinge"], "rbf", {"gamma": "auto", "loss": "hinge"}),
         (["--degree", "2", "--coef0", "1"], "poly", {"degree": 2, "coef0": 1.0}),
         (["-e", "1e-6", "--pair-weighting", "gain-diff"], "linear", {}),
-        (["--memory-limit", "3", "-j", "1", "--query-normalization", "pairs"], "rbf", {}),
+        (["--memory-limit", "4", "-j", "1", "--query-normalization", "pairs"], "rbf", {}),
         (["--scale", "query", "--seed", "4"], "rbf", {"scale": "query", "random_state": 4}),
     ],
 )
@@ -50,7 +50,7 @@ def test_the_model_is_that_of_the_estimator(files, model, options, kernel, param
     if "--pair-weighting" in options:
         params = {"tol": 1e-6, "pair_weighting": "gain_diff"}
     if "--memory-limit" in options:
-        params = {"memory_limit": 3_000_000, "query_normalization": "pairs"}
+        params = {"memory_limit": 4_000_000, "query_normalization": "pairs"}
     assert train(files, model, "--kernel", kernel, "-q", *options) == 0
     found, twin = load_model(model), ranker(files, kernel, **params)
     assert_array_equal(found.coef, twin.dual_coef_)

@@ -58,7 +58,7 @@ def test_options_go_through(files, tmp_path, capsys):
         "--Cs",
         "0.1,1",
     ]
-    options += ["--pairs", "adjacent", "--scale", "standard", "--memory-limit", "3", "--folds", "2"]
+    options += ["--pairs", "adjacent", "--scale", "standard", "--memory-limit", "5", "--folds", "2"]
     told = report(capsys, files["train"], *options, "--selection", "one_se", "-o", model)
     data = load(files["train"])
     truth = KernelRankSVMCV(

@@ -104,7 +104,7 @@ def test_without_a_band_the_huber_point_is_left(monkeypatch):
     assert isinstance(hinge_entries(problem, ranker.coef_, 1e-9), BandEntries)
     monkeypatch.setattr("linrank.duals.hinge._LISTED", 1)
     dual = dual_matrix(ranker, data.X, data.y, data.qid)
-    assert isinstance(dual._entries, HuberEntries)
+    assert isinstance(dual.entries, HuberEntries)
     listed = ExplicitPairs.of(data)
     alpha = by_pair(dual, listed, data)
     assert (alpha >= 0.0).all()

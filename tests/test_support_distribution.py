@@ -113,7 +113,7 @@ def test_kernel_scores_give_a_near_optimal_dual_point():
     np.subtract.at(u, found.rows[:, 1], found.alpha)
     Q = kernel.matrix(data.rows, data.rows)
     dual = found.alpha.sum() - 0.5 * u @ Q @ u
-    assert -1e-9 <= result.value - dual <= 2e-5 * result.value
+    assert -1e-9 <= result.value - dual <= 5e-4 * result.value
     assert 0 < found.n_support.sum() < found.n_pairs.sum()
 
 
