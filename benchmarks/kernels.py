@@ -259,20 +259,20 @@ def large(quick: bool) -> Table:
         notes=[
             "columns of unit deviation; tolerance 1e-4 of the squared hinge, 1e-3 of the hinge; "
             "wall time; BLAS has one thread in all of them",
-            "γ: first the estimator's default, then 1/number of features, a rougher kernel",
+            "features in [-1, 1]; γ: first 1/number of features, then the estimator's default, "
+            "a rougher kernel",
             "blocks: Q is computed again for each product, as a memory_limit of half of its "
             "bytes asks for",
         ],
     )
     for name in LARGE:
         try:
-            data = problems.load(name)
+            X, y = table_of(name)
         except problems.Absent as absent:
             table.notes.append(f"{name} skipped: {absent}")
             continue
-        X = np.asarray(data.X, dtype=np.float64)
         rows = slice(0, 1000 if quick else len(X))
-        smooth, rough = (Problem.of(X[rows], data.labels[rows], g) for g in ("scale", "auto"))
+        smooth, rough = (Problem.of(X[rows], y[rows], g) for g in ("auto", "scale"))
         for loss in ("squared_hinge", "hinge"):
             for limit in (None, 4 * smooth.data.n_rows**2):
                 for n_threads in (1, 2):
