@@ -62,6 +62,8 @@ class JointLoss(ScoreLoss):
         return JointPoint(self, points)
 
     def curvature(self, point: JointPoint, v: Array) -> Array:
+        if len(self.losses) == 1 and self.losses[0].order is None:  # a sweep for each landmark
+            return self.losses[0].curvature(point.points[0], v)
         return self.by_row(
             loss.curvature(part, _gathered(loss, v))
             for loss, part in zip(self.losses, point.points, strict=True)
