@@ -25,7 +25,7 @@ from report import Table, main
 Array = NDArray[Any]
 Part = tuple[Array, Array]  # rows, labels
 
-N_FEATURES = 10
+N_FEATURES = 11
 NOISES = (0.0, 0.05, 0.1, 0.5, 1.0)
 SIZES = (200, 200, 150)  # to train, test, validate
 GRID = tuple(2.0**k for k in range(-5, 16, 2))
