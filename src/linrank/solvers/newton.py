@@ -130,6 +130,8 @@ def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Ver
 
 def _rounded(point: Any, is_there: bool, sharpen: Sharpen | None) -> Verdict:
     message = "steps have fallen below the rounding of F; the result is as good as it gets"
+    if point.w.ndim > 1:  # a kernel's: rounding is that of Qβ, and the optimum may be far
+        message = "steps have fallen below the rounding of Qβ; a smaller C or γ goes further"
     # The bundle cannot keep bounds, and knows nothing of kernels.
     if sharpen is not None and point.box is None and point.w.ndim == 1:
         message += "; solver='bundle' needs no smoothing and goes on where features are few"
