@@ -56,8 +56,10 @@ def support_distribution(
     else:
         index, alpha = np.arange(len(distribution.alpha)), distribution.alpha
         far, near = slice(n_closest, None), slice(n_closest)
-        ax.plot(index[far], alpha[far], ".", color=BLUE, markersize=2, label="other pairs")
-        ax.plot(index[near], alpha[near], ".", color=ORANGE, markersize=3, label=label)
+        # As pixels: thousands of points would make megabytes of an SVG file.
+        dots: dict[str, Any] = {"marker": ".", "linestyle": "", "rasterized": True}
+        ax.plot(index[far], alpha[far], color=BLUE, markersize=2, label="other pairs", **dots)
+        ax.plot(index[near], alpha[near], color=ORANGE, markersize=3, label=label, **dots)
         ax.set(xlabel="pair, from order-closest to farthest", ylabel="α")
     n_seen = int(distribution.n_pairs.sum())
     what = f"{n_seen:,} pairs"
