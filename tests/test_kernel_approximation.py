@@ -422,3 +422,20 @@ def test_streamed_rows_are_a_class_of_their_own():
     mapped = MappedRows(data.rows, features(data, "fourier"), 20)
     assert isinstance(mapped, StreamedRows)
     assert mapped.describe() == "computed by blocks, float32, 20 × 20"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        (Kernel("sigmoid", gamma=1.0), "semidefinite"),
+        (Kernel("callable", function=lambda A, B: -(A @ B.T)), "semidefinite"),
+        (Kernel("callable", function=lambda A, B: A[:, :1] + 0 * B[:, 0]), "symmetric"),
+    ],
+)
+def test_nystroem_refuses_what_is_no_kernel(kernel, what):
+    """As an exact fit does; the rows that it looks at come from all over the data."""
+    X = np.random.default_rng(3).normal(size=(900, 3))
+    with pytest.raises(ValueError, match=what):
+        train_approximate(
+            Dataset.of(X, X[:, 0]), kernel=kernel, approximation="nystroem", n_components=90
+        )

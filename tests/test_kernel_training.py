@@ -125,6 +125,7 @@ def test_no_gap_is_above_the_objective():
     found = train_kernel(data, kernel=Kernel("poly", gamma=0.36, degree=50))
     assert not found.converged
     assert found.gap <= found.value
+    assert found.value <= data.queries.n_pairs  # that of β = 0: rounding never makes it worse
 
 
 def test_a_warm_start_and_a_known_matrix_change_nothing_but_the_way():
@@ -316,3 +317,10 @@ def test_a_memory_limit_that_is_no_number_is_refused_for_many_rows_too():
     X = np.random.default_rng(0).normal(size=(1200, 2))
     with pytest.raises(ValueError, match="memory_limit must be a finite number > 0, got '1 GB'"):
         train_kernel(Dataset.of(X, X[:, 0]), kernel=RBF, memory_limit="1 GB")
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_a_C_beyond_double_precision_is_refused(loss):
+    """A norm that is no number must not pass for 0, which would be a certificate."""
+    with pytest.raises(ValueError, match="too large for double precision"):
+        train_kernel(problem(14, n=30), kernel=RBF, C=1e300, loss=loss)

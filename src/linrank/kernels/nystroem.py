@@ -67,7 +67,7 @@ class NystroemMap:
         rng = np.random.default_rng(seed)
         drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
         if may_be_indefinite(kernel):
-            some = rows.take(drawn[:_CHECKED])
+            some = rows.take(drawn[:: 1 + n_candidates // _CHECKED])  # from all over the data
             what = f"{kernel.describe()} of {some.shape[0]} rows"
             check_kernel_matrix(kernel.matrix(some, some, n_threads), n_threads, what=what)
         candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
