@@ -26,7 +26,7 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test bench lint docs stub style sanitize fuzz clean FORCE
+.PHONY: help demo test browser bench lint docs stub style sanitize fuzz clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write the 
 test: FUZZ_SECONDS = 5
 test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanitizers (short), then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks at the report in it
+	command -v chromium > /dev/null || apt-get install -y --no-install-recommends chromium
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "memory": {"checks"},
     "options": set(),
     "seeds": set(),
+    "tables": set(),
     "text_features": set(),
     "threads": set(),
     "reference": DATA,

@@ -1,0 +1,122 @@
+"""Tables for people: the same cells as plain text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+__all__ = ["Column", "Table"]
+
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and the side that its cells lean to (numbers to the right)."""
+
+    heading: str
+    align: Align = "right"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under headings, all text already; notes below say what they mean.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequences of str
+        As many cells in each as there are columns.
+    title : str
+        A line above the table; none when empty.
+    notes : sequence of str
+        Lines below it.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]] = ()
+    title: str = ""
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        for k, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"row {k} of the table has {len(row)} cells for {len(self.columns)} columns"
+                )
+
+    def to_text(self) -> str:
+        """Return columns padded to their widest cell, for a terminal."""
+        rows = [[column.heading for column in self.columns], *self.rows]
+        lines = ["  ".join(row).rstrip() for row in self._padded(rows)]
+        title = [self.title, ""] if self.title else []
+        return "\n".join([*title, *lines, *self.notes])
+
+    def to_markdown(self) -> str:
+        """Return a table of GitHub's Markdown; notes become a list."""
+        rows = [[column.heading for column in self.columns], *self.rows]
+        lines = [
+            f"| {' | '.join(row)} |" for row in self._padded([[*map(_cell, r)] for r in rows])
+        ]
+        widths = [len(cell) for cell in lines[0][1:-1].split("|")]
+        dashes = [
+            "-" * (width - 1) + (":" if column.align == "right" else "-")
+            for width, column in zip(widths, self.columns, strict=True)
+        ]
+        lines.insert(1, f"|{'|'.join(dashes)}|")
+        title = [f"**{_cell(self.title)}**", ""] if self.title else []
+        notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([*title, *lines, *notes])
+
+    def to_html(self) -> str:
+        """Return a ``<table class="linrank">``, every cell escaped; notes become a list."""
+        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        heading = self._html_row("th", [column.heading for column in self.columns])
+        body = "\n".join(self._html_row("td", row) for row in self.rows)
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f'<table class="linrank">{title}<thead>{heading}</thead>\n<tbody>{body}</tbody></table>'
+            + (f'\n<ul class="notes">{notes}</ul>' if notes else "")
+        )
+
+    def _html_row(self, tag: str, row: Sequence[str]) -> str:
+        cells = "".join(
+            f'<{tag} style="text-align:{column.align}">{escape(cell)}</{tag}>'
+            for column, cell in zip(self.columns, row, strict=True)
+        )
+        return f"<tr>{cells}</tr>"
+
+    def _padded(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        widths = [max(_width(row[k]) for row in rows) for k in range(len(self.columns))]
+        pad: dict[Align, Callable[[str, int], str]] = {"left": _left, "right": _right}
+        return [
+            [
+                pad[column.align](cell, width)
+                for column, cell, width in zip(self.columns, row, widths, strict=True)
+            ]
+            for row in rows
+        ]
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that ``text`` takes: accents none, ideographs two."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - _width(text)) + text
+
+
+def _cell(text: str) -> str:
+    """A bar or a line break would end the cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
