@@ -80,10 +80,15 @@ class Profile:
         return np.diff(self.data.queries.offsets)
 
     @cached_property
+    def row_hashes(self) -> NDArray[np.uint64]:
+        """A number for the features of each row, the same for equal rows of any width and storage."""
+        return _row_hashes(self.data)
+
+    @cached_property
     def repeats(self) -> Repeats:
         """Repeated rows and document ids, query by query."""
         query = self._query_of_row
-        n_rows, n_conflicts = _repeated(query, _row_hashes(self.data), self.data.labels)
+        n_rows, n_conflicts = _repeated(query, self.row_hashes, self.data.labels)
         docids = self.data.docids
         n_docids = 0 if docids is None else _repeated_docids(query, docids)
         return Repeats(n_rows, n_conflicts, n_docids)

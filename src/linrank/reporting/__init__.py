@@ -1,0 +1,1 @@
+"""Reports: what a model does on test queries, as one page for people."""

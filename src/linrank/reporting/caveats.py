@@ -1,0 +1,107 @@
+"""What a reader must know before believing the numbers: leakage, odd data, an unfinished fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linrank.data.findings import findings
+from linrank.data.overlap import Overlap, shared_queries
+from linrank.data.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from linrank.data.dataset import Dataset
+    from linrank.reporting.training import Training
+
+__all__ = ["Caveat", "data_caveats", "leakage", "leakage_message", "training_caveats"]
+
+FEW_QUERIES = 30  # below this an interval by resampling is too narrow
+
+# What has been dealt with already, or is said elsewhere: the report scales, and names conventions.
+_SETTLED = {"scales-differ", "huge-values"}
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """One thing to know, with the code that ``linrank inspect`` has for it."""
+
+    code: str
+    message: str
+    grave: bool = False
+
+
+def leakage(parts: Mapping[str, Dataset]) -> dict[tuple[str, str], Overlap]:
+    """Queries that two parts share, by the names of the parts: test and train first."""
+    pairs = [("test", "train"), ("valid", "train"), ("test", "valid")]
+    found = {
+        (one, other): shared_queries(parts[one], parts[other])
+        for one, other in pairs
+        if one in parts and other in parts
+    }
+    return {names: overlap for names, overlap in found.items() if overlap}
+
+
+def leakage_message(one: str, other: str, overlap: Overlap) -> str:
+    """The leak in a sentence or two; numbers, an example, and what they mean."""
+    n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
+    many = f"{n:,} of {of:,} {_WORDS[one]} queries"
+    example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
+    told = _WORDS[other]
+    if not overlap.n_rows:
+        return (
+            f"{many} have the id of a {told} query{example}, but other rows. Where ids are numbered "
+            "anew in each file this means nothing; else the model has been shown what it is judged by."
+        )
+    judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
+    also = (
+        f"{overlap.n_rows:,} of {of:,} {_WORDS[one]} queries are {told} queries, row by row{example}"
+    )
+    return f"{also}: {judged}. Split by query, each query into one part only."
+
+
+_WORDS = {"train": "training", "valid": "validation", "test": "test"}
+
+
+def leakage_caveats(found: Mapping[tuple[str, str], Overlap]) -> Iterator[Caveat]:
+    """One for each two parts that share queries."""
+    for (one, other), overlap in found.items():
+        code = "leakage" if overlap.n_rows else "shared-ids"
+        yield Caveat(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+
+
+def data_caveats(
+    parts: Mapping[str, Dataset],
+    profiles: Mapping[str, Profile],
+    found: Mapping[tuple[str, str], Overlap],
+    scaled: bool,
+) -> Iterator[Caveat]:
+    """Leakage, then what ``linrank inspect`` finds in each part, each finding once."""
+    yield from leakage_caveats(found)
+    by_message: dict[tuple[str, str], list[str]] = {}
+    for name in parts:
+        for finding in findings(profiles[name]):
+            if not (scaled and finding.code in _SETTLED):
+                by_message.setdefault((finding.code, finding.message), []).append(_WORDS[name])
+    for (code, message), names in by_message.items():
+        where = " and ".join(names).capitalize()
+        yield Caveat(code, f"{where} data: {message}", grave=code == "label-like-feature")
+    n_queries = parts["test"].queries.n_queries
+    if n_queries < FEW_QUERIES and parts["test"].qid is not None:
+        yield Caveat(
+            "few-queries",
+            f"There are {n_queries} test queries: intervals and p values of so few are rough.",
+        )
+
+
+def training_caveats(training: Training) -> Iterator[Caveat]:
+    """A grid whose end is the best, a fit that stopped early."""
+    if training.tuning.edge is not None:
+        yield Caveat("edge-of-grid", f"{_sentence(training.tuning.edge)}.")
+    if not training.result.converged:
+        yield Caveat("not-converged", f"The fit is not converged: {training.result.message}.", True)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

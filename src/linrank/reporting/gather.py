@@ -1,0 +1,301 @@
+"""Everything that a report says, computed once; no HTML here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.comparison import Comparison, compare_evaluations
+from linrank.data.dataset import Dataset
+from linrank.data.profile import Profile
+from linrank.data.rows import DenseRows, resized
+from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
+from linrank.metrics import convention as named_convention
+from linrank.metrics.evaluate import evaluate_queries
+from linrank.reporting.caveats import Caveat, data_caveats, leakage, training_caveats
+from linrank.reporting.diagnosis import QueryDiagnosis, worst_queries
+from linrank.reporting.rankings import Ranking, best_single_feature, fitted_to, ranking_of
+from linrank.reporting.training import Training, train
+
+if TYPE_CHECKING:
+    from linrank.data.overlap import Overlap
+
+__all__ = ["Material", "Options", "gather"]
+
+SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """How a report is computed; see `linrank.report` for each."""
+
+    scoring: str | None = None
+    metrics: Sequence[str] | None = None
+    convention: str = "linrank"
+    Cs: Any = "auto"
+    scale: str = "standard"
+    n_folds: int = 5
+    feature_names: Sequence[str] | None = None
+    n_worst: int = 5
+    confidence: float = 0.95
+    n_resamples: int = 10_000
+    seed: int = 0
+    n_jobs: int | None = None
+    tell: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What the sections of a report are made of.
+
+    Attributes
+    ----------
+    parts : dict of str to Dataset
+        ``train`` and ``valid`` where there are such, and ``test``.
+    profiles : dict of str to Profile
+        Of each part.
+    names : tuple of str
+        Of the features, as shown.
+    ranking, against : Ranking
+        What is judged, and what it is compared with, if anything.
+    scoring : str
+        The measure that the page speaks of first.
+    evaluations : dict of str to Evaluation
+        By name of the ranking, all measures.
+    comparison : Comparison
+        Means with intervals; differences with intervals and p values where there are two.
+    worst : tuple of QueryDiagnosis
+    training : Training or None
+        If the report trained the model.
+    overlaps : dict
+        Queries that parts share.
+    caveats : tuple of Caveat
+        What to know before believing the numbers, the gravest first.
+    """
+
+    parts: dict[str, Dataset]
+    profiles: dict[str, Profile]
+    names: tuple[str, ...]
+    ranking: Ranking
+    against: Ranking | None
+    scoring: str
+    evaluations: dict[str, Evaluation]
+    comparison: Comparison
+    worst: tuple[QueryDiagnosis, ...]
+    training: Training | None
+    overlaps: dict[tuple[str, str], Overlap]
+    caveats: tuple[Caveat, ...]
+    options: Options
+
+    @property
+    def test(self) -> Dataset:
+        """The judged rows."""
+        return self.parts["test"]
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Of the ranking that is judged."""
+        return self.evaluations[self.ranking.name]
+
+
+def gather(
+    parts: dict[str, Dataset],
+    model: Any,
+    against: Any,
+    names: tuple[str | None, str | None],
+    options: Options,
+) -> Material:
+    """Train if there is no model, score, measure, compare, diagnose.
+
+    ``names`` are those of the model and of what it is compared with, where the caller has any.
+    """
+    scoring, metrics = _measures(parts["test"], options)
+    options = replace(options, scoring=scoring, metrics=metrics)
+    parts = _aligned(parts)
+    features = _feature_names(parts, model, options.feature_names)
+    training = None if model is not None else _train(parts, options)
+    ranking = _judged(parts["test"], model, names[0], training, options)
+    rival = _rival(parts, against, names[1], features, options)
+    if rival is not None and rival.name == ranking.name:
+        rival = replace(rival, name=f"{rival.name} (against)")
+    options.tell("measuring")
+    evaluations = {
+        one.name: _evaluate(parts["test"], one, options) for one in (ranking, rival) if one
+    }
+    comparison = compare_evaluations(
+        dict(reversed(evaluations.items())),
+        confidence=options.confidence,
+        n_resamples=options.n_resamples,
+        random_state=options.seed,
+    )
+    options.tell("looking for what went wrong")
+    profiles = {name: Profile(data) for name, data in parts.items()}
+    overlaps = leakage(parts)
+    scaled = training is not None and options.scale != "none"
+    found = [*data_caveats(parts, profiles, overlaps, scaled)]
+    found += training_caveats(training) if training is not None else []
+    found += _width_caveats(parts["test"], ranking, rival)
+    return Material(
+        parts,
+        profiles,
+        features,
+        ranking,
+        rival,
+        scoring,
+        evaluations,
+        comparison,
+        _worst(parts["test"], ranking, evaluations[ranking.name], scoring, options),
+        training,
+        overlaps,
+        tuple(sorted(found, key=lambda caveat: not caveat.grave)),
+        options,
+    )
+
+
+def _measures(test: Dataset, options: Options) -> tuple[str, list[str]]:
+    """The measure to choose and to begin with, and all of them; no NDCG of negative labels."""
+    rules = named_convention(options.convention)
+    gainless = float(test.labels.min()) < 0 and not rules.negative_is_zero
+    if options.scoring is not None:
+        scoring = str(parse_scoring(options.scoring))
+    elif options.metrics:
+        scoring = str(parse_scoring(options.metrics[0]))
+    else:
+        scoring = SCORING[gainless]
+    usual = [name for name in DEFAULT_METRICS if not (gainless and "ndcg" in name)]
+    metrics = [str(parse(name)) for name in options.metrics or usual]
+    return scoring, list(dict.fromkeys([scoring, *metrics]))
+
+
+def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
+    """All parts with the features of the training data, if there are any.
+
+    Text leaves zeros out, so that a file may lack the last features; where all values are written
+    a different number of them means other features.
+    """
+    if "train" not in parts:
+        return parts
+    known = parts["train"]
+    for name, data in parts.items():
+        if data.n_features != known.n_features and all(
+            isinstance(one.rows, DenseRows) for one in (data, known)
+        ):
+            raise ValueError(
+                f"{data.source} has {data.n_features:,} features, {known.source} "
+                f"{known.n_features:,}; {name} and training data must have the same ones: are these "
+                "files of one data set?"
+            )
+    return {
+        name: replace(data, rows=resized(data.rows, known.n_features))
+        if data.n_features != known.n_features
+        else data
+        for name, data in parts.items()
+    }
+
+
+def _feature_names(
+    parts: dict[str, Dataset], model: Any, given: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Names as given, of the model or of the data; else ``feature 7``, by its number in the file."""
+    data = parts.get("train", parts["test"])
+    model = getattr(model, "model_", model)
+    width = max(int(getattr(model, "n_features", data.n_features)), data.n_features)
+    if given is not None and len(given) < width:
+        raise ValueError(
+            f"there are {len(given):,} feature names for {width:,} features; give one for each"
+        )
+    known = given or getattr(model, "feature_names", None) or data.feature_names or ()
+    base = data.index_base or 0
+    numbered = (f"feature {j + base}" for j in range(len(known), width))
+    return (*map(str, known), *numbered)
+
+
+def _train(parts: dict[str, Dataset], options: Options) -> Training:
+    if "train" not in parts:
+        raise ValueError("give a model, or training data to learn one from")
+    return train(
+        parts["train"],
+        parts.get("valid"),
+        Cs=options.Cs,
+        scale=options.scale,
+        n_folds=options.n_folds,
+        scoring=str(options.scoring),
+        convention=options.convention,
+        n_jobs=options.n_jobs,
+        tell=options.tell,
+    )
+
+
+def _judged(
+    test: Dataset, model: Any, name: str | None, training: Training | None, options: Options
+) -> Ranking:
+    if training is None:
+        return ranking_of(model, test, name or "model", "given", options.n_jobs)
+    about = f"trained here, C chosen on {training.judged_on}"
+    name = name or f"RankSVM, C = {training.C:.4g}"
+    return ranking_of(training.model, test, name, about, options.n_jobs)
+
+
+def _rival(
+    parts: dict[str, Dataset],
+    against: Any,
+    name: str | None,
+    names: tuple[str, ...],
+    options: Options,
+) -> Ranking | None:
+    if against is not None:
+        return ranking_of(against, parts["test"], name or "against", "given", options.n_jobs)
+    if "train" not in parts:
+        return None
+    options.tell("looking for the best single feature")
+    scoring, convention = str(options.scoring), options.convention
+    return best_single_feature(
+        parts["train"], parts["test"], names, scoring, convention, options.n_jobs
+    )
+
+
+def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
+    docids = test.docids
+    return evaluate_queries(
+        test.queries,
+        test.labels,
+        ranking.scores,
+        metrics=options.metrics or (),
+        convention=options.convention,
+        docid=None if docids is None or None in docids else docids,
+        n_jobs=options.n_jobs,
+    )
+
+
+def _worst(
+    test: Dataset, ranking: Ranking, evaluation: Evaluation, scoring: str, options: Options
+) -> tuple[QueryDiagnosis, ...]:
+    model = ranking.linear
+    return worst_queries(
+        test if model is None else fitted_to(test, model),
+        ranking.scores,
+        np.asarray(evaluation.per_query[scoring]),
+        model=model,
+        n_queries=options.n_worst,
+        higher_is_better=parse(scoring).higher_is_better,
+    )
+
+
+def _width_caveats(test: Dataset, *rankings: Ranking | None) -> list[Caveat]:
+    """Features of the test data that a model does not know, or the other way round."""
+    found = []
+    for one in rankings:
+        width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
+        if one is not None and width != test.n_features:
+            kind = "count nothing" if width < test.n_features else "are taken as 0"
+            found.append(
+                Caveat(
+                    "feature-counts",
+                    f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
+                    f"those that only one of them has {kind}.",
+                )
+            )
+    return found

@@ -1,0 +1,156 @@
+"""The frame of a page and its pieces. All text of strangers goes through `text`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from linrank.reporting.style import STYLE
+
+if TYPE_CHECKING:
+    from linrank.reporting.caveats import Caveat
+    from linrank.tables import Table
+
+__all__ = [
+    "absent",
+    "bar",
+    "details",
+    "document",
+    "figure",
+    "figures",
+    "notices",
+    "paragraph",
+    "rows_table",
+    "section",
+    "table",
+    "text",
+    "tiles",
+]
+
+# Nothing is loaded, run or sent: styles and pictures are in the page itself.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def text(value: Any) -> str:
+    """A value as text of HTML, attributes included; control characters, which no browser shows,
+    become visible."""
+    plain = str(value)
+    shown = "".join(c if c.isprintable() or c in "\n\t " else f"\\x{ord(c):02x}" for c in plain)
+    return escape(shown)
+
+
+def document(title: str, head: str, sections: Sequence[tuple[str, str, str]], foot: str) -> str:
+    """The page: ``sections`` are (id, heading, HTML)."""
+    entries = "".join(f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _ in sections)
+    body = "\n".join(markup for _, _, markup in sections)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{text(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<header>
+{head}
+<nav aria-label="Contents"><ul>{entries}</ul></nav>
+</header>
+<main>
+{body}
+</main>
+<footer>{foot}</footer>
+</body>
+</html>
+"""
+
+
+def section(name: str, heading: str, lede: str, *body: str) -> str:
+    """A section with a heading and a sentence (HTML) that says what is seen."""
+    return (
+        f'<section id="{name}" aria-labelledby="{name}-heading">\n'
+        f'<h2 id="{name}-heading">{text(heading)}</h2>\n<p class="lede">{lede}</p>\n'
+        + "\n".join(part for part in body if part)
+        + "\n</section>"
+    )
+
+
+def paragraph(markup: str, kind: str = "") -> str:
+    """A paragraph of HTML."""
+    return f'<p class="{kind}">{markup}</p>' if kind else f"<p>{markup}</p>"
+
+
+def absent(markup: str) -> str:
+    """What is not here, and how to get it."""
+    return f'<p class="absent">{markup}</p>'
+
+
+def tiles(entries: Iterable[tuple[str, str, str]]) -> str:
+    """Key figures: (what, value, detail), all HTML."""
+    cards = "".join(
+        f'<div class="tile"><dt>{what}</dt><dd class="value num">{value}</dd>'
+        f'<dd class="detail">{detail}</dd></div>\n'
+        for what, value, detail in entries
+    )
+    return f'<dl class="tiles">\n{cards}</dl>'
+
+
+def notices(caveats: Sequence[Caveat]) -> str:
+    """Caveats, the grave ones marked by a word as well as by colour."""
+    if not caveats:
+        return ""
+    items = "".join(
+        f'<li class="grave"><strong>Warning.</strong> {text(caveat.message)} '
+        f"<code>[{text(caveat.code)}]</code></li>"
+        if caveat.grave
+        else f"<li>{text(caveat.message)} <code>[{text(caveat.code)}]</code></li>"
+        for caveat in caveats
+    )
+    return f'<ul class="notices">{items}</ul>'
+
+
+def table(content: Table) -> str:
+    """A table that scrolls in its own box; its notes stay outside."""
+    markup, _, notes = content.to_html().partition("</table>")
+    return f'<div class="scroll" tabindex="0">{markup}</table></div>{notes}'
+
+
+def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption: str = "") -> str:
+    """A table of rows that are HTML already; ``headings`` are (text, class)."""
+    head = "".join(
+        f'<th scope="col" class="{kind}">{text(label)}</th>' for label, kind in headings
+    )
+    title = f"<caption>{text(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table>{title}<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def bar(value: float, largest: float) -> str:
+    """A bar to the right of the middle for a positive value, to the left for a negative one."""
+    width = 100.0 * min(1.0, abs(value) / largest) if largest > 0 else 0.0
+    piece = f'<i class="{"for" if value > 0 else "against"}" style="width:{width:.1f}%"></i>'
+    left, right = ("", piece) if value > 0 else (piece, "")
+    return f'<div class="bar" aria-hidden="true"><span>{left}</span><span>{right}</span></div>'
+
+
+def figure(svg: str, caption: str) -> str:
+    """A picture with a caption (HTML)."""
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
+
+
+def figures(*markup: str) -> str:
+    """Pictures side by side where there is room."""
+    shown = [one for one in markup if one]
+    return f'<div class="figures">{"".join(shown)}</div>' if shown else ""
+
+
+def details(summary: str, body: str, *, is_open: bool = False) -> str:
+    """A part that folds; ``summary`` is HTML."""
+    return f"<details{' open' if is_open else ''}><summary>{summary}</summary>\n{body}\n</details>"

@@ -1,0 +1,166 @@
+"""How good it is: all measures with intervals, then query by query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linrank.metrics import parse
+from linrank.reporting import pictures
+from linrank.reporting.html import absent, figure, figures, paragraph, section, table, text
+from linrank.reporting.numbers import count, interval, p_value, percent, signed, value
+from linrank.tables import Column, Table
+
+if TYPE_CHECKING:
+    from linrank.reporting.gather import Material
+
+__all__ = ["by_query", "measures"]
+
+SHIFTED = 5  # queries named at each end
+
+
+def measures(material: Material) -> str:
+    """All measures in a table."""
+    comparison, name = material.comparison, material.ranking.name
+    level = f"{100 * comparison.confidence:g} % interval"
+    columns = [Column("measure", "left"), Column("mean"), Column(level), Column("queries")]
+    if material.against is not None:
+        columns += [Column(f"mean of {material.against.name}"), Column("difference")]
+        columns += [Column(level), Column("p"), Column("won · tied · lost")]
+    rows = []
+    for metric in comparison.metrics:
+        cell = comparison.cells[name, metric]
+        arrow = "" if comparison.higher_is_better(metric) else " (lower is better)"
+        row = [metric + arrow, value(cell.mean), interval(cell.low, cell.high), f"{cell.n_queries:,}"]
+        if material.against is not None:
+            ends = interval(cell.difference_low, cell.difference_high, difference=True)
+            row += [value(comparison.cells[material.against.name, metric].mean)]
+            row += [signed(cell.difference), ends, p_value(cell.p_corrected).removeprefix("p = ")]
+            row += [f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}"]
+        rows.append(row)
+    return section(
+        "measures",
+        "How good is it?",
+        _lede(material),
+        table(Table(columns, rows, notes=_notes(material))),
+    )
+
+
+def _lede(material: Material) -> str:
+    if material.against is None:
+        return (
+            "Every measure, with the interval that other queries of the same kind would have given."
+        )
+    name, comparison = material.ranking.name, material.comparison
+    verdicts = [comparison.verdict(name, metric) for metric in comparison.metrics]
+    better, worse = verdicts.count("better"), verdicts.count("worse")
+    rival = f"<em>{text(material.against.name)}</em>"
+    if better == len(verdicts):
+        said = f"By all {len(verdicts)} measures it is better than {rival}, beyond chance."
+    elif not better and not worse:
+        said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
+    else:
+        rest = f", worse by {worse}" if worse else ""
+        said = (
+            f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}; "
+            "the others cannot tell."
+        )
+    return f"{said} A p of 0.05 or less says that chance alone would seldom do this."
+
+
+def _notes(material: Material) -> list[str]:
+    comparison, queries = material.comparison, material.test.queries
+    notes = [f"Rules: {comparison.convention.describe()}."]
+    n_flat = int(np.count_nonzero(queries.n_levels == 1))
+    if n_flat:
+        notes.append(
+            f"{n_flat:,} of {count(queries.n_queries, 'query', 'queries')} have one label only: no "
+            "ranking can do better or worse on them."
+        )
+    notes.append(
+        f"Intervals: bootstrap over queries, {comparison.n_resamples:,} resamples, seed "
+        f"{comparison.seed}."
+    )
+    if material.against is not None:
+        kind = {"t": "paired t test"}.get(comparison.test, f"{comparison.test} test")
+        notes.append(
+            f"p: two-sided {kind} on the differences by query; difference = mean of "
+            f"{material.ranking.name} − mean of {material.against.name}."
+        )
+    return notes
+
+
+def by_query(material: Material) -> str:
+    """The scatter of two rankings, the histogram, and the queries that moved most."""
+    rules = text(material.scoring)
+    shapes = pictures.histogram(material)
+    pair = pictures.scatter(material)
+    drawn = figures(
+        figure(pair, _scatter_caption(material)) if pair else "",
+        figure(shapes, f"How {rules} is spread over the queries.") if shapes else "",
+    )
+    if material.against is None:
+        how = absent(
+            "Compared with nothing: <code>--against</code> a model or scores, or <code>--train</code> "
+            "data, of which the best single feature is taken, adds the picture of both."
+        )
+        lede = "A mean hides what single queries get. Look for a heap at the low end."
+        return section("queries", "Query by query", lede, drawn, how, _no_pictures(drawn))
+    lede = (
+        "A mean hides what single queries get: a change that helps many a little may ruin a few. "
+        "Points above the diagonal are queries that the model serves better."
+    )
+    return section("queries", "Query by query", lede, drawn, _no_pictures(drawn), _shifted(material))
+
+
+def _no_pictures(drawn: str) -> str:
+    return "" if drawn else absent(pictures.MISSING)
+
+
+def _scatter_caption(material: Material) -> str:
+    if material.against is None:
+        return ""
+    return (
+        f"Each point is a test query: {text(material.scoring)} of "
+        f"<em>{text(material.against.name)}</em> to the right, of "
+        f"<strong>{text(material.ranking.name)}</strong> upwards; large points are several queries."
+    )
+
+
+def _shifted(material: Material) -> str:
+    """The queries with the largest losses and gains."""
+    if material.against is None:
+        return ""
+    own = material.evaluation.per_query[material.scoring]
+    other = material.evaluations[material.against.name].per_query[material.scoring]
+    gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
+    known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
+    order = known[np.argsort(gain[known], kind="stable")]
+    lost = [q for q in order[:SHIFTED] if gain[q] < 0]
+    won = [q for q in order[::-1][:SHIFTED] if gain[q] > 0]
+    ids = material.test.queries.ids
+    columns = [Column("query", "left"), Column("documents"), Column("model"), Column("against")]
+    columns += [Column("difference")]
+    sizes = np.diff(material.test.queries.offsets)
+
+    def rows(chosen: list[int]) -> list[list[str]]:
+        return [
+            [
+                "all rows" if ids is None else str(ids.tolist()[q]),
+                f"{sizes[q]:,}",
+                value(own[q]),
+                value(other[q]),
+                signed(own[q] - other[q]),
+            ]
+            for q in chosen
+        ]
+
+    share = percent(int(np.count_nonzero(gain[known] < 0)), len(gain))
+    parts = []
+    if lost:
+        said = f"{share} of the queries lose; these lose most, and are worth a look before shipping."
+        parts += ["<h3>Largest losses</h3>", paragraph(said, "small"), table(Table(columns, rows(lost)))]
+    if won:
+        parts += ["<h3>Largest gains</h3>", table(Table(columns, rows(won)))]
+    return "\n".join(parts)
