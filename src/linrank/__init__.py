@@ -47,6 +47,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "Comparison",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -75,6 +76,8 @@ __all__ = [
     "SGDRankerCV",
     "SupportDistribution",
     "TooFewPairsError",
+    "compare",
+    "compare_evaluations",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -92,6 +95,7 @@ __all__ = [
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "Comparison": "linrank.comparison",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -120,6 +124,8 @@ _HOME = {
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
+    "compare": "linrank.comparison",
+    "compare_evaluations": "linrank.comparison",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
