@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.regularized_ranksvm import RegularizedRankSVM
+    from linrank.reporting.build import Report, report
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
     from linrank.text_features import PivotedTfidf
@@ -72,6 +73,7 @@ __all__ = [
     "RankSVMCV",
     "RankerMixin",
     "RegularizedRankSVM",
+    "Report",
     "SGDRanker",
     "SGDRankerCV",
     "SupportDistribution",
@@ -88,6 +90,7 @@ __all__ = [
     "rank_profile",
     "ranking_scorer",
     "ranksvm_path",
+    "report",
     "support_distribution",
 ]
 
@@ -120,6 +123,7 @@ _HOME = {
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
     "RegularizedRankSVM": "linrank.regularized_ranksvm",
+    "Report": "linrank.reporting.build",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "SupportDistribution": "linrank.duals.closeness",
@@ -136,6 +140,7 @@ _HOME = {
     "rank_profile": "linrank.duals.profile",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
+    "report": "linrank.reporting.build",
     "support_distribution": "linrank.duals.closeness",
 }
 

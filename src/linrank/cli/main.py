@@ -23,6 +23,7 @@ COMMANDS = {
     "tune": "find the C that ranks unseen queries best, and learn with it",
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
+    "report": "write a page on what a model does on test queries, and where it fails",
     "inspect": "describe a data file or a model, and what looks wrong in it",
 }
 

@@ -29,13 +29,14 @@ def weights(material: Material) -> str:
     heading, model = "What it learnt", material.ranking.linear
     if model is None:
         return section("weights", heading, "Which features move documents up and down.", _why(material))
-    moved = model.coef * spread(material, model)
+    deviation = spread(material, model)
+    moved = model.coef * deviation
     order = np.argsort(-np.abs(moved), kind="stable")
     order = order[model.coef[order] != 0][:LISTED]
     if not order.size:
         lede = "All weights are 0: the model gives every document the same score."
         return section("weights", heading, lede)
-    svg = pictures.weights(material, moved)
+    svg = pictures.weights(material, model, deviation)
     first = text(material.names[int(order[0])])
     lede = (
         f"{count(model.n_nonzero, 'feature')} of {model.n_features:,} have a weight. The bars are "
