@@ -185,7 +185,7 @@ def _check_alike(parts: Sequence[Evaluation]) -> None:
 
 
 def _joined_ids(parts: Sequence[Evaluation]) -> Array | None:
-    """Ids one after the other; with the number of the part before them where they are not unique."""
+    """Ids one after the other, the number of the part before them unless they are unique."""
     if len(parts) == 1:
         return parts[0].query_ids
     ids = [["" for _ in range(p.n_queries)] if p.query_ids is None else p.query_ids for p in parts]

@@ -36,8 +36,8 @@ def terms_of(
     pooled = _pooled_total(measure, counted, chosen)
     if pooled is None:
         return np.where(judged, values, 0.0), judged.astype(np.float64)
-    # The value is a share of counts, whose halves (a tie may count ½) are exact in float64: rounding
-    # to the nearest half takes back the rounding of the division.
+    # The value is a share of counts, whose halves (a tie may count ½) are exact in float64:
+    # rounding to the nearest half takes back the rounding of the division.
     total = pooled.astype(np.float64)
     return np.rint(2.0 * np.where(judged, values, 0.0) * total) / 2.0, total
 
