@@ -53,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
+    "comparison": DATA | {"metrics", "seeds", "tables"},
     "pairs": DATA,
     "margins": DATA,
     "layering": DATA | {"margins", "pairs"},

@@ -34,8 +34,10 @@ def corrected(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[A
     """
     values = np.asarray(p, dtype=np.float64)
     if correction is not None and correction not in CORRECTIONS:
-        raise ValueError(f"correction must be one of {', '.join(CORRECTIONS)} or None, got {correction!r}")
-    result = values.copy()
+        raise ValueError(
+            f"correction must be one of {', '.join(CORRECTIONS)} or None, got {correction!r}"
+        )
+    result: NDArray[Any] = values.copy()
     tested = np.flatnonzero(~np.isnan(values))
     order = tested[np.argsort(values[tested], kind="stable")]
     ascending, m = values[order], len(order)
@@ -45,7 +47,5 @@ def corrected(p: ArrayLike, correction: Correction | None = "holm") -> NDArray[A
     elif correction == "holm":
         result[order] = np.minimum(1.0, np.maximum.accumulate((m - rank + 1) * ascending))
     elif correction == "bh":
-        result[order] = np.minimum(
-            1.0, np.minimum.accumulate((m * ascending / rank)[::-1])[::-1]
-        )
+        result[order] = np.minimum(1.0, np.minimum.accumulate((m * ascending / rank)[::-1])[::-1])
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["details", "html", "markdown", "overview", "text"]
 
 _MARKS = {"better": "▲", "worse": "▼", "unclear": " ", "baseline": " "}
-_WORDS = {"better": "better", "worse": "worse", "unclear": "unclear", "baseline": "(baseline)"}
 
 
 def text(comparison: Comparison) -> str:
     """The tables one below the other, then the legend."""
-    return "\n\n".join(
-        [*(t.to_text() for t in _tables(comparison)), "\n".join(notes(comparison))]
-    )
+    legend = [
+        textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False)
+        for note in notes(comparison)
+    ]
+    return "\n\n".join([*(t.to_text() for t in _tables(comparison)), "\n".join(legend)])
 
 
 def markdown(comparison: Comparison) -> str:
@@ -47,7 +49,8 @@ def _tables(comparison: Comparison) -> list[Table]:
 
 def overview(comparison: Comparison) -> Table:
     """Means of all metrics, one row a method, in the order given."""
-    columns = [Column("method", "left"), *(Column(_heading(comparison, m)) for m in comparison.metrics)]
+    lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
+    columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
     rows = [
         [_name(comparison, method)]
         + [
@@ -57,10 +60,12 @@ def overview(comparison: Comparison) -> Table:
         ]
         for method in comparison.methods
     ]
-    title = f"Means over {comparison.n_queries} queries"
+    title = f"Means over {comparison.n_queries:,} queries"
     if len(comparison.methods) > 1:
-        title += f"; ▲ better, ▼ worse than {comparison.baseline}"
-    return Table(columns, rows, title)
+        title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
+    if lower:
+        title += "; ↓ lower is better"
+    return Table([Column("method", "left"), *columns], rows, title)
 
 
 def details(comparison: Comparison, metric: str) -> Table:
@@ -70,12 +75,12 @@ def details(comparison: Comparison, metric: str) -> Table:
     alone = len(comparison.methods) == 1
     if not alone:
         p = "p" if comparison.correction is None else "corrected p"
-        columns += [Column("difference"), Column(f"{percent} interval"), Column(p)]
+        columns += [Column("difference"), Column(f"its {percent} interval"), Column(p)]
         columns += [Column("won/tied/lost"), Column("verdict", "left")]
     rows = [_row(comparison, method, metric, alone) for method in _best_first(comparison, metric)]
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
-    title = f"{_heading(comparison, metric)}, {judged} queries"
-    return Table(columns, rows, title)
+    direction = "higher" if comparison.higher_is_better(metric) else "lower"
+    return Table(columns, rows, f"{metric}: {direction} is better; {judged:,} queries")
 
 
 def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[str]:
@@ -84,52 +89,60 @@ def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[
     if alone:
         return row
     if method == comparison.baseline:
-        return [*row, "", "", "", "", _WORDS["baseline"]]
+        return [*row, "", "", "", "", ""]
     return [
         *row,
         _signed(cell.difference),
         _range(cell.difference_low, cell.difference_high, signed=True),
         _p(cell.p_corrected),
         f"{cell.wins}/{cell.ties}/{cell.losses}",
-        _WORDS[comparison.verdict(method, metric)],
+        comparison.verdict(method, metric),
     ]
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """The legend."""
+    """The legend: what stands in each column, how it came about, and what it does not say."""
     percent = f"{100 * comparison.confidence:g} %"
     lines = [
-        f"interval: {percent} bootstrap interval over queries ({comparison.n_resamples:,} resamples)."
+        f"interval: where the mean over all queries of this kind lies, with {percent} confidence; "
+        f"bootstrap over queries, {comparison.n_resamples:,} resamples, seed {comparison.seed}."
     ]
     if len(comparison.methods) > 1:
         lines += _notes_on_tests(comparison)
-    lines.append(f"convention: {comparison.convention.describe()}.")
-    return lines
+    if any(math.isnan(c.mean) or math.isnan(c.low) for c in comparison.cells.values()):
+        lines.append(
+            "undefined: the metric can judge no query, or a single one, which has no interval."
+        )
+    return [*lines, f"convention: {comparison.convention.describe()}."]
 
 
 def _notes_on_tests(comparison: Comparison) -> list[str]:
     base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
     test = {
-        "randomisation": f"two-sided randomisation test, {resamples} random exchanges of the two "
-        f"methods' results by query (all exchanges where at most {EXACT_UP_TO} queries differ)",
-        "t": "two-sided paired t-test over queries",
-        "bootstrap": f"two-sided bootstrap test over queries, {resamples} resamples",
+        "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
+        f"query (all exchanges where at most {EXACT_UP_TO} queries differ)",
+        "t": "paired t-test over queries",
+        "bootstrap": f"bootstrap test over queries, {resamples} resamples",
     }[comparison.test]
-    family = "of each metric" if comparison.family == "metric" else "of all metrics"
-    correction = {
-        "holm": f"by Holm's method over the comparisons {family}",
-        "bonferroni": f"by Bonferroni's method over the comparisons {family}",
-        "bh": f"by Benjamini and Hochberg's method over the comparisons {family}",
-        None: "not at all",
-    }[comparison.correction]
     return [
-        f"difference: method less {base}, over the same queries; won/tied/lost: queries on which "
-        f"the method is better than, equal to and worse than {base}.",
-        f"p: chance of a difference at least this large if the two were equally good; {test}; "
-        f"corrected {correction}.",
-        f"verdict: better or worse if that p is below {1 - comparison.confidence:.4g}; unclear: the "
-        "data do not tell, which does not mean that the two are equally good.",
+        f"difference: mean of the method less that of {base}, over the same queries.",
+        f"p: chance of a difference at least this large, in either direction, if the method and "
+        f"{base} were equally good; {test}. {_correction(comparison)}",
+        f"won/tied/lost: queries on which the method is better than {base}, as good, and worse.",
+        f"verdict: better or worse where this p is below {1 - comparison.confidence:.4g}. Unclear "
+        "does not mean equally good: these queries do not tell.",
     ]
+
+
+def _correction(comparison: Comparison) -> str:
+    if comparison.correction is None:
+        return "Not corrected for several comparisons."
+    name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
+    others = len(comparison.methods) - 1
+    each, n = "under each metric", others
+    if comparison.family == "table":
+        each, n = "in all tables", others * len(comparison.metrics)
+    return f"Corrected after {name[comparison.correction]} for {n} comparisons {each}."
 
 
 def _best_first(comparison: Comparison, metric: str) -> list[str]:
@@ -142,20 +155,18 @@ def _best_first(comparison: Comparison, metric: str) -> list[str]:
     return sorted(comparison.methods, key=key)
 
 
-def _heading(comparison: Comparison, metric: str) -> str:
-    return metric if comparison.higher_is_better(metric) else f"{metric} (lower is better)"
-
-
 def _name(comparison: Comparison, method: str) -> str:
-    return method
+    alone = len(comparison.methods) == 1
+    return method if alone or method != comparison.baseline else f"{method} (baseline)"
 
 
 def _number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4f}"
+    return "undefined" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
 
 
 def _signed(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:+.4f}"
+    text = f"{value:+.4f}"
+    return "undefined" if math.isnan(value) else "0.0000" if float(text) == 0.0 else text
 
 
 def _range(low: float, high: float, signed: bool = False) -> str:

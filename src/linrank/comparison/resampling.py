@@ -23,17 +23,13 @@ _BLOCK = 2**20  # entries of the random matrix in a block: 8 MB; a part of the r
 _BOOTSTRAP, _EXCHANGE = 0, 1
 
 
-def bootstrap_sums(
-    columns: Array, n_resamples: int, seed: int, n_jobs: int | None = None
-) -> Array:
+def bootstrap_sums(columns: Array, n_resamples: int, seed: int, n_jobs: int | None = None) -> Array:
     """Sums of each column over n queries drawn with replacement, (n_resamples, n_columns)."""
     n = len(columns)
 
-    def draw(rng: np.random.Generator, size: int) -> Array:
-        # How often each query was drawn, of all resamples of the block at once.
-        drawn = rng.integers(n, size=(size, n), dtype=np.uint32).astype(np.int64)
-        drawn += np.arange(size)[:, None] * n
-        return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+    def draw(rng: np.random.Generator, counts: Array) -> None:
+        for row in counts:
+            row[:] = np.bincount(rng.integers(n, size=n), minlength=n)
 
     return _blockwise(columns, n_resamples, (seed, _BOOTSTRAP), draw, n_jobs)
 
@@ -42,9 +38,9 @@ def exchange_sums(columns: Array, n_resamples: int, seed: int, n_jobs: int | Non
     """Sums of each column over the queries of random subsets, each query in with chance ½."""
     n = len(columns)
 
-    def draw(rng: np.random.Generator, size: int) -> Array:
-        bits = np.frombuffer(rng.bytes(size * ((n + 7) // 8)), dtype=np.uint8)
-        return np.unpackbits(bits.reshape(size, -1), axis=1, count=n)
+    def draw(rng: np.random.Generator, chosen: Array) -> None:
+        bits = np.frombuffer(rng.bytes(len(chosen) * ((n + 7) // 8)), dtype=np.uint8)
+        chosen[:] = np.unpackbits(bits.reshape(len(chosen), -1), axis=1, count=n)
 
     return _blockwise(columns, n_resamples, (seed, _EXCHANGE), draw, n_jobs)
 
@@ -65,17 +61,18 @@ def _blockwise(
     columns: Array,
     n_resamples: int,
     key: tuple[int, int],
-    draw: Callable[[np.random.Generator, int], Array],
+    draw: Callable[[np.random.Generator, Array], None],
     n_jobs: int | None,
 ) -> Array:
-    """``draw(...) @ columns`` for blocks of resamples, one below the other."""
+    """``matrix @ columns`` for the random matrix that ``draw`` fills, by blocks of its rows."""
     size = max(1, _BLOCK // max(1, len(columns)))
     result = np.empty((n_resamples, columns.shape[1]))
 
     def block(start: int) -> None:
         stop = min(start + size, n_resamples)
-        rng = np.random.default_rng([*key, start])
-        result[start:stop] = draw(rng, stop - start).astype(np.float64) @ columns
+        matrix = np.empty((stop - start, len(columns)))
+        draw(np.random.default_rng([*key, start]), matrix)
+        np.matmul(matrix, columns, out=result[start:stop])
 
     starts = range(0, n_resamples, size)
     with ThreadPoolExecutor(max_workers=min(resolve(n_jobs), len(starts))) as pool:

@@ -73,7 +73,7 @@ def t_p(difference: float, deviation: float, n_queries: int) -> float:
     if math.isnan(deviation) or math.isnan(difference):
         return float("nan")
     if deviation == 0.0:
-        return 1.0 if abs(difference) <= _NOTHING else 0.0
+        return 1.0 if difference == 0.0 else 0.0
     t = difference * math.sqrt(n_queries) / deviation
     return float(2.0 * stdtr(n_queries - 1, -abs(t)))
 
@@ -101,35 +101,43 @@ def randomisation_p(
     which both are equal do not matter. With at most `EXACT_UP_TO` others all ways are taken, else
     N random ones: ``p = (1 + #)/(1 + N)``, the observed way being one of them.
     """
-    moves = [_moves(terms, *pair) for pair in pairs]
-    differing = [np.flatnonzero(move.any(axis=1)) for move in moves]
-    result = [float("nan")] * len(pairs)
-    sampled = [k for k, rows in enumerate(differing) if len(rows) > EXACT_UP_TO]
-    for k in set(range(len(pairs))) - set(sampled):
-        own = all_exchanges(moves[k][differing[k]])
-        result[k] = _share_as_large(_differences(terms, pairs[k], own))
+    result = []
+    sampled: dict[int, list[Array]] = {}
+    for k, pair in enumerate(pairs):
+        moved, weighed = _moves(terms, *pair)
+        differing = (moved != 0.0) | (weighed != 0.0)
+        if np.count_nonzero(differing) > EXACT_UP_TO:
+            sampled[k] = [moved, weighed] if weighed.any() else [moved]
+            result.append(math.nan)
+        else:
+            few = all_exchanges(np.stack([moved[differing], weighed[differing]], axis=1))
+            result.append(_share_as_large(_differences(terms, pair, *few.T)))
     if sampled:
-        stacked = np.concatenate([moves[k] for k in sampled], axis=1)
-        sums = exchange_sums(stacked, n_resamples, seed, n_jobs)
-        for place, k in enumerate(sampled):
-            own = np.concatenate([np.zeros((1, 2)), sums[:, 2 * place : 2 * place + 2]])
-            result[k] = _share_as_large(_differences(terms, pairs[k], own))
+        stacked = np.stack([column for k in sampled for column in sampled[k]], axis=1)
+        sums = iter(exchange_sums(stacked, n_resamples, seed, n_jobs).T)
+        for k, columns in sampled.items():
+            # The first entry is the observed way: nothing exchanged.
+            own = [np.append(0.0, next(sums)) for _ in columns]
+            result[k] = _share_as_large(_differences(terms, pairs[k], *own))
     return result
 
 
-def _moves(terms: Terms, metric: int, method: int, baseline: int) -> Array:
-    """What exchanging query q adds to the method's sums: ``(a_q - b_q, d_q - e_q)``."""
+def _moves(terms: Terms, metric: int, method: int, baseline: int) -> tuple[Array, Array]:
+    """What exchanging query q adds to the method's sums: ``a_q - b_q`` and ``d_q - e_q``."""
     ours, theirs = terms.pair(method, metric), terms.pair(baseline, metric)
-    return np.stack([theirs[0] - ours[0], theirs[1] - ours[1]], axis=1)
+    return theirs[0] - ours[0], theirs[1] - ours[1]
 
 
-def _differences(terms: Terms, pair: tuple[int, int, int], sums: Array) -> Array:
-    """T after exchanges that move ``sums`` (..., 2) from the baseline to the method."""
+def _differences(
+    terms: Terms, pair: tuple[int, int, int], moved: Array, weighed: Array | float = 0.0
+) -> Array:
+    """T after exchanges that move numerators and denominators from the baseline to the method."""
     metric, method, baseline = pair
-    totals = [column.sum() for which in (method, baseline) for column in terms.pair(which, metric)]
-    b, e, a, d = totals
-    moved, weighed = sums[..., 0], sums[..., 1]
-    if d == e and not weighed.any():
+    (b, e), (a, d) = (
+        [float(column.sum()) for column in terms.pair(which, metric)]
+        for which in (method, baseline)
+    )
+    if d == e and not np.any(weighed):
         # One division of an exact sum: equal differences stay equal.
         return np.asarray((b - a + 2.0 * moved) / d) if d > 0.0 else np.full(moved.shape, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):

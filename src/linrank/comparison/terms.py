@@ -92,12 +92,27 @@ class Terms:
     def ratio(self, sums: Array, method: int, metric: int) -> Array:
         """Means of one cell from sums (..., n_columns); NaN where no query takes part."""
         part = sums[..., self.numerator[method, metric]]
-        total = sums[..., self.denominator[method, metric]]
-        means = np.full(np.shape(part), np.nan)
-        np.divide(part, total, out=means, where=total > 0.0)
-        return means
+        return _ratio(part, sums[..., self.denominator[method, metric]])
+
+    def difference(self, sums: Array, method: int, metric: int, baseline: int) -> Array:
+        """Mean of the method less that of the baseline, from sums (..., n_columns).
+
+        With one denominator the numerators are subtracted first, which is exact: differences that
+        are equal stay equal.
+        """
+        if self.denominator[method, metric] != self.denominator[baseline, metric]:
+            return self.ratio(sums, method, metric) - self.ratio(sums, baseline, metric)
+        ours, theirs = self.numerator[method, metric], self.numerator[baseline, metric]
+        part = sums[..., ours] - sums[..., theirs]
+        return _ratio(part, sums[..., self.denominator[method, metric]])
 
     def judged(self, metric: int, *methods: int) -> Array:
         """Whether each query takes part in the measure of at least one of the methods."""
         taking = [self.columns[:, self.denominator[m, metric]] > 0.0 for m in methods]
         return np.asarray(np.any(taking, axis=0))
+
+
+def _ratio(part: Array, total: Array) -> Array:
+    ratio = np.full(np.shape(part), np.nan)
+    np.divide(part, total, out=ratio, where=total > 0.0)
+    return ratio
