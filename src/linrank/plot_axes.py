@@ -26,11 +26,11 @@ def axes_or_new(ax: Axes | None, height: float = 4.0) -> Axes:
     return pyplot.subplots(figsize=(6.5, height), layout="constrained")[1]
 
 
-def new_panels(n_panels: int) -> Sequence[Axes]:
-    """Axes above each other, in a new figure, that share the horizontal one."""
+def new_panels(n_panels: int, *, share: bool = True) -> Sequence[Axes]:
+    """Axes above each other, in a new figure, that share the horizontal one, or do not."""
     figure = axes_or_new(None, height=2.0 + 1.7 * n_panels).figure
     figure.clear()
-    panels: Sequence[Axes] = list(figure.subplots(n_panels, 1, sharex=True))
+    panels: Sequence[Axes] = list(figure.subplots(n_panels, 1, sharex=share))
     return panels
 
 
