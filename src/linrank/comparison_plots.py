@@ -54,7 +54,7 @@ def comparison(
     ax.locator_params(axis="x", nbins=5)
     ax.axvline(0, color=GREY, linewidth=1)
     label(ax, x=f"{readable(metric, 40)} less that of {readable(result.baseline, 22)}")
-    titled(ax, f"{100 * (1 - level):g} % intervals; filled: p below {level:.3g}")
+    titled(ax, f"Bars: {100 * (1 - level):g} % intervals. Filled marks: p below {level:.3g}")
     return finish(ax, grid="x")
 
 

@@ -80,7 +80,7 @@ def path(
             plain_powers(ax.yaxis)
     for ax in axes:
         if chosen is not None:
-            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"{name} = {chosen:g}")
+            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"{name} = {chosen:.3g}")
         ax.set(xscale="log", xlabel=name if ax is axes[-1] else "")
         plain_powers(ax.xaxis)
         finish(ax)
@@ -98,8 +98,7 @@ def _draw_scores(ax: Axes, grid: Any, scores: Any, metric: str, look: dict[str, 
         ax.fill_between(
             grid, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0
         )
-    folds = f" ({len(scores)} folds)" if len(scores) > 1 else ""
-    label(ax, y=readable(metric) + folds)
+    label(ax, y=readable(metric) + (f" ({len(scores)} folds)" if len(scores) > 1 else ""))
 
 
 def induction(

@@ -12,7 +12,7 @@ from linrank.tables import text_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["counted", "label", "plain_powers", "readable", "tick_labels", "titled"]
+__all__ = ["counted", "label", "lift_title", "plain_powers", "readable", "tick_labels", "titled"]
 
 _TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _RAISED = str.maketrans("0123456789-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
@@ -61,20 +61,44 @@ def literal(text: Any) -> None:
 
 
 def label(ax: Any, *, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes, literally."""
-    if x is not None:
-        literal(ax.set_xlabel(x))
-    if y is not None:
-        literal(ax.set_ylabel(y))
+    """Name the axes, literally, in lines that are no longer than they are likely to be."""
+    width, height = ax.figure.get_size_inches()
+    # Names of ticks may take a third of the width that the axes have now.
+    place = ax.get_position()
+    for text, inches, set_label in (
+        (x, 0.75 * place.width * width, ax.set_xlabel),
+        (y, place.height * height, ax.set_ylabel),
+    ):
+        if text is not None:
+            shown = set_label("")
+            literal(shown)
+            shown.set_text(_wrapped(text, inches, shown))
 
 
-def titled(ax: Any, text: str) -> None:
-    """Write the title at the left, in as many lines as the width of the axes asks for."""
-    room = ax.get_position().width * ax.figure.get_figwidth() * 72.0
-    title = ax.set_title("")
-    n_letters = max(16, int(room / (_EM * title.get_fontsize())))
+def titled(ax: Any, text: str, *, pad: float | None = None) -> None:
+    """Write the title, in as many lines as the width of the axes asks for.
+
+    ``pad`` are the points between it and the axes.
+    """
+    title = ax.set_title("", fontsize="medium", pad=pad)
     literal(title)
-    title.set_text("\n".join(textwrap.wrap(text, n_letters)))
+    title.set_text(_wrapped(text, ax.get_position().width * ax.figure.get_figwidth(), title))
+
+
+def lift_title(ax: Any) -> None:
+    """Give the title of axes to their figure, which is wider: names of ticks narrow the axes."""
+    title, figure = ax.title, ax.figure
+    shown = figure.suptitle("", fontsize=title.get_fontsize())
+    literal(shown)
+    shown.set_text(
+        _wrapped(" ".join(title.get_text().split()), 0.97 * figure.get_figwidth(), shown)
+    )
+    title.set_text("")
+
+
+def _wrapped(text: str, inches: float, shown: Any) -> str:
+    n_letters = max(12, int(72.0 * inches / (_EM * shown.get_fontsize())))
+    return "\n".join(textwrap.wrap(text, n_letters))
 
 
 def tick_labels(ax: Any, places: Sequence[float], names: Sequence[object]) -> None:

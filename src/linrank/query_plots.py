@@ -66,7 +66,7 @@ def query_histogram(
     _whole_numbers(ax.yaxis)
     label(ax, x=metric, y="queries")
     left_out = f", {len(values) - len(known):,} left out" if len(known) < len(values) else ""
-    titled(ax, f"{metric} of {counted(len(known), 'query', 'queries')}{left_out}")
+    titled(ax, f"{metric} of {counted(len(known), 'query', 'queries')}{left_out}", pad=24)
     _legend_above(ax)
     return finish(ax)
 
@@ -108,13 +108,12 @@ def query_scatter(
     metric, (first, second) = readable(metric, 40), (readable(name, 22) for name in names)
     ax = axes_or_new(ax, height=5.2)
     low, high = _range(np.concatenate((x, y)))
-    px, py, n = gathered(x, y, low, high)
+    px, py, areas = _circles(x, y, low, high)
     shown = {"color": BLUE, "alpha": 0.55, "linewidths": 0, "clip_on": False, **style}
-    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--")
-    for size in np.unique(n):  # one after the other: a file then holds each circle once
-        here = n == size
-        # The area of a hundred queries is ten times that of one.
-        ax.scatter(px[here], py[here], s=18.0 * np.sqrt(size), **shown)
+    ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", zorder=3)
+    for area in np.unique(areas):  # one after the other: a file then holds each circle once
+        here = areas == area
+        ax.scatter(px[here], py[here], s=area, **shown)
     margin = 0.03 * (high - low)
     ax.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin), aspect="equal")
     label(ax, x=f"{metric} of {second}", y=f"{metric} of {first}")
@@ -122,8 +121,8 @@ def query_scatter(
     left_out = f", {n_all - len(x):,} left out" if len(x) < n_all else ""
     titled(
         ax,
-        f"{first} higher on {up:,}, {second} on {down:,}, equal on {len(x) - up - down:,} of "
-        f"{counted(len(x), 'query', 'queries')}{left_out}",
+        f"{counted(len(x), 'query', 'queries')}: {first} higher on {up:,}, {second} on {down:,}, "
+        f"equal on {len(x) - up - down:,}{left_out}",
     )
     return finish(ax)
 
@@ -186,16 +185,25 @@ def paired(
     return y[known], x[known]
 
 
-def gathered(
+def _circles(
     x: NDArray[Any], y: NDArray[Any], low: float, high: float
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Distinct points and how many there are of each; of too many, the middles of cells."""
-    points, n = np.unique(np.stack((x, y), axis=1), axis=0, return_counts=True)
-    if len(points) > _MOST_POINTS:
-        cell = np.minimum((np.stack((x, y), axis=1) - low) / (high - low) * _CELLS, _CELLS - 1)
-        cells, n = np.unique(cell.astype(np.int64), axis=0, return_counts=True)
-        points = low + (cells + 0.5) * (high - low) / _CELLS
-    return points[:, 0], points[:, 1], n
+    """Places and areas: of the distinct points or, where there are too many, of the cells.
+
+    The area of a hundred queries is ten times that of one, up to a circle that would cover its
+    neighbours: 22 points across, or a cell.
+    """
+    points = np.stack((x, y), axis=1)
+    places, n = np.unique(points, axis=0, return_counts=True)
+    smallest, largest = 18.0, 500.0
+    if len(places) > _MOST_POINTS:
+        cell = np.minimum((points - low) / (high - low) * _CELLS, _CELLS - 1).astype(np.int64)
+        cells, n = np.unique(cell, axis=0, return_counts=True)
+        places = low + (cells + 0.5) * (high - low) / _CELLS
+        smallest, largest = 2.5, 18.0
+    areas = smallest * np.sqrt(n)
+    areas = np.maximum(areas * min(1.0, largest / areas.max()), 2.0)
+    return places[:, 0], places[:, 1], np.round(areas, 1)
 
 
 def _range(known: NDArray[Any]) -> tuple[float, float]:
@@ -231,8 +239,9 @@ def _draw_sizes(ax: Any, sizes: NDArray[Any], look: dict[str, Any]) -> None:
     _whole_numbers(ax.xaxis)
     _whole_numbers(ax.yaxis)
     label(ax, x="rows of a query", y="queries")
-    told = f"{low:,} to {high:,}, median {np.median(sizes):g}" if low < high else f"{low:,}"
-    titled(ax, f"{counted(len(sizes), 'query', 'queries')} of {told} rows")
+    told = f"{low:,} to {high:,} rows, median {np.median(sizes):g}"
+    told = told if low < high else counted(low, "row")
+    titled(ax, f"{counted(len(sizes), 'query', 'queries')} of {told}")
     finish(ax, grid="y")
 
 

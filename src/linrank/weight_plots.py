@@ -20,7 +20,7 @@ __all__ = ["bars_height", "pair_explanation", "weights"]
 
 def bars_height(n_bars: int) -> float:
     """Inches of a picture of so many bars, one below the other."""
-    return 1.2 + 0.26 * n_bars
+    return 1.2 + 0.26 * max(2, n_bars)
 
 
 def weights(
@@ -68,7 +68,7 @@ def weights(
     ax = axes_or_new(ax, height=bars_height(len(chosen)))
     _draw_bars(ax, values[chosen], [_name(names, j) for j in chosen], style)
     label(ax, x="weight" if spread is None else "weight × spread of the feature")
-    titled(ax, f"Weights ({_said(values, chosen)}): blue ranks up, orange down")
+    titled(ax, _said(values, chosen))
     return finish(ax, grid="x")
 
 
@@ -117,10 +117,10 @@ def pair_explanation(
     _draw_bars(ax, np.array(bars), labels, style)
     ax.patches[-1].set_facecolor(GREY)
     ax.axhline(0.5, color=GREY, linewidth=0.8)
-    label(ax, x=f"added to the score of {first} over {second}")
+    label(ax, x="contribution to the difference of scores")
     above, below = (first, second) if total > 0 else (second, first)
-    verdict = f"{above} above {below}" if total else f"{first} and {second} tied"
-    titled(ax, f"Why {verdict}: blue for {first}, orange for {second}")
+    verdict = f"Why {above} is above {below}" if total else f"Why {first} and {second} are tied"
+    titled(ax, f"{verdict}: blue for {first}, orange for {second}")
     return finish(ax, grid="x")
 
 
@@ -146,12 +146,16 @@ def _largest(values: NDArray[Any], top: int) -> NDArray[Any]:
 
 
 def _said(values: NDArray[Any], chosen: NDArray[Any]) -> str:
+    """How many there are and how many are shown."""
     n_nonzero = np.count_nonzero(values)
-    if len(chosen) == len(values):
-        return "all"
-    if len(chosen) == n_nonzero:
-        return f"all {n_nonzero:,} other than 0, of {len(values):,}"
-    return f"{len(chosen)} largest of {len(values):,}"
+    if not n_nonzero:
+        return f"Weights: all {len(values):,} are 0"
+    shown = "all"
+    if len(chosen) < n_nonzero:
+        shown = f"{len(chosen)} largest of {len(values):,}"
+    elif n_nonzero < len(values):
+        shown = f"{n_nonzero:,} of {len(values):,}, the others are 0"
+    return f"Weights ({shown}): blue ranks up, orange down"
 
 
 def _as_long_as(values: NDArray[Any], spread: ArrayLike) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from linrank.displays.svg import themed_svg
+from linrank.plot_text import lift_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,11 @@ class Display(ABC):
         return 1
 
     @property
+    def _one_axis(self) -> bool:
+        """Whether the panels share the horizontal axis."""
+        return False
+
+    @property
     @abstractmethod
     def _height(self) -> float:
         """Inches of a figure of its own."""
@@ -72,8 +78,11 @@ class Display(ABC):
         self
             With the attributes ``ax_``, ``axes_`` and ``figure_``.
         """
-        axes = self._given(ax) if ax is not None else self._panels(self._new_figure())
-        self._draw(axes, style)
+        if ax is None:
+            axes = self._drawn_on(self._new_figure(), style)
+        else:
+            axes = self._given(ax)
+            self._draw(axes, style)
         self.ax_, self.axes_ = axes[0], axes
         self.figure_ = axes[0].figure  # type: ignore[assignment]
         return self
@@ -99,7 +108,7 @@ class Display(ABC):
             raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
         with settings.context("default"):
             figure = Figure(figsize=(width, self._height), layout="constrained")
-            self._draw(self._panels(figure), style)
+            self._drawn_on(figure, style)
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 
     def _new_figure(self) -> Figure:
@@ -109,8 +118,13 @@ class Display(ABC):
             raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
         return pyplot.figure(figsize=(6.5, self._height), layout="constrained")
 
-    def _panels(self, figure: Figure) -> list[Axes]:
-        return list(figure.subplots(self.n_panels, 1, squeeze=False)[:, 0])
+    def _drawn_on(self, figure: Figure, style: dict[str, Any]) -> list[Axes]:
+        """The panels of a figure of our own, drawn."""
+        axes = list(figure.subplots(self.n_panels, 1, sharex=self._one_axis, squeeze=False)[:, 0])
+        self._draw(axes, style)
+        if len(axes) == 1:
+            lift_title(axes[0])
+        return axes
 
     def _given(self, ax: Any) -> list[Axes]:
         axes = list(ax.flat) if hasattr(ax, "flat") else ax

@@ -62,6 +62,8 @@ class ConvergenceDisplay(Display):
         """Iterations, objective and gap at the end."""
         history = self.history
         steps = counted(len(history["objective"]) - 1, "iteration")
+        if "n_steps" in history:
+            steps = counted(int(history["n_steps"][-1]), "step")
         gap = history.get("gap", ())
         certified = (
             f", certified to be within {gap[-1]:.3g} of the optimum"
@@ -139,8 +141,12 @@ class PathDisplay(Display):
         return "alpha", self.path.alphas
 
     @property
+    def _one_axis(self) -> bool:
+        return True
+
+    @property
     def _height(self) -> float:
-        return 0.8 + 1.5 * self.n_panels
+        return 0.7 + 1.4 * self.n_panels
 
     def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
         plots.path(

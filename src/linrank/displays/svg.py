@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from linrank.plot_axes import BLUE, GREY, ORANGE
+from linrank.plot_axes import BLUE, GREY, GRID, ORANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 # white and from black by a contrast of 3 at least, so that a page need not define a variable.
 _PAINTS = {
     "#000000": "currentColor",
-    "#b0b0b0": "currentColor",  # the grid, at a quarter of its strength
+    GRID.lower(): "var(--linrank-grid, #808080)",  # grey on both, and faint
     "#ffffff": "var(--linrank-paper, Canvas)",
     BLUE.lower(): f"var(--linrank-blue, {BLUE.lower()})",
     ORANGE.lower(): f"var(--linrank-orange, {ORANGE.lower()})",
