@@ -90,7 +90,7 @@ def test_descent_needs_a_recorded_objective(ax, history):
 
 
 def test_weights_shows_the_largest_first(ax):
-    plots.weights([0.5, -3.0, 0.0, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
+    plots.weights([0.5, -3.0, 0.1, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
     shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
     assert [bar.get_width() for bar in shown] == [-3.0, 2.0, 0.5]
     names = [t.get_text() for t in sorted(ax.get_yticklabels(), key=lambda t: -t.get_position()[1])]
