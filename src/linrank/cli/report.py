@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configure", "run"]
 
-CS = "2^-15:2^10"
+CS = "2^-22:2^5"
 
 DESCRIPTION = """\
 Judge a model on the queries of TEST and write what there is to see to one HTML file, which needs no
@@ -133,7 +133,9 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     for path in inputs:
         if path not in (None, STANDARD):
             check_readable(path)
-    check_metrics([*(args.metrics or ()), *([args.scoring] if args.scoring else ())], args.convention)
+    check_metrics(
+        [*(args.metrics or ()), *([args.scoring] if args.scoring else ())], args.convention
+    )
     if args.scoring:
         from linrank.metrics import parse_scoring
 
@@ -169,7 +171,7 @@ def _report(args: argparse.Namespace, console: Console) -> Report:
         scoring=args.scoring,
         metrics=args.metrics,
         convention=args.convention,
-        Cs=args.Cs if args.Cs is not None else grid(CS),
+        Cs=args.Cs if args.Cs is not None else "auto",
         scale=args.scale or "standard",
         n_folds=args.folds or 5,
         feature_names=None if args.names is None else _names(args.names),
@@ -206,7 +208,9 @@ def _read_parts(
     for part in (valid, test):
         if train is not None and part is not None and (part.qid is None) != (train.qid is None):
             lacking = train if train.qid is None else part
-            raise ValueError(f"{lacking.source} has no qid, the other file has; give both or neither")
+            raise ValueError(
+                f"{lacking.source} has no qid, the other file has; give both or neither"
+            )
     for part in (train, valid, test):
         if part is not None:
             queries = f"{part.queries.n_queries:,} queries"

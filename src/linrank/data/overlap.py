@@ -71,8 +71,8 @@ def shared_queries(data: Dataset, other: Dataset) -> Overlap:
     for found in (both, by_rows, by_id):
         if example is None and found.any() and ids is not None:
             example = ids.tolist()[int(np.argmax(found))]
-    counts = (int(np.count_nonzero(found)) for found in (by_id, by_rows, both))
-    return Overlap(len(by_id), *counts, example)
+    n_ids, n_rows, n_both = (int(np.count_nonzero(found)) for found in (by_id, by_rows, both))
+    return Overlap(len(by_id), n_ids, n_rows, n_both, example)
 
 
 def _contents(data: Dataset) -> NDArray[np.uint64]:

@@ -81,7 +81,7 @@ class Profile:
 
     @cached_property
     def row_hashes(self) -> NDArray[np.uint64]:
-        """A number for the features of each row, the same for equal rows of any width and storage."""
+        """A number for the features of each row: the same for equal rows, however stored."""
         return _row_hashes(self.data)
 
     @cached_property
@@ -99,10 +99,14 @@ class Profile:
         A pair that the feature ties counts for neither side; 1 or 0 means that the feature alone
         gives the label's order (or its reverse).
         """
-        upper, lower = _sample_pairs(self.data, n_samples)
+        upper, lower = self.sample_pairs(n_samples)
         if not len(upper):
             return np.full(self.data.n_features, 0.5), 0
         return _share_above(self.data, upper, lower), len(upper)
+
+    def sample_pairs(self, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time."""
+        return _sample_pairs(self.data, n_samples)
 
     @cached_property
     def _query_of_row(self) -> NDArray[np.int64]:

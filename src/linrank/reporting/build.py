@@ -79,7 +79,8 @@ class Report:
         """The page in a frame of its own: its style is not to touch the notebook's."""
         page = escape(self.to_html(), quote=True)
         style = "width:100%;height:80vh;border:1px solid #8884;border-radius:6px"
-        return f'<iframe sandbox srcdoc="{page}" title="{escape(self.title)}" style="{style}"></iframe>'
+        title = escape(self.title)
+        return f'<iframe sandbox srcdoc="{page}" title="{title}" style="{style}"></iframe>'
 
     def __repr__(self) -> str:
         value = self.material.evaluation[self.material.scoring]
@@ -143,7 +144,7 @@ def report(
     convention : str, default="linrank"
         Whose rules for gains, ties and empty queries, as in :func:`linrank.evaluate`.
     Cs : "auto" or array of float
-        The grid, as in :func:`linrank.ranksvm_path`.
+        The grid, as in :func:`linrank.ranksvm_path`; ``"auto"`` is 2^-22, 2^-21, ..., 2^5.
     scale : {"standard", "none", "minmax", "query"}, default="standard"
         Feature scaling of the model that is trained.
     n_folds : int, default=5
@@ -204,8 +205,8 @@ def _parts(*parts: Any) -> dict[str, Dataset]:
     for name, data in named.items():
         if not isinstance(data, Dataset) and (data is not None or name == "test"):
             raise TypeError(
-                f"{name} must be a Dataset, got {type(data).__name__}; linrank.load(path) reads one, "
-                "linrank.Dataset.of(X, y, qid=qid) makes one of arrays"
+                f"{name} must be a Dataset, got {type(data).__name__}; linrank.load(path) reads "
+                "one, linrank.Dataset.of(X, y, qid=qid) makes one of arrays"
             )
     if named["valid"] is not None and named["train"] is None:
         raise ValueError("valid is what C is chosen on; it needs train")

@@ -21,6 +21,7 @@ FEW_QUERIES = 30  # below this an interval by resampling is too narrow
 
 # What has been dealt with already, or is said elsewhere: the report scales, and names conventions.
 _SETTLED = {"scales-differ", "huge-values"}
+_GRAVE = {"label-like-feature", "no-pairs"}
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,13 @@ def leakage_message(one: str, other: str, overlap: Overlap) -> str:
     told = _WORDS[other]
     if not overlap.n_rows:
         return (
-            f"{many} have the id of a {told} query{example}, but other rows. Where ids are numbered "
-            "anew in each file this means nothing; else the model has been shown what it is judged by."
+            f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
+            "numbered anew in each file this means nothing; else the model "
+            "has been shown what it is judged by."
         )
     judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
-    also = (
-        f"{overlap.n_rows:,} of {of:,} {_WORDS[one]} queries are {told} queries, row by row{example}"
-    )
-    return f"{also}: {judged}. Split by query, each query into one part only."
+    also = f"{overlap.n_rows:,} of {of:,} {_WORDS[one]} queries are {told} queries, row by row"
+    return f"{also}{example}: {judged}. Split by query, each query into one part only."
 
 
 _WORDS = {"train": "training", "valid": "validation", "test": "test"}
@@ -79,20 +79,35 @@ def data_caveats(
 ) -> Iterator[Caveat]:
     """Leakage, then what ``linrank inspect`` finds in each part, each finding once."""
     yield from leakage_caveats(found)
-    by_message: dict[tuple[str, str], list[str]] = {}
+    found_in: dict[str, dict[str, str]] = {}
     for name in parts:
         for finding in findings(profiles[name]):
             if not (scaled and finding.code in _SETTLED):
-                by_message.setdefault((finding.code, finding.message), []).append(_WORDS[name])
-    for (code, message), names in by_message.items():
-        where = " and ".join(names).capitalize()
-        yield Caveat(code, f"{where} data: {message}", grave=code == "label-like-feature")
+                found_in.setdefault(finding.code, {})[name] = finding.message
+    for code, messages in found_in.items():
+        yield Caveat(code, _said(messages), grave=code in _GRAVE)
     n_queries = parts["test"].queries.n_queries
     if n_queries < FEW_QUERIES and parts["test"].qid is not None:
         yield Caveat(
             "few-queries",
             f"There are {n_queries} test queries: intervals and p values of so few are rough.",
         )
+
+
+def _said(messages: Mapping[str, str]) -> str:
+    """The message of the test data, or of the last part that has one; the others are named."""
+    *others, last = messages
+    told = f"{_WORDS[last].capitalize()} data: {messages[last]}."
+    if not others:
+        return told
+    names = " and ".join(_WORDS[name] for name in others)
+    return (
+        f"{told} So it is in the {names} data{'' if _same(messages) else ', with other numbers'}."
+    )
+
+
+def _same(messages: Mapping[str, str]) -> bool:
+    return len(set(messages.values())) == 1
 
 
 def training_caveats(training: Training) -> Iterator[Caveat]:

@@ -149,7 +149,9 @@ def worst_queries(
     signed = values if higher_is_better else -values
     order = open_[np.lexsort((open_, -counts[open_], signed[open_]))][:n_queries]
     return tuple(
-        _diagnose(data, scores, int(q), float(values[q]), int(counts[q]), model, n_documents, n_pairs)
+        _diagnose(
+            data, scores, int(q), float(values[q]), int(counts[q]), model, n_documents, n_pairs
+        )
         for q in order
     )
 
@@ -226,7 +228,7 @@ def _shown(labels: NDArray[np.float64], n_documents: int) -> list[int]:
 
 
 def gains(labels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``2^y - 1``; where that makes no sense, of labels below 0 or very large ones, ``y - min y``."""
+    """``2^y - 1``; of labels below 0 or very large ones, where that is absurd, ``y - min y``."""
     if labels.min() < 0 or labels.max() > LARGEST_GRADE:
         return np.asarray(labels - labels.min())
     return np.asarray(np.exp2(labels) - 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from linrank.kernel_model import KernelModel
 from linrank.reporting.html import absent, bar, details, paragraph, rows_table, section, text
-from linrank.reporting.numbers import count, percent, short, signed, value
+from linrank.reporting.numbers import count, percent, push, short, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["failures"]
 
 SHOWN = 4  # features on each side of an explanation
+MISLEADING = 6  # features that are named for all queries
 
 
 def failures(material: Material) -> str:
@@ -36,7 +37,48 @@ def failures(material: Material) -> str:
         details(_heading(material, one), _body(material, one), is_open=k == 0)
         for k, one in enumerate(material.worst)
     ]
-    return section("worst", "Where it goes wrong", lede, _why_unexplained(material), *shown)
+    return section(
+        "worst",
+        "Where it goes wrong",
+        lede,
+        _why_unexplained(material),
+        *shown,
+        _misleading(material),
+    )
+
+
+def _misleading(material: Material) -> str:
+    """The features that push the wrong way in the wrong pairs of all queries."""
+    found = material.pushes
+    if found is None or not found.n_wrong:
+        return ""
+    order = [int(j) for j in np.argsort(found.wrong, kind="stable")[:MISLEADING]]
+    order = [j for j in order if found.wrong[j] < 0]
+    largest = float(max(np.abs(found.wrong[order]).max(), np.abs(found.right[order]).max()))
+    rows = [
+        f'<tr><td class="wide">{text(material.names[j])}</td>'
+        + _cells(float(found.wrong[j]), largest)
+        + _cells(float(found.right[j]), largest)
+        + "</tr>"
+        for j in order
+    ]
+    headings = [("feature", ""), ("in wrong pairs", ""), ("", ""), ("in right pairs", "")]
+    said = (
+        f"Weight × difference on average over {found.n_wrong:,} wrong and {found.n_right:,} right "
+        "pairs, drawn from all test queries. A feature that pushes far to the left in wrong pairs "
+        "and to the right in right ones is strong but sometimes misled; one that is left "
+        "in both does harm."
+    )
+    return (
+        "<h3>Features that mislead most</h3>"
+        + paragraph(said, "small")
+        + rows_table([*headings, ("", "")], rows)
+    )
+
+
+def _cells(share: float, largest: float) -> str:
+    """A bar and its number."""
+    return f'<td>{bar(share, largest)}</td><td class="right">{push(share)}</td>'
 
 
 def _why_unexplained(material: Material) -> str:
@@ -44,8 +86,8 @@ def _why_unexplained(material: Material) -> str:
         return ""
     if isinstance(material.ranking.model, KernelModel):
         why = (
-            "this is a kernel model: its score is a sum over support documents, which does not fall "
-            "apart into features"
+            "this is a kernel model: its score is a sum over support documents, which does not "
+            "fall apart into features"
         )
     else:
         why = "scores were given, not the model; <code>--model</code> with a linear model explains"
@@ -69,8 +111,8 @@ def _body(material: Material, one: QueryDiagnosis) -> str:
 
 def _documents(one: QueryDiagnosis) -> str:
     top = max(document.label for document in one.documents)
-    headings = [("rank", "right"), ("label", ""), ("document", ""), ("score", "right")]
-    headings += [("could be at", "right")]
+    headings = [("rank", "right"), ("label", ""), ("ideal", "right"), ("score", "right")]
+    headings += [("document", "")]
     return rows_table(headings, _document_rows(one, top), "In the order of the model")
 
 
@@ -82,8 +124,8 @@ def _document_rows(one: QueryDiagnosis, top: float) -> Iterator[str]:
         last = document.rank
         yield (
             f'<tr><td class="right">{document.rank:,}</td><td>{_grade(document.label, top)}</td>'
-            f'<td class="wide">{_name(document)}</td><td class="right">{short(document.score)}</td>'
-            f'<td class="right">{document.best_rank:,}</td></tr>'
+            f'<td class="right">{document.best_rank:,}</td>'
+            f'<td class="right">{short(document.score)}</td><td>{_name(document)}</td></tr>'
         )
     if last < one.n_rows:
         yield _gap(one.n_rows - last, 5)
@@ -122,11 +164,13 @@ def _sentence(material: Material, pair: WrongPair) -> str:
         return ""
     total, wrong = float(shares.sum()), np.flatnonzero(shares < 0)
     if not wrong.size:
-        return paragraph("No feature tells the two apart: the model gives them equal scores.", "small")
+        return paragraph(
+            "No feature tells the two apart: the model gives them equal scores.", "small"
+        )
     worst = int(np.argmin(shares))
     part = percent(-float(shares[worst]), -float(shares[wrong].sum()))
     return paragraph(
-        f"Difference of scores {signed(total)}. Most to blame: <strong>"
+        f"Difference of scores {push(total)}. Most to blame: <strong>"
         f"{text(material.names[worst])}</strong>, {part} of all that pushes the wrong way.",
         "small",
     )
@@ -142,20 +186,20 @@ def _shares(material: Material, pair: WrongPair) -> str:
     right = [int(j) for j in order[::-1][:SHOWN] if shares[j] > 0]
     largest = float(np.abs(shares).max(initial=0.0))
     rows = [
-        f'<tr><td class="wide">{text(material.names[j])}</td><td class="right">{short(better[j])}</td>'
-        f'<td class="right">{short(worse[j])}</td><td class="right">{signed(shares[j])}</td>'
-        f"<td>{bar(float(shares[j]), largest)}</td></tr>"
+        f'<tr><td class="wide">{text(material.names[j])}</td>'
+        + _cells(float(shares[j]), largest)
+        + f'<td class="right">{short(better[j])}</td><td class="right">{short(worse[j])}</td></tr>'
         for j in [*against, *right]
     ]
     rest = np.setdiff1d(np.flatnonzero(shares), [*against, *right])
     if rest.size:
         total = float(shares[rest].sum())
         rows.append(
-            f'<tr><td class="wide">{count(rest.size, "other feature")}</td><td></td><td></td>'
-            f'<td class="right">{signed(total)}</td><td>{bar(total, largest)}</td></tr>'
+            f'<tr><td class="wide">{count(rest.size, "other feature")}</td>'
+            f"{_cells(total, largest)}<td></td><td></td></tr>"
         )
-    headings = [("feature", ""), ("should be above", "right"), ("stands above", "right")]
-    headings += [("weight × difference", "right"), ("", "")]
+    headings = [("feature", ""), ("", ""), ("weight × difference", "right")]
+    headings += [("value below", "right"), ("value above", "right")]
     key = (
         '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '
         '<span class="key for">pushes the right way</span></p>'

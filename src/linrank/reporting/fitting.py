@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.reporting import pictures
-from linrank.reporting.html import absent, details, figure, figures, paragraph, section, table, text
-from linrank.reporting.numbers import count, short, value
+from linrank.reporting.html import absent, columns, details, figure, paragraph, section, table, text
+from linrank.reporting.numbers import count, power, short, value
 from linrank.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ def fitting(material: Material) -> str:
         f"({scoring} {chosen}). {_shape(training)}"
     )
     path, steps = pictures.path(material, training), pictures.convergence(training)
-    drawn = figures(
+    drawn = columns(
         figure(
             path,
-            "The measure on unseen queries, the objective and the norm of the weights, by C; dashed: "
-            "the C that was taken.",
+            "The measure on unseen queries, the objective and the norm of the weights, by C; "
+            "dashed: the C that was taken.",
         )
         if path
         else "",
@@ -43,6 +43,7 @@ def fitting(material: Material) -> str:
             "How far the objective of the chosen fit is from its minimum at most, step by step: "
             "both curves are proven bounds.",
         )
+        + paragraph(_certificate(training))
         if steps
         else "",
     )
@@ -50,8 +51,7 @@ def fitting(material: Material) -> str:
         "training",
         "How it was trained",
         lede,
-        drawn or absent(pictures.MISSING),
-        paragraph(_certificate(training)),
+        drawn or absent(pictures.MISSING) + paragraph(_certificate(training)),
         details("The path as numbers", table(_path_table(material, training))),
     )
 
@@ -64,8 +64,8 @@ def _shape(training: Training) -> str:
         return "The best value is at the end of the grid: a wider one may do better."
     if len(near) > 1:
         return (
-            f"From C = {near.min():.4g} to {near.max():.4g} there are values within 0.005 of it: the "
-            "choice is not a delicate one."
+            f"From C = {near.min():.4g} to {near.max():.4g} there are values within 0.005 of it: "
+            "the choice is not a delicate one."
         )
     return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
 
@@ -75,19 +75,18 @@ def _certificate(training: Training) -> str:
     share = result.gap / result.value if result.value > 0 else 0.0
     scaled = "features as they are" if scale == "none" else f"features scaled ({scale})"
     return (
-        f"Linear RankSVM, squared hinge on all {training.model.training['n_pairs']:,} pairs, {scaled}: "
-        f"objective <span class=num>{result.value:.8g}</span> after "
+        f"Linear RankSVM, squared hinge on all {training.model.training['n_pairs']:,} pairs, "
+        f"{scaled}: objective <span class=num>{result.value:.8g}</span> after "
         f"{count(result.n_iter, 'Newton step')}. The dual problem proves that no weights have an "
-        f"objective smaller by more than <span class=num>{result.gap:.2g}</span>, "
-        f"{share:.1e} of it."
+        f"objective smaller by more than {power(share)} of it."
     )
 
 
 def _path_table(material: Material, training: Training) -> Table:
     tuning, path = training.tuning, training.path
     many = len(tuning.scores) > 1
-    columns = [Column("C"), Column(material.scoring), *([Column("deviation")] if many else [])]
-    columns += [Column("objective"), Column("gap / objective"), Column("norm"), Column("")]
+    headings = ["C", material.scoring, *(["deviation"] if many else [])]
+    headings += ["objective", "gap / objective", "norm", ""]
     deviation = tuning.scores.std(axis=0, ddof=1) if many else np.zeros(len(path))
     rows = [
         [
@@ -99,10 +98,12 @@ def _path_table(material: Material, training: Training) -> Table:
             short(path.norms[k]),
             "← taken" if k == tuning.chosen else "",
         ]
-        for k, (C, mean) in enumerate(zip(tuning.Cs.tolist(), tuning.mean_scores.tolist(), strict=True))
+        for k, (C, mean) in enumerate(
+            zip(tuning.Cs.tolist(), tuning.mean_scores.tolist(), strict=True)
+        )
     ]
     where = "over folds" if many else "on the validation data"
-    return Table(columns, rows, notes=[f"{material.scoring} {where}."])
+    return Table([*map(Column, headings)], rows, notes=[f"{material.scoring} {where}."])
 
 
 def _given(material: Material) -> str:

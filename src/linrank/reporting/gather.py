@@ -17,6 +17,7 @@ from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.reporting.caveats import Caveat, data_caveats, leakage, training_caveats
 from linrank.reporting.diagnosis import QueryDiagnosis, worst_queries
+from linrank.reporting.pushes import Pushes, pushes
 from linrank.reporting.rankings import Ranking, best_single_feature, fitted_to, ranking_of
 from linrank.reporting.training import Training, train
 
@@ -68,6 +69,8 @@ class Material:
     comparison : Comparison
         Means with intervals; differences with intervals and p values where there are two.
     worst : tuple of QueryDiagnosis
+    pushes : Pushes or None
+        Which way features push over all pairs, of a linear model.
     training : Training or None
         If the report trained the model.
     overlaps : dict
@@ -85,6 +88,7 @@ class Material:
     evaluations: dict[str, Evaluation]
     comparison: Comparison
     worst: tuple[QueryDiagnosis, ...]
+    pushes: Pushes | None
     training: Training | None
     overlaps: dict[tuple[str, str], Overlap]
     caveats: tuple[Caveat, ...]
@@ -148,6 +152,7 @@ def gather(
         evaluations,
         comparison,
         _worst(parts["test"], ranking, evaluations[ranking.name], scoring, options),
+        _pushes(parts["test"], ranking),
         training,
         overlaps,
         tuple(sorted(found, key=lambda caveat: not caveat.grave)),
@@ -185,8 +190,8 @@ def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
         ):
             raise ValueError(
                 f"{data.source} has {data.n_features:,} features, {known.source} "
-                f"{known.n_features:,}; {name} and training data must have the same ones: are these "
-                "files of one data set?"
+                f"{known.n_features:,}; {name} and training data must have the same ones: are "
+                "these files of one data set?"
             )
     return {
         name: replace(data, rows=resized(data.rows, known.n_features))
@@ -199,7 +204,7 @@ def _aligned(parts: dict[str, Dataset]) -> dict[str, Dataset]:
 def _feature_names(
     parts: dict[str, Dataset], model: Any, given: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Names as given, of the model or of the data; else ``feature 7``, by its number in the file."""
+    """Names as given, of the model or of the data; else ``feature 7``, the number in the file."""
     data = parts.get("train", parts["test"])
     model = getattr(model, "model_", model)
     width = max(int(getattr(model, "n_features", data.n_features)), data.n_features)
@@ -282,6 +287,11 @@ def _worst(
         n_queries=options.n_worst,
         higher_is_better=parse(scoring).higher_is_better,
     )
+
+
+def _pushes(test: Dataset, ranking: Ranking) -> Pushes | None:
+    model = ranking.linear
+    return None if model is None else pushes(fitted_to(test, model), ranking.scores, model)
 
 
 def _width_caveats(test: Dataset, *rankings: Ranking | None) -> list[Caveat]:

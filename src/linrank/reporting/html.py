@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = [
     "absent",
     "bar",
+    "columns",
     "details",
     "document",
     "figure",
-    "figures",
     "notices",
     "paragraph",
     "rows_table",
@@ -29,7 +29,10 @@ __all__ = [
 ]
 
 # Nothing is loaded, run or sent: styles and pictures are in the page itself.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 def text(value: Any) -> str:
@@ -42,7 +45,9 @@ def text(value: Any) -> str:
 
 def document(title: str, head: str, sections: Sequence[tuple[str, str, str]], foot: str) -> str:
     """The page: ``sections`` are (id, heading, HTML)."""
-    entries = "".join(f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _ in sections)
+    entries = "".join(
+        f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _ in sections
+    )
     body = "\n".join(markup for _, _, markup in sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -122,9 +127,7 @@ def table(content: Table) -> str:
 
 def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption: str = "") -> str:
     """A table of rows that are HTML already; ``headings`` are (text, class)."""
-    head = "".join(
-        f'<th scope="col" class="{kind}">{text(label)}</th>' for label, kind in headings
-    )
+    head = "".join(f'<th scope="col" class="{kind}">{text(label)}</th>' for label, kind in headings)
     title = f"<caption>{text(caption)}</caption>" if caption else ""
     return (
         f'<div class="scroll" tabindex="0"><table>{title}<thead><tr>{head}</tr></thead>\n'
@@ -145,10 +148,10 @@ def figure(svg: str, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
 
 
-def figures(*markup: str) -> str:
-    """Pictures side by side where there is room."""
-    shown = [one for one in markup if one]
-    return f'<div class="figures">{"".join(shown)}</div>' if shown else ""
+def columns(*markup: str) -> str:
+    """Pieces side by side where there is room."""
+    shown = "".join(f"<div>{one}</div>" for one in markup if one)
+    return f'<div class="figures">{shown}</div>' if shown else ""
 
 
 def details(summary: str, body: str, *, is_open: bool = False) -> str:

@@ -22,24 +22,28 @@ if TYPE_CHECKING:
 __all__ = ["spread", "weights"]
 
 LISTED = 200  # weights in the table at most
+NOISE = 1e-9  # of the largest
 
 
 def weights(material: Material) -> str:
     """The section on weights."""
     heading, model = "What it learnt", material.ranking.linear
     if model is None:
-        return section("weights", heading, "Which features move documents up and down.", _why(material))
+        return section(
+            "weights", heading, "Which features move documents up and down.", _why(material)
+        )
     deviation = spread(material, model)
     moved = model.coef * deviation
     order = np.argsort(-np.abs(moved), kind="stable")
-    order = order[model.coef[order] != 0][:LISTED]
+    # Rounding leaves traces of weights on features that no pair tells apart.
+    order = order[np.abs(moved[order]) > NOISE * np.abs(moved).max()]
     if not order.size:
         lede = "All weights are 0: the model gives every document the same score."
         return section("weights", heading, lede)
-    svg = pictures.weights(material, model, deviation)
+    svg = pictures.weights(material, model, deviation, len(order))
     first = text(material.names[int(order[0])])
     lede = (
-        f"{count(model.n_nonzero, 'feature')} of {model.n_features:,} have a weight. The bars are "
+        f"{len(order):,} of {count(model.n_features, 'feature')} count. The bars are "
         "weight × standard deviation of the feature in the test data, what it typically moves a "
         f"score by; the largest is <strong>{first}</strong>. Among features that say the same, "
         "weights can be split in any way: a small bar does not make a feature useless."
@@ -73,8 +77,10 @@ def _list(
     material: Material, model: LinearModel, moved: NDArray[np.float64], order: NDArray[np.int64]
 ) -> str:
     columns = [Column("feature", "left"), Column("weight"), Column("weight × deviation")]
-    rows = [[material.names[j], short(model.coef[j]), short(moved[j])] for j in order.tolist()]
-    rest = model.n_nonzero - len(rows)
+    rows = [
+        [material.names[j], short(model.coef[j]), short(moved[j])] for j in order[:LISTED].tolist()
+    ]
+    rest = len(order) - len(rows)
     notes = [f"{rest:,} smaller ones are left out."] if rest > 0 else []
     what = f"All {len(rows)} weights" if rest <= 0 else f"The {len(rows)} largest weights"
     return details(f"{what} as numbers", table(Table(columns, rows, notes=notes)))

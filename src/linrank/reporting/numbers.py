@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "interval", "p_value", "percent", "short", "signed", "value"]
+__all__ = ["count", "interval", "p_value", "percent", "power", "push", "short", "signed", "value"]
 
 
 def value(number: float) -> str:
@@ -32,6 +32,18 @@ def p_value(p: float) -> str:
     return f"p = {p:.2g}" if p < 0.0995 else f"p = {p:.2f}"
 
 
+def power(number: float) -> str:
+    """A tiny share as HTML: ``2.1 × 10⁻⁷``."""
+    if number <= 0:
+        return "0"
+    exponent = math.floor(math.log10(number))
+    mantissa = number / 10.0**exponent
+    if round(mantissa, 1) >= 10.0:
+        mantissa, exponent = 1.0, exponent + 1
+    sign = "−" if exponent < 0 else ""
+    return f'<span class="num">{mantissa:.1f} × 10<sup>{sign}{abs(exponent)}</sup></span>'
+
+
 def count(number: int, thing: str, plural: str | None = None) -> str:
     """``count(1234, "row")`` is ``1,234 rows``."""
     return f"{number:,} {thing if number == 1 else plural or thing + 's'}"
@@ -47,4 +59,10 @@ def percent(part: float, whole: float) -> str:
 
 def short(number: float) -> str:
     """A value of a feature or a score: up to four digits that count."""
-    return f"{number:.4g}".replace("-", "−")
+    shown = f"{number:,.0f}" if 1e4 <= abs(number) < 1e9 else f"{number:.4g}"
+    return shown.replace("-", "−")
+
+
+def push(number: float) -> str:
+    """A part of a difference of scores: sign, and three digits that count."""
+    return f"{number:+.3g}".replace("-", "−")

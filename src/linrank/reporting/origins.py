@@ -44,11 +44,12 @@ def _lede(material: Material) -> str:
     overlap = material.overlaps.get(("test", "train"))
     if overlap is None:
         return (
-            "What the numbers rest on. No test query is among the training queries, neither by its id "
-            "nor by its rows."
+            "What the numbers rest on. No test query is among the training queries, neither by its "
+            "id nor by its rows."
         )
     if overlap.n_rows:
-        return "What the numbers rest on. <strong>Test queries are among the training queries.</strong>"
+        found = "<strong>Test queries are among the training queries.</strong>"
+        return f"What the numbers rest on. {found}"
     return "What the numbers rest on. Test and training queries share ids, but no rows."
 
 
@@ -84,16 +85,18 @@ def method(material: Material) -> str:
     ]
     if material.against is not None:
         words.append(
-            f"<strong>Against:</strong> {text(material.against.name)}, {text(material.against.about)}."
+            f"<strong>Against:</strong> {text(material.against.name)}, "
+            f"{text(material.against.about)}."
         )
     words += [
         f"<strong>Measures:</strong> {text(comparison.convention.describe())}.",
-        "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong pairs "
-        "shown cost most DCG, (2<sup>y</sup> − 1 of one less that of the other) × (discount of one "
-        "place less that of the other), no document twice. The score of a linear model is a sum over "
-        "features, so the difference of two scores is the sum of weight × difference of values.",
-        f"<strong>Seeds:</strong> resampling {options.seed}. The same files and options give the same "
-        "numbers.",
+        "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "
+        "pairs shown cost most DCG, (2<sup>y</sup> − 1 of one less that of the other) × (discount "
+        "of one place less that of the other), no document twice. The score of a linear model is a "
+        "sum over features, so the difference of two scores is the sum of weight × "
+        "difference of values.",
+        f"<strong>Seeds:</strong> resampling {options.seed}. The same files and options give the "
+        "same numbers.",
     ]
     lede = "What was computed, so that it can be checked and repeated."
     return section("method", "How this page was made", lede, *map(paragraph, words))
@@ -103,6 +106,6 @@ def footer(material: Material, date: str) -> str:
     """Version, date, size."""
     n_queries = count(material.test.queries.n_queries, "test query", "test queries")
     return (
-        f"Made by linrank {text(__version__)} with Python {platform.python_version()} on {text(date)} "
-        f"from {n_queries}. This file is complete: it loads nothing, and runs no script."
+        f"Made by linrank {text(__version__)} with Python {platform.python_version()} on "
+        f"{text(date)} from {n_queries}. This file is complete: it loads nothing, and runs no script."
     )

@@ -48,7 +48,9 @@ def scatter(material: Material) -> str:
     if np.isnan(own + other).all():
         return ""
     names = (material.ranking.name, material.against.name)
-    return _drawn(QueryScatterDisplay(own, other, names, material.scoring, material.test.queries.ids))
+    return _drawn(
+        QueryScatterDisplay(own, other, names, material.scoring, material.test.queries.ids)
+    )
 
 
 def histogram(material: Material) -> str:
@@ -57,10 +59,13 @@ def histogram(material: Material) -> str:
     return "" if np.isnan(values).all() else _drawn(QueryHistogramDisplay(values, material.scoring))
 
 
-def weights(material: Material, model: LinearModel, spread: NDArray[np.float64]) -> str:
-    """The largest weights."""
+def weights(
+    material: Material, model: LinearModel, spread: NDArray[np.float64], n_weights: int
+) -> str:
+    """The largest weights, of so many that count."""
     names = material.names[: model.n_features]
-    return _drawn(WeightsDisplay(model.coef, names, SHOWN_WEIGHTS, spread), width=6.5)
+    n_shown = min(SHOWN_WEIGHTS, n_weights)
+    return _drawn(WeightsDisplay(model.coef, names, n_shown, spread), width=6.0)
 
 
 def path(material: Material, training: Training) -> str:

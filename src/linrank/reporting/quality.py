@@ -8,11 +8,13 @@ import numpy as np
 
 from linrank.metrics import parse
 from linrank.reporting import pictures
-from linrank.reporting.html import absent, figure, figures, paragraph, section, table, text
+from linrank.reporting.html import absent, columns, figure, paragraph, section, table, text
 from linrank.reporting.numbers import count, interval, p_value, percent, signed, value
 from linrank.tables import Column, Table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from linrank.reporting.gather import Material
 
 __all__ = ["by_query", "measures"]
@@ -26,17 +28,22 @@ def measures(material: Material) -> str:
     level = f"{100 * comparison.confidence:g} % interval"
     columns = [Column("measure", "left"), Column("mean"), Column(level), Column("queries")]
     if material.against is not None:
-        columns += [Column(f"mean of {material.against.name}"), Column("difference")]
+        columns += [Column("against"), Column("difference")]
         columns += [Column(level), Column("p"), Column("won · tied · lost")]
     rows = []
     for metric in comparison.metrics:
         cell = comparison.cells[name, metric]
         arrow = "" if comparison.higher_is_better(metric) else " (lower is better)"
-        row = [metric + arrow, value(cell.mean), interval(cell.low, cell.high), f"{cell.n_queries:,}"]
+        row = [
+            metric + arrow,
+            value(cell.mean),
+            interval(cell.low, cell.high),
+            f"{cell.n_queries:,}",
+        ]
         if material.against is not None:
             ends = interval(cell.difference_low, cell.difference_high, difference=True)
             row += [value(comparison.cells[material.against.name, metric].mean)]
-            row += [signed(cell.difference), ends, p_value(cell.p_corrected).removeprefix("p = ")]
+            row += [signed(cell.difference), ends, _bare(p_value(cell.p_corrected))]
             row += [f"{cell.wins:,} · {cell.ties:,} · {cell.losses:,}"]
         rows.append(row)
     return section(
@@ -45,6 +52,10 @@ def measures(material: Material) -> str:
         _lede(material),
         table(Table(columns, rows, notes=_notes(material))),
     )
+
+
+def _bare(p: str) -> str:
+    return p.removeprefix("p ").removeprefix("= ")
 
 
 def _lede(material: Material) -> str:
@@ -62,10 +73,9 @@ def _lede(material: Material) -> str:
         said = f"By none of the {len(verdicts)} measures can it be told from {rival}."
     else:
         rest = f", worse by {worse}" if worse else ""
-        said = (
-            f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}; "
-            "the others cannot tell."
-        )
+        unclear = len(verdicts) - better - worse
+        end = {0: "", 1: "; the other one cannot tell"}.get(unclear, "; the others cannot tell")
+        said = f"It is better than {rival} by {better} of {len(verdicts)} measures{rest}{end}."
     return f"{said} A p of 0.05 or less says that chance alone would seldom do this."
 
 
@@ -85,8 +95,8 @@ def _notes(material: Material) -> list[str]:
     if material.against is not None:
         kind = {"t": "paired t test"}.get(comparison.test, f"{comparison.test} test")
         notes.append(
-            f"p: two-sided {kind} on the differences by query; difference = mean of "
-            f"{material.ranking.name} − mean of {material.against.name}."
+            f"Against: {material.against.name}. Difference: mean of {material.ranking.name} less "
+            f"that mean. p: two-sided {kind} on the differences by query."
         )
     return notes
 
@@ -96,26 +106,24 @@ def by_query(material: Material) -> str:
     rules = text(material.scoring)
     shapes = pictures.histogram(material)
     pair = pictures.scatter(material)
-    drawn = figures(
-        figure(pair, _scatter_caption(material)) if pair else "",
-        figure(shapes, f"How {rules} is spread over the queries.") if shapes else "",
+    lost, won = _shifted(material)
+    missing = "" if shapes else absent(pictures.MISSING)
+    drawn = columns(
+        (figure(pair, _scatter_caption(material)) if pair else "") + lost,
+        (figure(shapes, f"How {rules} is spread over the queries.") if shapes else "") + won,
     )
     if material.against is None:
         how = absent(
-            "Compared with nothing: <code>--against</code> a model or scores, or <code>--train</code> "
-            "data, of which the best single feature is taken, adds the picture of both."
+            "Compared with nothing: <code>--against</code> a model or scores, or "
+            "<code>--train</code> data, of which the best single feature is taken, adds the picture of both."
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
-        return section("queries", "Query by query", lede, drawn, how, _no_pictures(drawn))
+        return section("queries", "Query by query", lede, drawn, how, missing)
     lede = (
         "A mean hides what single queries get: a change that helps many a little may ruin a few. "
         "Points above the diagonal are queries that the model serves better."
     )
-    return section("queries", "Query by query", lede, drawn, _no_pictures(drawn), _shifted(material))
-
-
-def _no_pictures(drawn: str) -> str:
-    return "" if drawn else absent(pictures.MISSING)
+    return section("queries", "Query by query", lede, missing, drawn)
 
 
 def _scatter_caption(material: Material) -> str:
@@ -128,39 +136,47 @@ def _scatter_caption(material: Material) -> str:
     )
 
 
-def _shifted(material: Material) -> str:
-    """The queries with the largest losses and gains."""
+def _shifted(material: Material) -> tuple[str, str]:
+    """The queries with the largest losses, and those with the largest gains."""
     if material.against is None:
-        return ""
+        return "", ""
     own = material.evaluation.per_query[material.scoring]
     other = material.evaluations[material.against.name].per_query[material.scoring]
     gain = (own - other) * (1.0 if parse(material.scoring).higher_is_better else -1.0)
     known = np.flatnonzero(~np.isnan(gain) & (np.abs(gain) > 1e-9))
     order = known[np.argsort(gain[known], kind="stable")]
-    lost = [q for q in order[:SHIFTED] if gain[q] < 0]
-    won = [q for q in order[::-1][:SHIFTED] if gain[q] > 0]
-    ids = material.test.queries.ids
-    columns = [Column("query", "left"), Column("documents"), Column("model"), Column("against")]
-    columns += [Column("difference")]
-    sizes = np.diff(material.test.queries.offsets)
+    n_lost, n_won = (int(np.count_nonzero(sign * gain[known] > 0)) for sign in (-1, 1))
+    lost = percent(n_lost, len(gain)) + " of the queries lose; these lose most. Look at them first."
+    won = percent(n_won, len(gain)) + " of the queries gain; these gain most."
+    return (
+        _named(material, "Largest losses", lost, order[: min(SHIFTED, n_lost)], own, other),
+        _named(material, "Largest gains", won, order[::-1][: min(SHIFTED, n_won)], own, other),
+    )
 
-    def rows(chosen: list[int]) -> list[list[str]]:
-        return [
-            [
-                "all rows" if ids is None else str(ids.tolist()[q]),
-                f"{sizes[q]:,}",
-                value(own[q]),
-                value(other[q]),
-                signed(own[q] - other[q]),
-            ]
-            for q in chosen
+
+def _named(
+    material: Material,
+    title: str,
+    said: str,
+    chosen: NDArray[np.int64],
+    own: NDArray[np.float64],
+    other: NDArray[np.float64],
+) -> str:
+    """A table of some queries."""
+    if not len(chosen):
+        return ""
+    queries = material.test.queries
+    ids, sizes = queries.ids, np.diff(queries.offsets)
+    headings = ("documents", "model", "against", "difference")
+    rows = [
+        [
+            "all rows" if ids is None else str(ids[q]),
+            f"{sizes[q]:,}",
+            value(own[q]),
+            value(other[q]),
+            signed(own[q] - other[q]),
         ]
-
-    share = percent(int(np.count_nonzero(gain[known] < 0)), len(gain))
-    parts = []
-    if lost:
-        said = f"{share} of the queries lose; these lose most, and are worth a look before shipping."
-        parts += ["<h3>Largest losses</h3>", paragraph(said, "small"), table(Table(columns, rows(lost)))]
-    if won:
-        parts += ["<h3>Largest gains</h3>", table(Table(columns, rows(won)))]
-    return "\n".join(parts)
+        for q in chosen.tolist()
+    ]
+    content = Table([Column("query", "left"), *map(Column, headings)], rows)
+    return f"<h3>{title}</h3>{paragraph(said, 'small')}{table(content)}"

@@ -7,19 +7,21 @@ __all__ = ["STYLE"]
 _COLOURS_LIGHT = """
   --paper: #fbfbfa; --card: #ffffff; --ink: #1d2126; --soft: #59626c; --line: #e2e4e7;
   --shade: #f3f4f5; --accent: #005a94; --for: #0072b2; --against: #c65300;
-  --grave: #a12d12; --grave-shade: #fdf1ec; --note-shade: #f3f6f9;
+  --grave: #a12d12; --grave-shade: #fdf1ec; --note-shade: #f1f5f9;
+  --shadow: #0000001f;
 """
 
 _COLOURS_DARK = """
   --paper: #14171a; --card: #1b1f24; --ink: #e3e6ea; --soft: #9ba5b0; --line: #30363d;
   --shade: #22272d; --accent: #6cb4ea; --for: #56b4e9; --against: #f0883e;
   --grave: #ff9a7b; --grave-shade: #2d1d18; --note-shade: #1c232b;
+  --shadow: #ffffff2b;
 """
 
 # The colours of the pictures, by the names that displays give them.
 _PICTURES = """
   --linrank-blue: var(--for); --linrank-orange: var(--against); --linrank-grey: var(--soft);
-  --linrank-paper: var(--card);
+  --linrank-paper: var(--card); --under: var(--paper);
 """
 
 _PAGE = """
@@ -46,9 +48,12 @@ section { margin-top: 3.25rem; padding-top: 1.5rem; border-top: 1px solid var(--
 .lede { color: var(--soft); margin-bottom: 1.1rem; }
 .verdict { font-size: 1.15rem; line-height: 1.55; max-width: 52rem; margin: 1.2rem 0; }
 .small { font-size: .87rem; color: var(--soft); }
+sup { line-height: 0; }
 .num { font-variant-numeric: tabular-nums; white-space: nowrap; }
 nav { margin: 1.75rem 0 0; font-size: .92rem; }
-nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1.25rem; list-style: none; margin: 0; padding: 0; }
+nav ul {
+  display: flex; flex-wrap: wrap; gap: .3rem 1.25rem; list-style: none; margin: 0; padding: 0;
+}
 nav a { text-decoration: none; }
 nav a:hover, nav a:focus { text-decoration: underline; }
 """
@@ -81,7 +86,17 @@ _CARDS = """
 """
 
 _TABLES = """
-.scroll { overflow-x: auto; margin: .9rem 0; -webkit-overflow-scrolling: touch; }
+/* A shadow at the side on which there is more to scroll to. */
+.scroll {
+  overflow-x: auto; margin: .9rem 0;
+  background:
+    linear-gradient(90deg, var(--under) 40%, transparent) left,
+    linear-gradient(270deg, var(--under) 40%, transparent) right,
+    linear-gradient(90deg, var(--shadow), transparent) left,
+    linear-gradient(270deg, var(--shadow), transparent) right;
+  background-size: 2.5rem 100%, 2.5rem 100%, .8rem 100%, .8rem 100%;
+  background-repeat: no-repeat; background-attachment: local, local, scroll, scroll;
+}
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; font-size: .87rem; }
 th, td {
@@ -95,37 +110,51 @@ td.wide { white-space: normal; min-width: 9rem; }
 tbody tr:last-child td { border-bottom: 0; }
 tr.strong td { font-weight: 600; }
 tr.gap td { color: var(--soft); text-align: center; font-size: .85rem; }
-ul.notes { color: var(--soft); font-size: .85rem; padding-left: 1.1rem; margin: .3rem 0 1rem; max-width: 52rem; }
-.grade { display: inline-block; min-width: 1.7em; padding: 0 .4em; border-radius: .3em; text-align: center;
-  background: var(--shade); }
+ul.notes {
+  color: var(--soft); font-size: .85rem; padding-left: 1.1rem; margin: .3rem 0 1rem;
+  max-width: 52rem;
+}
+.grade {
+  display: inline-block; min-width: 1.7em; padding: 0 .4em; border-radius: .3em;
+  text-align: center; background: var(--shade);
+}
 .grade.high { background: var(--for); color: var(--card); }
-.bar { display: grid; grid-template-columns: 1fr 1fr; width: 11rem; height: .95em; margin-top: .32em; }
+.bar {
+  display: grid; grid-template-columns: 1fr 1fr; width: 11rem; height: .95em; margin-top: .32em;
+}
 .bar span { display: flex; height: 100%; }
 .bar span:first-child { justify-content: flex-end; border-right: 1px solid var(--soft); }
 .bar i { display: block; height: 100%; min-width: 1px; }
 .bar .for { background: var(--for); border-radius: 0 .15rem .15rem 0; }
 .bar .against { background: var(--against); border-radius: .15rem 0 0 .15rem; }
-.key::before { content: ""; display: inline-block; width: .75em; height: .75em; border-radius: .15em;
-  margin-right: .35em; }
+.key::before {
+  content: ""; display: inline-block; width: .75em; height: .75em; border-radius: .15em;
+  margin-right: .35em;
+}
 .key.for::before { background: var(--for); }
 .key.against::before { background: var(--against); }
 details {
-  background: var(--card); border: 1px solid var(--line); border-radius: .6rem; margin: .7rem 0;
-  padding: 0 1.1rem;
+  --under: var(--card); background: var(--card); border: 1px solid var(--line);
+  border-radius: .6rem; margin: .7rem 0; padding: 0 1.1rem;
 }
 summary { cursor: pointer; padding: .75rem 0; font-weight: 550; }
-summary .small { font-weight: 400; margin-left: .4rem; }
+summary .small { font-weight: 400; margin-left: .4rem; white-space: normal; }
 details[open] > summary { border-bottom: 1px solid var(--line); margin-bottom: .6rem; }
 """
 
 _FIGURES = """
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.25rem; }
+.figures {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr));
+  gap: 1.25rem; align-items: start;
+}
 figure {
   margin: .9rem 0; background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
   padding: .9rem 1rem; min-width: 0;
 }
+.figures > div { min-width: 0; }
 .figures figure { margin: 0; }
-figure svg { display: block; width: 100%; height: auto; max-width: 44rem; margin: 0 auto; }
+figure svg { display: block; height: auto; max-width: 100%; margin: 0 auto; }
+figure + p { margin-top: 1rem; font-size: .94rem; }
 figcaption { color: var(--soft); font-size: .87rem; line-height: 1.45; margin-top: .6rem; }
 """
 

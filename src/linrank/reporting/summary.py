@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.metrics import parse
 from linrank.reporting.html import notices, paragraph, text, tiles
-from linrank.reporting.numbers import count, interval, p_value, signed, value
+from linrank.reporting.numbers import count, interval, p_value, power, signed, value
 
 if TYPE_CHECKING:
     from linrank.comparison import Cell
@@ -45,7 +45,8 @@ def _verdict(material: Material) -> str:
     level = f"{100 * material.comparison.confidence:g} % interval"
     lines = [
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
-        f"{value(cell.mean)}</strong> ({level} <span class=num>{interval(cell.low, cell.high)}</span>)."
+        f"{value(cell.mean)}</strong> ({level} <span class=num>{interval(cell.low, cell.high)}"
+        "</span>)."
     ]
     if material.against is not None:
         lines.append(_against(material, cell))
@@ -79,7 +80,7 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
     if not isinstance(objective, float) or not isinstance(gap, (int, float)) or math.isnan(gap):
         return None
     share = gap / objective if objective > 0 else 0.0
-    detail = f"at most {share:.1e} of the objective above its minimum"
+    detail = f"at most {power(share)} of the objective above its minimum"
     if not training.get("converged", True):
         return "no", detail, f"The fit stopped before its tolerance: it is {detail}."
     if share > LOOSE:
@@ -96,8 +97,9 @@ def _figures(material: Material) -> list[tuple[str, str, str]]:
         (
             f"{text(material.scoring)} ({better} is better)",
             value(cell.mean),
-            f"{level} interval {interval(cell.low, cell.high)}<br>over "
-            f"{count(cell.n_queries, 'query', 'queries')}, rules of {text(comparison.convention.name)}",
+            f"{level} interval<br><span class=num>{interval(cell.low, cell.high)}</span><br>over "
+            f"{count(cell.n_queries, 'query', 'queries')}, rules of "
+            f"{text(comparison.convention.name)}",
         )
     ]
     if material.against is not None:
@@ -106,7 +108,8 @@ def _figures(material: Material) -> list[tuple[str, str, str]]:
             (
                 f"Against {text(material.against.name)}",
                 signed(cell.difference),
-                f"{level} interval {ends}<br>{p_value(cell.p_corrected)}, {_test(comparison.test)}",
+                f"{level} interval<br><span class=num>{ends}</span><br>"
+                f"{p_value(cell.p_corrected)}, {_test(comparison.test)}",
             ),
             (
                 "Queries won, tied, lost",
