@@ -2,31 +2,31 @@
 
 Generates queries, splits them into training, validation and test, trains linear RankSVMs over a
 range of C, chooses one on the validation queries, and compares it on the test queries with what
-anyone could do without learning. Writes the model, the plots and a report to the folder.
+anyone could do without learning. Writes the model and a report, one HTML page, to the folder.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linrank.datasets import make_ranking
-from linrank.estimators import RankSVM
 from linrank.metrics import evaluate
+from linrank.reporting.build import Report, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
+    from linrank.reporting.training import Training
 
 __all__ = ["main", "run"]
 
@@ -34,17 +34,17 @@ METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map", "mrr", "pairwise_accuracy")
 CHOSEN_BY = "ndcg@10"
 GRID = tuple(10.0**k for k in range(-6, 2))
 SEED = 20
+SHARES = {"training": 0.6, "validation": 0.2, "test": 0.2}
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found: everything that is printed, drawn and reported."""
+    """What the demo found: everything that is printed and reported."""
 
     parts: dict[str, Dataset]
-    path: list[tuple[RankSVM, float]]  # (fitted for one C, its validation metric)
-    best: RankSVM
+    page: Report
+    training: Training
     test: dict[str, Evaluation]  # by ranker
-    single: int  # the feature that ranks best alone
     seconds: float
 
 
@@ -62,18 +62,27 @@ def run(n_queries: int = 1000, n_features: int = 30, seed: int = SEED) -> Demo:
     """
     start = time.perf_counter()
     data = make_ranking(n_queries=n_queries, n_features=n_features, random_state=seed)
-    parts = _split(data, np.random.default_rng(seed))
-    path = [_fit(parts["train"], parts["valid"], C) for C in GRID]
-    best = max(path, key=lambda fitted: fitted[1])[0]
-    sign, single = _best_feature(parts["train"])
-    test = parts["test"]
-    rankers = {
-        "random order": np.random.default_rng(seed).random(test.n_rows),
-        f"best single feature (x[{single}])": sign * _column(test, single),
-        f"RankSVM, C = {best.C:g}": best.decision_function(test.X),
+    train, valid, test = _split(data, np.random.default_rng(seed))
+    page = report(
+        test,
+        train=train,
+        valid=valid,
+        Cs=GRID,
+        scoring=CHOSEN_BY,
+        metrics=METRICS,
+        title="linrank demo: a ranker learnt from generated queries",
+    )
+    training = page.material.training
+    if training is None:
+        raise RuntimeError("a report with training data trains")
+    random = np.random.default_rng(seed).random(test.n_rows)
+    learnt_last = dict(reversed(page.material.evaluations.items()))
+    results = {
+        "random order": evaluate(test.y, random, qid=test.qid, metrics=METRICS),
+        **learnt_last,
     }
-    results = {name: _measure(test, scores) for name, scores in rankers.items()}
-    return Demo(parts, path, best, results, single, time.perf_counter() - start)
+    parts = {"train": train, "valid": valid, "test": test}
+    return Demo(parts, page, training, results, time.perf_counter() - start)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,49 +91,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", nargs="?", default="linrank-demo", metavar="FOLDER")
     folder = parser.parse_args(argv).folder
     if os.path.exists(folder) and not os.path.isdir(folder):
-        parser.error(f"{folder} is a file; name a folder for the plots and the report")
+        parser.error(f"{folder} is a file; name a folder for the model and the report")
     os.makedirs(folder, exist_ok=True)
     demo = run()
-    sections = [_data_text(demo), _path_text(demo), _test_text(demo), _certificate_text(demo)]
-    print("\n\n".join(sections))
-    written = _write(demo, sections, folder)
-    print("\nwrote " + "\n      ".join(written))
+    texts = [_data_text(demo), _path_text(demo), _test_text(demo), _certificate_text(demo)]
+    print("\n\n".join([*texts, f"generated, trained and measured in {demo.seconds:.1f} s"]))
+    print("wrote " + "\n      ".join(_write(demo, folder)))
     return 0
 
 
-def _split(data: Dataset, rng: np.random.Generator) -> dict[str, Dataset]:
+def _split(data: Dataset, rng: np.random.Generator) -> list[Dataset]:
     """Whole queries to each part: rows of one query are never on both sides."""
     queries = data.queries
-    part = rng.choice(3, size=queries.n_queries, p=(0.6, 0.2, 0.2))
+    part = rng.choice(3, size=queries.n_queries, p=list(SHARES.values()))
     part_of_row = queries.scatter(np.repeat(part, np.diff(queries.offsets)))
-    return {
-        name: data.select(np.flatnonzero(part_of_row == k))
-        for k, name in enumerate(("train", "valid", "test"))
-    }
-
-
-def _fit(train: Dataset, valid: Dataset, C: float) -> tuple[RankSVM, float]:
-    ranker = RankSVM(C=C, scale="standard").fit(train.X, train.y, qid=train.qid)
-    return ranker, _measure(valid, ranker.decision_function(valid.X))[CHOSEN_BY]
-
-
-def _best_feature(train: Dataset) -> tuple[float, int]:
-    """The sign and the number of the feature that alone ranks the training queries best."""
-    candidates = [
-        (_measure(train, sign * _column(train, j))[CHOSEN_BY], sign, j)
-        for j in range(train.n_features)
-        for sign in (1.0, -1.0)
+    return [
+        replace(data.select(np.flatnonzero(part_of_row == k)), source=f"generated {name} queries")
+        for k, name in enumerate(SHARES)
     ]
-    _, sign, j = max(candidates)
-    return sign, j
-
-
-def _column(data: Dataset, j: int) -> NDArray[np.float64]:
-    return np.asarray(data.X[:, j], dtype=np.float64)
-
-
-def _measure(data: Dataset, scores: NDArray[np.float64]) -> Evaluation:
-    return evaluate(data.y, scores, qid=data.qid, metrics=METRICS)
 
 
 def _data_text(demo: Demo) -> str:
@@ -139,14 +123,14 @@ def _data_text(demo: Demo) -> str:
 
 
 def _path_text(demo: Demo) -> str:
-    head = f"{'C':<8}{'objective':>14}{'gap/objective':>15}{'iterations':>12}{'seconds':>9}"
+    path, tuning = demo.training.path, demo.training.tuning
+    head = f"{'C':<8}{'objective':>14}{'gap/objective':>15}{'norm':>10}"
     lines = [head + f"{'valid ' + CHOSEN_BY:>16}"]
-    for ranker, value in demo.path:
+    for k, C in enumerate(path.Cs.tolist()):
         lines.append(
-            f"{ranker.C:<8g}{ranker.objective_:>14.6g}"
-            f"{ranker.duality_gap_ / ranker.objective_:>15.1e}{ranker.n_iter_:>12}"
-            f"{ranker.history_['seconds'][-1]:>9.3f}{value:>16.4f}"
-            f"{'  <- chosen' if ranker is demo.best else ''}"
+            f"{C:<8g}{path.objectives[k]:>14.6g}{path.gaps[k] / path.objectives[k]:>15.1e}"
+            f"{path.norms[k]:>10.4g}{tuning.mean_scores[k]:>16.4f}"
+            f"{'  <- chosen' if k == tuning.chosen else ''}"
         )
     return "\n".join(lines)
 
@@ -161,84 +145,23 @@ def _test_text(demo: Demo) -> str:
 
 
 def _certificate_text(demo: Demo) -> str:
-    best = demo.best
-    objective, gap = best.objective_, best.duality_gap_
+    objective, gap = demo.training.result.value, demo.training.result.gap
     return (
-        f"certificate for C = {best.C:g}\n"
+        f"certificate for C = {demo.training.C:g}\n"
         f"objective    F(w) = {objective:.10g}\n"
         f"lower bound  D    = {objective - gap:.10g}   (the dual: no w does better)\n"
         f"gap      F(w) - D = {gap:.3g}, that is {gap / objective:.1e} of F"
     )
 
 
-def _write(demo: Demo, sections: list[str], folder: str) -> list[str]:
+def _write(demo: Demo, folder: str) -> list[str]:
     """The files of the folder, by path."""
-    model = os.path.join(folder, "model.json")
-    demo.best.save(model)
-    plots = _plots(demo, folder)
-    report = os.path.join(folder, "report.html")
-    with open(report, "w", encoding="utf-8") as file:
-        file.write(_html(demo, sections, plots))
-    return [model, *plots.values(), report]
-
-
-def _plots(demo: Demo, folder: str) -> dict[str, str]:
-    """Title and path of each picture; none without Matplotlib, which is said."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("\nno plots: they need Matplotlib, pip install linrank[plot]", file=sys.stderr)
-        return {}
-    from linrank import plots
-
-    best, ranked = demo.best, list(demo.test.values())[-1]
-    spread = np.std(demo.parts["train"].X, axis=0, dtype=np.float64)
-    drawings: dict[str, tuple[str, Any]] = {
-        "convergence": ("Convergence", lambda ax: plots.convergence(best.history_, ax=ax)),
-        "weights": ("Weights", lambda ax: plots.weights(best.coef_, spread=spread, ax=ax)),
-        "ndcg": (
-            "NDCG@10 of the test queries",
-            lambda ax: plots.query_histogram(ranked.per_query[CHOSEN_BY], metric=CHOSEN_BY, ax=ax),
-        ),
-    }
-    written = {}
-    for name, (title, draw) in drawings.items():
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
-        draw(figure.subplots())
-        written[title] = os.path.join(folder, f"{name}.png")
-        figure.savefig(written[title], dpi=144)
-    return written
-
-
-def _html(demo: Demo, sections: list[str], plots: dict[str, str]) -> str:
-    """One page without links to anything: tables as text, pictures inside."""
-    import base64
-    from html import escape
-
-    pictures = []
-    for title, path in plots.items():
-        with open(path, "rb") as file:
-            data = base64.b64encode(file.read()).decode("ascii")
-        pictures.append(f'<img alt="{escape(title)}" src="data:image/png;base64,{data}">')
-    texts = "\n".join(f"<pre>{escape(section)}</pre>" for section in sections)
-    return PAGE.format(seconds=f"{demo.seconds:.1f}", texts=texts, pictures="\n".join(pictures))
-
-
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<title>linrank demo</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; }}
-pre {{ background: #f5f5f5; padding: 1rem; overflow-x: auto; font-size: 14px; }}
-img {{ max-width: 100%; display: block; margin: 1.5rem 0; }}
-</style>
-<h1>linrank demo</h1>
-<p>Linear RankSVM on generated queries: generated, trained and measured in {seconds} s.</p>
-{texts}
-{pictures}
-</html>
-"""
+    if importlib.util.find_spec("matplotlib") is None:
+        print("\nno pictures: they need Matplotlib, pip install linrank[plot]", file=sys.stderr)
+    model, page = (os.path.join(folder, name) for name in ("model.json", "report.html"))
+    demo.training.model.save(model)
+    demo.page.save(page)
+    return [model, page]
 
 
 if __name__ == "__main__":

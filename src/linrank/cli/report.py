@@ -107,7 +107,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     html = page.to_html()
     write_lines(args.output, [html])
     if args.output != STANDARD:
-        console.say("wrote", f"{args.output}, {bytes_text(len(html.encode('utf-8', 'replace')))}")
+        console.say("wrote", f"{args.output}, {bytes_text(len(html.encode()))}")
     if args.json:
         _print_json(args, page, html)
     training = page.material.training
@@ -251,7 +251,7 @@ def _print_json(args: argparse.Namespace, page: Report, html: str) -> None:
         "command": "report",
         "linrank": __version__,
         "output": args.output,
-        "bytes": len(html.encode("utf-8", "replace")),
+        "bytes": len(html.encode()),
         **page.to_dict(),
     }
     write_standard(json.dumps(told, ensure_ascii=False, default=str) + "\n")

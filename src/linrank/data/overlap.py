@@ -82,7 +82,8 @@ def _contents(data: Dataset) -> NDArray[np.uint64]:
     """
     queries = data.queries
     with np.errstate(over="ignore"):
-        hashes = Profile(data).row_hashes * np.uint64(0x9E3779B97F4A7C15)
+        # A row of zeros counts as well: one of them is not two.
+        hashes = (Profile(data).row_hashes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         labels = (data.labels + 0.0).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = hashes ^ (labels >> np.uint64(7)) ^ labels
         mixed ^= mixed >> np.uint64(31)

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from linrank.data.dataset import Dataset
+from linrank.lazy import cached_property
 from linrank.reporting.failures import failures
 from linrank.reporting.fitting import fitting
 from linrank.reporting.gather import Material, Options, gather
@@ -52,13 +53,17 @@ class Report:
 
     def to_html(self) -> str:
         """Return the page: one document that loads nothing and runs nothing."""
+        return self._html
+
+    @cached_property
+    def _html(self) -> str:
         sections = [(name, label, make(self.material)) for name, label, make in SECTIONS]
         head = header(self.material, self.title)
         return document(self.title, head, sections, footer(self.material, self.date))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
-        page = self.to_html().encode("utf-8", "replace")
+        page = self.to_html().encode("utf-8")
         target = os.path.realpath(path)
         folder, name = os.path.split(target)
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=f".{name}")

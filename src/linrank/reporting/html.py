@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,10 @@ POLICY = (
 )
 
 
+# Characters that no HTML may have, wherever they came from, and halves of surrogate pairs.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
 def text(value: Any) -> str:
     """A value as text of HTML, attributes included; control characters, which no browser shows,
     become visible."""
@@ -49,7 +54,7 @@ def document(title: str, head: str, sections: Sequence[tuple[str, str, str]], fo
         f'<li><a href="#{name}">{text(label)}</a></li>' for name, label, _ in sections
     )
     body = "\n".join(markup for _, _, markup in sections)
-    return f"""<!doctype html>
+    page = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -73,6 +78,7 @@ def document(title: str, head: str, sections: Sequence[tuple[str, str, str]], fo
 </body>
 </html>
 """
+    return _FORBIDDEN.sub("\ufffd", page)
 
 
 def section(name: str, heading: str, lede: str, *body: str) -> str:

@@ -107,5 +107,5 @@ def footer(material: Material, date: str) -> str:
     n_queries = count(material.test.queries.n_queries, "test query", "test queries")
     return (
         f"Made by linrank {text(__version__)} with Python {platform.python_version()} on "
-        f"{text(date)} from {n_queries}. This file is complete: it loads nothing, and runs no script."
+        f"{text(date)} from {n_queries}. This file is complete: it loads nothing, runs no script."
     )

@@ -115,7 +115,8 @@ def by_query(material: Material) -> str:
     if material.against is None:
         how = absent(
             "Compared with nothing: <code>--against</code> a model or scores, or "
-            "<code>--train</code> data, of which the best single feature is taken, adds the picture of both."
+            "<code>--train</code> data, of which the best single feature is taken, adds the "
+            "picture of both."
         )
         lede = "A mean hides what single queries get. Look for a heap at the low end."
         return section("queries", "Query by query", lede, drawn, how, missing)

@@ -1,0 +1,437 @@
+"""``linrank.report``: what the page says, that it stands alone, that no name can harm it."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import linrank
+from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
+from linrank.reporting.caveats import leakage_message
+from linrank.reporting.numbers import p_value, percent, power, short
+from linrank.reporting.rankings import best_single_feature
+from real_data import mq2008, real_file
+
+QUICK = {"n_resamples": 500, "Cs": [1e-4, 1e-3, 1e-2]}
+VOID = {"meta", "link", "br", "path", "use", "rect", "circle", "line", "image", "stop", "img"}
+
+
+def parts(n_queries=60, n_features=6, seed=0):
+    data = make_ranking(n_queries=n_queries, n_features=n_features, random_state=seed)
+    cut = (n_queries * 2) // 3
+    return data.select(data.qid < cut), data.select(data.qid >= cut)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return parts()
+
+
+@pytest.fixture(scope="module")
+def page(data):
+    return linrank.report(data[1], train=data[0], **QUICK)
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes; complains about tags that do not close."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.open, self.text = [], [], []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"style", "script"} & set(self.open):
+            self.text.append(data)
+
+
+def assert_stands_alone(html):
+    """Nothing is loaded and nothing runs, by the elements and by the style sheet."""
+    reader = Reader(html)
+    for tag, attributes in reader.elements:
+        assert tag not in {"script", "iframe", "object", "embed", "base", "form"}
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            if name in {"href", "src", "xlink:href", "action", "srcset", "data", "poster"}:
+                assert value.startswith(("#", "data:")), (tag, name, value)
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#|\"?data:)", html)
+    policy = next(a for t, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy["content"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+    return reader
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def test_the_page_stands_alone(page):
+    reader = assert_stands_alone(page.to_html())
+    assert reader.elements[0] == ("html", {"lang": "en"})
+    assert ("meta", {"charset": "utf-8"}) in reader.elements
+    assert any(a.get("name") == "viewport" for _, a in reader.elements)
+    assert len(page.to_html()) < 3_000_000
+
+
+def test_headings_go_down_one_step_at_a_time_and_links_lead_somewhere(page):
+    reader = Reader(page.to_html())
+    levels = [int(tag[1]) for tag, _ in reader.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 2 for before, after in itertools.pairwise(levels))
+    ids = [a["id"] for _, a in reader.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    targets = [a["href"][1:] for tag, a in reader.elements if tag == "a"]
+    assert targets
+    assert set(targets) <= set(ids)
+
+
+def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
+    material, (train, test) = page.material, data
+    best = linrank.RankSVMCV(QUICK["Cs"], cv=5, scale="standard")
+    with pytest.warns(UserWarning, match="largest of the grid"):
+        best.fit(train.X, train.y, qid=train.qid)
+    assert material.training.C == best.C_
+    scores = RankSVM(C=best.C_, scale="standard", tol=1e-9).fit(train.X, train.y, qid=train.qid)
+    truth = linrank.evaluate(test.y, scores.decision_function(test.X), qid=test.qid)
+    assert material.evaluation["ndcg@10"] == pytest.approx(truth["ndcg@10"], abs=1e-6)
+    told = page.to_dict()
+    json.dumps(told)
+    assert told["scoring"] == "ndcg@10"
+    assert told["certified"] is True
+    assert told["C"] == best.C_
+    cell = material.comparison.cells[material.ranking.name, "ndcg@10"]
+    text = " ".join(Reader(page.to_html()).text)
+    for number in (f"{cell.mean:.4f}", f"{cell.low:.4f} to {cell.high:.4f}", "proven by duality"):
+        assert number in text
+    assert f"{cell.wins} · {cell.ties} · {cell.losses}" in text
+    assert "No test query is among the training queries" in text
+
+
+def test_the_same_input_gives_the_same_numbers(data, page):
+    again = linrank.report(data[1], train=data[0], n_jobs=1, **QUICK)
+    assert again.to_dict() == page.to_dict()
+
+
+def test_it_is_saved_whole_and_shown_in_a_frame(page, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    page.save(path)
+    assert path.read_text(encoding="utf-8") == page.to_html()
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(FileNotFoundError):
+        page.save(tmp_path / "nowhere" / "report.html")
+    frame = page._repr_html_()
+    assert frame.startswith('<iframe sandbox srcdoc="&lt;!doctype html&gt;')
+    assert "ndcg@10" in repr(page)
+
+
+def test_an_interrupted_save_leaves_the_old_file(page, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        page.save(path)
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_without_matplotlib_the_page_says_what_is_missing(page, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
+    html = replace(page).to_html()
+    assert "<svg" not in html
+    assert "pip install linrank[plot]" in html
+    assert_stands_alone(html)
+
+
+# ---- what is judged -----------------------------------------------------------------------------
+
+
+def test_a_model_alone_is_judged_without_a_rival(data):
+    train, test = data
+    model = RankSVM(C=0.01).fit(train.X, train.y, qid=train.qid)
+    page = linrank.report(test, model=model, n_resamples=200)
+    html = page.to_html()
+    assert page.material.against is None
+    assert page.material.training is None
+    assert "<code>--train</code> without <code>--model</code> trains a model here" in html
+    assert "Compared with nothing" in html
+    assert_stands_alone(html)
+
+
+def test_a_kernel_model_says_why_weights_are_absent(data):
+    train, test = data
+    model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)
+    page = linrank.report(test, model=model, against=test.X[:, 0], n_resamples=200)
+    html = page.to_html()
+    assert "A kernel model (rbf) has no weights of features" in html
+    assert "does not fall apart into features" in html
+    assert "Wrong pair 1" in html
+    assert_stands_alone(html)
+
+
+def test_scores_are_judged_too(data):
+    _, test = data
+    page = linrank.report(test, model=test.X[:, 0], against=test.X[:, 1], n_resamples=200)
+    html = page.to_html()
+    assert "Scores were given" in html
+    assert page.to_dict()["certified"] is None
+
+
+def test_the_rival_is_the_best_single_feature_with_its_sign(data):
+    train, test = data
+    worst_first = replace(train, rows=Dataset.of(-train.X, train.y).rows)
+    names = [f"f{j}" for j in range(train.n_features)]
+    found = best_single_feature(train, test, names, "ndcg@10", "linrank", None)
+    down = best_single_feature(worst_first, test, names, "ndcg@10", "linrank", None)
+    values = {
+        (j, sign): linrank.evaluate(train.y, sign * train.X[:, j], qid=train.qid)["ndcg@10"]
+        for j in range(train.n_features)
+        for sign in (1, -1)
+    }
+    j, sign = max(values, key=values.get)
+    assert found.linear.coef[j] == sign
+    assert down.linear.coef[j] == -sign
+    assert ("lowest first" in found.name) == (sign < 0)
+    assert ("lowest first" in down.name) == (sign > 0)
+
+
+def test_features_get_their_names(data):
+    train, test = data
+    names = ["bm25", "age", "clicks", "length", "titles", "links"]
+    html = linrank.report(test, train=train, feature_names=names, **QUICK).to_html()
+    assert "clicks" in html
+    assert "feature 2" not in html
+    with pytest.raises(ValueError, match="2 feature names for 6 features"):
+        linrank.report(test, train=train, feature_names=names[:2], **QUICK)
+
+
+def test_rows_without_ids_are_one_query(data):
+    train, test = (replace(part, qid=None) for part in data)
+    train, test = (Dataset.of(part.X, part.y) for part in (train, test))
+    html = linrank.report(test, train=train, n_folds=2, **QUICK).to_html()
+    assert "All rows" in html
+    assert_stands_alone(html)
+
+
+def test_labels_below_zero_are_judged_by_pairs(data):
+    train, test = (replace(part, labels=part.labels - 1.0) for part in data)
+    page = linrank.report(test, train=train, **QUICK)
+    assert page.material.scoring == "pairwise_accuracy"
+    assert not any("ndcg" in name for name in page.material.evaluation)
+
+
+def test_an_error_is_shown_as_one(data):
+    page = linrank.report(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
+    text = " ".join(Reader(page.to_html()).text)
+    assert "all_pairs_error (lower is better)" in text
+    values = [one.value for one in page.material.worst]
+    assert values == sorted(values, reverse=True)
+
+
+# ---- caveats ------------------------------------------------------------------------------------
+
+
+def codes(page):
+    return {caveat.code: caveat for caveat in page.material.caveats}
+
+
+def test_test_queries_among_the_training_queries_are_told(data):
+    train, test = data
+    leaked = train.select(train.qid < 5)
+    both = Dataset.of(
+        np.vstack((test.X, leaked.X)), np.r_[test.y, leaked.y], qid=np.r_[test.qid, leaked.qid]
+    )
+    page = linrank.report(both, train=train, **QUICK)
+    found = codes(page)["leakage"]
+    assert found.grave
+    assert "5 of 25 test queries are training queries, row by row" in found.message
+    html = page.to_html()
+    assert "<strong>Warning.</strong> 5 of 25" in html
+    assert "Test queries are among the training queries." in html
+
+
+def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
+    train, test = data
+    page = linrank.report(replace(test, qid=test.qid - 40), train=train, **QUICK)
+    found = codes(page)["shared-ids"]
+    assert not found.grave
+    assert "20 of 20 test queries have the id of a training query" in found.message
+
+
+def test_messages_name_the_part():
+    from linrank.data.overlap import Overlap
+
+    message = leakage_message("valid", "train", Overlap(9, 2, 2, 2, "q7"))
+    assert message.startswith("2 of 9 validation queries are training queries, row by row")
+    assert "(query q7 is one)" in message
+    assert "choice of C" in message
+
+
+def test_findings_of_all_parts_are_told_once(data):
+    train, test = (
+        replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows) for part in data
+    )
+    page = linrank.report(test, train=train, n_worst=1, **QUICK)
+    messages = [c.message for c in page.material.caveats if c.code == "constant-in-query"]
+    assert len(messages) == 1
+    assert messages[0].startswith("Test data: feature 6: the same value")
+    assert "So it is in the training data" in messages[0]
+
+
+def test_the_end_of_the_grid_is_told(data):
+    page = linrank.report(data[1], train=data[0], Cs=[1e-9, 1e-8], n_resamples=200)
+    edge = codes(page).get("edge-of-grid")
+    assert edge is not None
+    assert "of the grid" in edge.message
+
+
+# ---- strangers ----------------------------------------------------------------------------------
+
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\x1b[31m"
+
+
+class Ids:
+    """Comments whose document ids come from a stranger."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __len__(self):
+        return self.n
+
+    def docid(self, i):
+        return f"{EVIL}{i}"
+
+    def select(self, index):
+        return Ids(len(np.arange(self.n)[index]))
+
+
+def test_names_of_strangers_are_text(data):
+    train, test = data
+    names = [f"{EVIL}{j}" for j in range(test.n_features)]
+    test = replace(
+        test,
+        qid=np.array([f"{EVIL}{q}" for q in test.qid]),
+        comments=Ids(test.n_rows),
+        source=EVIL,
+    )
+    test.__dict__.pop("queries", None)
+    train = replace(train, qid=np.array([f"t{q}" for q in train.qid]), source=EVIL)
+    train.__dict__.pop("queries", None)
+    page = linrank.report(
+        test,
+        train=train,
+        feature_names=names,
+        title=EVIL,
+        model_name=EVIL,
+        against=test.X[:, 0],
+        against_name=EVIL + "2",
+        **QUICK,
+    )
+    html = page.to_html()
+    reader = assert_stands_alone(html)
+    assert not any(tag == "img" for tag, _ in reader.elements)
+    assert "<script>alert(1)" in "".join(reader.text)  # as text it is there
+    assert "\x00" not in html
+    assert "\x1b" not in html
+    frame = Reader(f"<div>{page._repr_html_()}</div>")
+    assert [tag for tag, _ in frame.elements] == ["div", "iframe"]
+
+
+def test_surrogates_do_not_break_the_file(data, tmp_path):
+    page = linrank.report(data[1], train=data[0], model_name="a\udc80b", **QUICK)
+    page.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 1000
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_told(data):
+    train, test = data
+    with pytest.raises(TypeError, match=r"test must be a Dataset, got str; linrank\.load"):
+        linrank.report("test.txt")
+    with pytest.raises(ValueError, match="give a model, or training data"):
+        linrank.report(test)
+    with pytest.raises(ValueError, match="it needs train"):
+        linrank.report(test, valid=train, model=test.X[:, 0])
+    with pytest.raises(ValueError, match=r"scores of shape \(3,\)"):
+        linrank.report(test, model=[1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="score of row 0 of model is NaN"):
+        linrank.report(test, model=np.full(test.n_rows, np.nan))
+    with pytest.raises(TypeError, match="must be a model, a fitted estimator or scores, got dict"):
+        linrank.report(test, model={})
+    narrow = Dataset.of(test.X[:, :4], test.y, qid=test.qid)
+    with pytest.raises(ValueError, match=r"has 4 features, .* 6; test and training data"):
+        linrank.report(narrow, train=train, **QUICK)
+
+
+def test_a_model_of_other_width_is_a_caveat(data):
+    _, test = data
+    page = linrank.report(test, model=LinearModel(np.ones(4)), n_resamples=200)
+    assert "model knows 4 features, the test data have 6" in codes(page)["feature-counts"].message
+    assert_stands_alone(page.to_html())
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def test_numbers_in_words():
+    assert [p_value(p) for p in (0.5, 0.0123, 5e-5, float("nan"))] == [
+        "p = 0.50",
+        "p = 0.012",
+        "p < 0.0001",
+        "p undefined",
+    ]
+    assert power(9.96e-8).startswith('<span class="num">1.0 × 10<sup>−7')
+    assert power(0.0) == "0"
+    assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12 %", "1.2 %", "–")
+    assert (short(55540.0), short(-0.25)) == ("55,540", "−0.25")
+
+
+# ---- real data ----------------------------------------------------------------------------------
+
+
+def test_mq2008_fits_a_mail():
+    page = linrank.report(mq2008(5), train=mq2008(1, 2, 3), valid=mq2008(4), **QUICK)
+    assert len(page.to_html().encode()) < 3_000_000
+    assert page.to_dict()["certified"] is True
+    assert "leakage" not in codes(page)
+    assert 0.46 < page.material.evaluation["ndcg@10"] < 0.50
+    assert page.material.evaluation["pairwise_accuracy"] == pytest.approx(0.827, abs=0.004)
+    assert_stands_alone(page.to_html())
+
+
+def test_mslr_fits_a_mail():
+    train, test = (linrank.load(real_file(f"mslr_sample/{p}.txt.xz")) for p in ("train", "test"))
+    page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
+    assert len(page.to_html().encode()) < 3_000_000
+    assert page.material.evaluation["ndcg@10"] > 0.35
