@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["details", "html", "markdown", "overview", "text"]
 
-_MARKS = {"better": "▲", "worse": "▼", "unclear": " ", "baseline": " "}
+_BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
+_MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
 
 
 def text(comparison: Comparison) -> str:
@@ -113,7 +114,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(
             "undefined: the metric can judge no query, or a single one, which has no interval."
         )
-    return [*lines, f"convention: {comparison.convention.describe()}."]
+    lines.append(f"convention: {comparison.convention.describe()}.")
+    return [" ".join(line.split()) for line in lines]  # a name may hold a line break
 
 
 def _notes_on_tests(comparison: Comparison) -> list[str]:
