@@ -41,7 +41,7 @@ def comparison(
     rows = differences(result, metric)
     ax = axes_or_new(ax, height=1.6 + 0.34 * max(2, len(rows)))
     level = 1.0 - float(getattr(result, "confidence", 0.95))
-    look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 7, **style}
+    look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 6, **style}
     for place, (_, cell) in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
         ends = [[cell.difference - cell.difference_low], [cell.difference_high - cell.difference]]
         known = bool(np.isfinite(ends).all())

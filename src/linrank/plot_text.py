@@ -98,7 +98,7 @@ def lift_title(ax: Any) -> None:
 
 def _wrapped(text: str, inches: float, shown: Any) -> str:
     n_letters = max(12, int(72.0 * inches / (_EM * shown.get_fontsize())))
-    return "\n".join(textwrap.wrap(text, n_letters))
+    return "\n".join(part for line in text.splitlines() for part in textwrap.wrap(line, n_letters))
 
 
 def tick_labels(ax: Any, places: Sequence[float], names: Sequence[object]) -> None:

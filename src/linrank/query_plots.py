@@ -195,15 +195,13 @@ def _circles(
     """
     points = np.stack((x, y), axis=1)
     places, n = np.unique(points, axis=0, return_counts=True)
-    smallest, largest = 18.0, 500.0
+    areas, largest = 18.0 * np.sqrt(n), 500.0
     if len(places) > _MOST_POINTS:
         cell = np.minimum((points - low) / (high - low) * _CELLS, _CELLS - 1).astype(np.int64)
         cells, n = np.unique(cell, axis=0, return_counts=True)
         places = low + (cells + 0.5) * (high - low) / _CELLS
-        smallest, largest = 2.5, 18.0
-    areas = smallest * np.sqrt(n)
-    areas = np.maximum(areas * min(1.0, largest / areas.max()), 2.0)
-    return places[:, 0], places[:, 1], np.round(areas, 1)
+        areas, largest = 18.0 * np.sqrt(n / np.quantile(n, 0.95)), 18.0
+    return places[:, 0], places[:, 1], np.round(np.clip(areas, 2.0, largest), 1)
 
 
 def _range(known: NDArray[Any]) -> tuple[float, float]:
@@ -236,6 +234,8 @@ def _draw_sizes(ax: Any, sizes: NDArray[Any], look: dict[str, Any]) -> None:
     step = max(1, -(-(high - low + 1) // 30))  # whole rows: no bar has more sizes than another
     edges = np.arange(low, high + step + 1, step) - 0.5
     ax.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
+    if high - low < 4:
+        ax.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
     _whole_numbers(ax.xaxis)
     _whole_numbers(ax.yaxis)
     label(ax, x="rows of a query", y="queries")
