@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["labels", "query_histogram", "query_scatter"]
 
 _MOST_POINTS = 1500  # drawn one by one; more are gathered into cells
-_CELLS = 60  # of the gathered points, along each axis
+_CELLS = 50  # of the gathered points, along each axis
 _MOST_LABELS = 12  # that get a bar each
 
 
@@ -83,7 +83,7 @@ def query_scatter(
     """Draw a metric of two models, a point for each query, beside the line where they are equal.
 
     Queries at the same place share a point whose area grows with their number. Where there are
-    more than 1,500 places, those of a cell of 1/60 of each axis share one.
+    more than 1,500 places, those of a cell of 1/50 of each axis share one.
 
     Parameters
     ----------
