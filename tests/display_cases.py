@@ -22,7 +22,7 @@ HOSTILE = [
     "$x_1$ and $\\frac{1}{0}$",
     "two\nlines\tand\x00a\x1bcontrol",
     'a & b "quoted" ]]> <!-- -->',
-    "_starts_with_an_underscore",
+    "_starts_with_underscore",
     "x" * 500,
     "",
     "日本語の特徴の名前がとても長い場合はどうなるか見てみましょう",
@@ -84,7 +84,6 @@ def cases() -> dict[str, object]:
             {"objective": [3.0, 2.0], "seconds": [0.0, 1e-7]}
         ),
         "descent": ConvergenceDisplay({"n_steps": [10, 100, 500], "objective": [9.0, 3.0, 2.5]}),
-        "path": PathDisplay(path_of()),
         "path, one model": PathDisplay(path_of(1), [0.5], 1.0, "map"),
         "path, folds": PathDisplay(path_of(), rng.random((3, 5)), 4.0, SCRIPT),
         "weights": WeightsDisplay(rng.normal(size=46)),
@@ -100,7 +99,6 @@ def cases() -> dict[str, object]:
             np.arange(1.0, n + 1), HOSTILE, (SCRIPT, "$y$" * 100), n=4
         ),
         "histogram": QueryHistogramDisplay(gaps),
-        "histogram, one": QueryHistogramDisplay([0.25], "map"),
         "histogram, equal": QueryHistogramDisplay(np.ones(9), "map"),
         "histogram, negative": QueryHistogramDisplay([-0.5, 0.25, 1.0], "kendall_tau"),
         "histogram, wide": QueryHistogramDisplay([0.5, 25.0, 3.0], SCRIPT),
@@ -117,5 +115,4 @@ def cases() -> dict[str, object]:
         "labels, twelve": LabelsDisplay(np.arange(12), np.arange(12) * 10**6, [1, 2, 3]),
         "comparison": ComparisonDisplay(comparison(["base", "a", "b", "c", "d"])),
         "comparison, hostile": ComparisonDisplay(comparison(HOSTILE, "e" * 60)),
-        "comparison, two": ComparisonDisplay(comparison(["base", "other"])),
     }

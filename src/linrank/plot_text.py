@@ -75,18 +75,22 @@ def literal(text: Any) -> None:
 
 
 def label(ax: Any, *, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes, literally, in lines that are no longer than they are likely to be."""
+    """Name the axes, literally, in lines that fit; names of ticks come first."""
     width, height = ax.figure.get_size_inches()
-    # Names of ticks may take a third of the width that the axes have now.
-    place = ax.get_position()
     for text, inches, set_label in (
-        (x, 0.75 * place.width * width, ax.set_xlabel),
-        (y, place.height * height, ax.set_ylabel),
+        (x, width - _beside(ax) / 72.0, ax.set_xlabel),
+        (y, ax.get_position().height * height, ax.set_ylabel),
     ):
         if text is not None:
             shown = set_label("")
             literal(shown)
             shown.set_text(_wrapped(text, inches, shown))
+
+
+def _beside(ax: Any) -> float:
+    """Points that the vertical axis takes beside the others: its ticks, its name, some air."""
+    ticks = [_ems(tick.get_text()) * tick.get_fontsize() for tick in ax.get_yticklabels()]
+    return float(max([45.0, *ticks])) + 25.0
 
 
 def titled(ax: Any, text: str, *, pad: float | None = None) -> None:
