@@ -63,6 +63,7 @@ def query_histogram(
     ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.4f}")
     ax.axvline(median, color=GREY, linestyle="--", label=f"median {median:.4f}")
     ax.set(xlim=(low, high))
+    ax.locator_params(axis="x", nbins=6)
     _whole_numbers(ax.yaxis)
     label(ax, x=metric, y="queries")
     left_out = f", {len(values) - len(known):,} left out" if len(known) < len(values) else ""
@@ -109,7 +110,7 @@ def query_scatter(
     ax = axes_or_new(ax, height=5.2)
     low, high = _range(np.concatenate((x, y)))
     px, py, areas = _circles(x, y, low, high)
-    shown = {"color": BLUE, "alpha": 0.55, "linewidths": 0, "clip_on": False, **style}
+    shown = {"color": BLUE, "alpha": 0.65, "linewidths": 0, "clip_on": False, **style}
     ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", zorder=3)
     for area in np.unique(areas):  # one after the other: a file then holds each circle once
         here = areas == area
@@ -195,7 +196,7 @@ def _circles(
     """
     points = np.stack((x, y), axis=1)
     places, n = np.unique(points, axis=0, return_counts=True)
-    areas, largest = 18.0 * np.sqrt(n), 500.0
+    areas, largest = 22.0 * np.sqrt(n), 500.0
     if len(places) > _MOST_POINTS:
         cell = np.minimum((points - low) / (high - low) * _CELLS, _CELLS - 1).astype(np.int64)
         cells, n = np.unique(cell, axis=0, return_counts=True)
