@@ -202,7 +202,7 @@ def test_path_of_an_estimator(data):
     np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
     assert chosen.get_xdata() == [ranker.C_] * 2
     assert len(axes[0].collections) == 1  # the band of one standard error
-    assert axes[0].get_ylabel() == "ndcg@10 (3 folds)"
+    assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
     np.testing.assert_array_equal(axes[2].get_lines()[0].get_ydata(), ranker.path_.norms)
 
 

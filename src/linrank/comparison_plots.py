@@ -40,8 +40,8 @@ def comparison(
     metric = chosen_metric(result, metric)
     rows = differences(result, metric)
     ax = axes_or_new(ax, height=1.6 + 0.34 * max(2, len(rows)))
-    level = 1.0 - float(getattr(result, "confidence", 0.95))
-    look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 7, **style}
+    level = round(1.0 - float(getattr(result, "confidence", 0.95)), 12)
+    look = {"color": BLUE, "fmt": "o", "capsize": 3, "markersize": 6, **style}
     for place, (_, cell) in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
         ends = [[cell.difference - cell.difference_low], [cell.difference_high - cell.difference]]
         known = bool(np.isfinite(ends).all())
@@ -53,7 +53,9 @@ def comparison(
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
     ax.axvline(0, color=GREY, linewidth=1)
-    label(ax, x=f"{readable(metric, 40)} less that of {readable(result.baseline, 22)}")
+    side = "right" if higher_is_better(result, metric) else "left"
+    told = f"{readable(metric, 40)} less that of {readable(result.baseline, 22)}"
+    label(ax, x=f"{told} ({side} is better)")
     titled(ax, f"Bars: {100 * (1 - level):g} % intervals. Filled marks: p below {level:.3g}")
     return finish(ax, grid="x")
 
@@ -73,7 +75,7 @@ def chosen_metric(result: Any, metric: str | None) -> str:
 
 
 def differences(result: Any, metric: str) -> list[tuple[str, Any]]:
-    """Methods and their cells, the largest difference first; the baseline and NaN left out."""
+    """Methods and their cells, the best first; the baseline and those without a value left out."""
     rows = [
         (str(method), result.cells[method, metric])
         for method in result.methods
@@ -82,7 +84,14 @@ def differences(result: Any, metric: str) -> list[tuple[str, Any]]:
     known = [row for row in rows if row[1].difference == row[1].difference]
     if not known:
         raise ValueError(f"no method has a {metric} to compare with that of {result.baseline!r}")
-    return sorted(known, key=lambda row: -row[1].difference)
+    sign = -1.0 if higher_is_better(result, metric) else 1.0
+    return sorted(known, key=lambda row: sign * row[1].difference)
+
+
+def higher_is_better(result: Any, metric: str) -> bool:
+    """What the comparison says of a measure; up is better where it does not."""
+    told = getattr(result, "higher_is_better", None)
+    return True if told is None else bool(told(metric))
 
 
 def _p(cell: Any) -> float:

@@ -98,7 +98,7 @@ def _draw_scores(ax: Axes, grid: Any, scores: Any, metric: str, look: dict[str, 
         ax.fill_between(
             grid, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0
         )
-    label(ax, y=readable(metric) + (f" ({len(scores)} folds)" if len(scores) > 1 else ""))
+    label(ax, y=readable(metric) + (f"\n({len(scores)} folds)" if len(scores) > 1 else ""))
 
 
 def induction(

@@ -13,7 +13,7 @@ __all__ = ["BLUE", "GREY", "GRID", "ORANGE", "axes_or_new", "finish", "new_panel
 
 # From the palette of Okabe and Ito: told apart by every kind of colour vision, and in print.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
-GRID = "#B0B0B0"
+GRID = "#808080"
 
 
 def axes_or_new(ax: Axes | None, height: float = 4.0) -> Axes:
@@ -38,7 +38,7 @@ def new_panels(n_panels: int, *, share: bool = True) -> Sequence[Axes]:
 def finish(ax: Any, grid: str = "both") -> Axes:
     """Take away what says nothing, and add a faint grid."""
     ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis=grid, color=GRID, alpha=0.3)
+    ax.grid(axis=grid, color=GRID, alpha=0.25)
     ax.set_axisbelow(True)
     result: Axes = ax
     return result

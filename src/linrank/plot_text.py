@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from linrank.tables import text_width
@@ -16,21 +17,23 @@ __all__ = ["counted", "label", "lift_title", "plain_powers", "readable", "tick_l
 
 _TURNS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _RAISED = str.maketrans("0123456789-\u2212", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
-_EM = 0.58  # mean width of a letter of DejaVu Sans, in its size: few fonts are wider
+_LETTER = 0.62  # width of most lower-case letters and digits
+_NARROW, _BROAD = frozenset("ijlI.,:;'|!()[] "), frozenset("mwMW@%…—")
 
 
 def readable(name: object, most: int = 26) -> str:
-    """A name as one line of at most ``most`` columns: the middle of a longer one is left out.
+    """A name as one line, as wide as ``most`` letters: the middle of a longer one is left out.
 
     Line breaks become spaces; what cannot be shown, or is no character of XML, becomes U+FFFD;
     marks that turn the direction of writing are dropped, for they would turn what follows too.
     """
     shown = "".join(_shown(c) for c in str(name))
     flat = " ".join(shown.split()) or "(no name)"
-    if text_width(flat) <= most:
+    room = most * _LETTER
+    if _ems(flat) <= room:
         return flat
-    head, tail = (most - 1) - (most - 1) // 2, (most - 1) // 2
-    return _cut(flat, head).rstrip() + "…" + _cut(flat[::-1], tail)[::-1].lstrip()
+    half = (room - _ems("…")) / 2
+    return _cut(flat, half).rstrip() + "…" + _cut(flat[::-1], half)[::-1].lstrip()
 
 
 def _shown(c: str) -> str:
@@ -41,12 +44,23 @@ def _shown(c: str) -> str:
     return "\ufffd" if unicodedata.category(c) in ("Cc", "Cs", "Co", "Cn") else c
 
 
-def _cut(text: str, most: int) -> str:
-    """The longest beginning of at most ``most`` columns."""
-    kept = text[:most]  # no character but a combining one takes less than a column
-    while text_width(kept) > most:
-        kept = kept[:-1]
-    return kept
+def _ems(text: str) -> float:
+    """About how wide a text is, in its size; few fonts are wider than DejaVu Sans, Matplotlib's."""
+    return sum(_em(c) for c in text)
+
+
+def _em(c: str) -> float:
+    if c in _NARROW:
+        return 0.4
+    if c in _BROAD or text_width(c) == 2:
+        return 1.0
+    return 0.0 if unicodedata.combining(c) else 0.72 if c.isupper() else _LETTER
+
+
+def _cut(text: str, room: float) -> str:
+    """The longest beginning of at most so many ems."""
+    kept = list(accumulate(map(_em, text)))
+    return text[: bisect_right(kept, room)]
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
@@ -61,18 +75,22 @@ def literal(text: Any) -> None:
 
 
 def label(ax: Any, *, x: str | None = None, y: str | None = None) -> None:
-    """Name the axes, literally, in lines that are no longer than they are likely to be."""
+    """Name the axes, literally, in lines that fit; names of ticks come first."""
     width, height = ax.figure.get_size_inches()
-    # Names of ticks may take a third of the width that the axes have now.
-    place = ax.get_position()
     for text, inches, set_label in (
-        (x, 0.75 * place.width * width, ax.set_xlabel),
-        (y, place.height * height, ax.set_ylabel),
+        (x, width - _beside(ax) / 72.0, ax.set_xlabel),
+        (y, ax.get_position().height * height, ax.set_ylabel),
     ):
         if text is not None:
             shown = set_label("")
             literal(shown)
             shown.set_text(_wrapped(text, inches, shown))
+
+
+def _beside(ax: Any) -> float:
+    """Points that the vertical axis takes beside the others: its ticks, its name, some air."""
+    ticks = [_ems(tick.get_text()) * tick.get_fontsize() for tick in ax.get_yticklabels()]
+    return float(max([45.0, *ticks])) + 25.0
 
 
 def titled(ax: Any, text: str, *, pad: float | None = None) -> None:
@@ -97,8 +115,23 @@ def lift_title(ax: Any) -> None:
 
 
 def _wrapped(text: str, inches: float, shown: Any) -> str:
-    n_letters = max(12, int(72.0 * inches / (_EM * shown.get_fontsize())))
-    return "\n".join(textwrap.wrap(text, n_letters))
+    """Lines that are about as long as there is room; a word that is longer is broken."""
+    room = max(7.0, 72.0 * inches / shown.get_fontsize())
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        line = ""
+        for word in paragraph.split():
+            longer = f"{line} {word}" if line else word
+            if _ems(longer) <= room:
+                line = longer
+                continue
+            lines += [line] if line else []
+            while _ems(word) > room:
+                lines.append(_cut(word, room))
+                word = word[len(lines[-1]) :]
+            line = word
+        lines += [line] if line else []
+    return "\n".join(lines)
 
 
 def tick_labels(ax: Any, places: Sequence[float], names: Sequence[object]) -> None:

@@ -90,6 +90,7 @@ def convergence(
     steps = counted(len(objective) - 1, "iteration")
     titled(ax, f"Convergence: {steps}, objective {objective[-1]:.6g}")
     ax.set_xlim(left=0)
+    ax.locator_params(axis="x", nbins=5)
     ax.legend(frameon=False)
     return finish(ax)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["labels", "query_histogram", "query_scatter"]
 
 _MOST_POINTS = 1500  # drawn one by one; more are gathered into cells
-_CELLS = 60  # of the gathered points, along each axis
+_CELLS = 50  # of the gathered points, along each axis
 _MOST_LABELS = 12  # that get a bar each
 
 
@@ -63,6 +63,7 @@ def query_histogram(
     ax.axvline(mean, color=ORANGE, linewidth=2, label=f"mean {mean:.4f}")
     ax.axvline(median, color=GREY, linestyle="--", label=f"median {median:.4f}")
     ax.set(xlim=(low, high))
+    ax.locator_params(axis="x", nbins=6)
     _whole_numbers(ax.yaxis)
     label(ax, x=metric, y="queries")
     left_out = f", {len(values) - len(known):,} left out" if len(known) < len(values) else ""
@@ -83,7 +84,7 @@ def query_scatter(
     """Draw a metric of two models, a point for each query, beside the line where they are equal.
 
     Queries at the same place share a point whose area grows with their number. Where there are
-    more than 1,500 places, those of a cell of 1/60 of each axis share one.
+    more than 1,500 places, those of a cell of 1/50 of each axis share one.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def query_scatter(
     ax = axes_or_new(ax, height=5.2)
     low, high = _range(np.concatenate((x, y)))
     px, py, areas = _circles(x, y, low, high)
-    shown = {"color": BLUE, "alpha": 0.55, "linewidths": 0, "clip_on": False, **style}
+    shown = {"color": BLUE, "alpha": 0.65, "linewidths": 0, "clip_on": False, **style}
     ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", zorder=3)
     for area in np.unique(areas):  # one after the other: a file then holds each circle once
         here = areas == area
@@ -195,15 +196,13 @@ def _circles(
     """
     points = np.stack((x, y), axis=1)
     places, n = np.unique(points, axis=0, return_counts=True)
-    smallest, largest = 18.0, 500.0
+    areas, largest = 22.0 * np.sqrt(n), 500.0
     if len(places) > _MOST_POINTS:
         cell = np.minimum((points - low) / (high - low) * _CELLS, _CELLS - 1).astype(np.int64)
         cells, n = np.unique(cell, axis=0, return_counts=True)
         places = low + (cells + 0.5) * (high - low) / _CELLS
-        smallest, largest = 2.5, 18.0
-    areas = smallest * np.sqrt(n)
-    areas = np.maximum(areas * min(1.0, largest / areas.max()), 2.0)
-    return places[:, 0], places[:, 1], np.round(areas, 1)
+        areas, largest = 18.0 * np.sqrt(n / np.quantile(n, 0.95)), 18.0
+    return places[:, 0], places[:, 1], np.round(np.clip(areas, 2.0, largest), 1)
 
 
 def _range(known: NDArray[Any]) -> tuple[float, float]:
@@ -236,6 +235,8 @@ def _draw_sizes(ax: Any, sizes: NDArray[Any], look: dict[str, Any]) -> None:
     step = max(1, -(-(high - low + 1) // 30))  # whole rows: no bar has more sizes than another
     edges = np.arange(low, high + step + 1, step) - 0.5
     ax.hist(sizes, bins=edges.tolist(), **{"rwidth": 0.92, **look})
+    if high - low < 4:
+        ax.set_xlim(low - 2.5, high + 2.5)  # else ticks would be fractions of a row
     _whole_numbers(ax.xaxis)
     _whole_numbers(ax.yaxis)
     label(ax, x="rows of a query", y="queries")

@@ -87,15 +87,16 @@ class Display(ABC):
         self.figure_ = axes[0].figure  # type: ignore[assignment]
         return self
 
-    def to_svg(self, *, width: float = 5.0, id_prefix: str | None = None, **style: Any) -> str:
+    def to_svg(self, *, width: float = 4.5, id_prefix: str | None = None, **style: Any) -> str:
         """Return the picture as an ``<svg>`` element for a page, light or dark.
 
         Nothing of ``matplotlib.pyplot`` is touched, and settings of Matplotlib do not change it.
 
         Parameters
         ----------
-        width : float, default=5.0
-            Inches: 96 pixels each on a screen. Letters keep their size.
+        width : float, default=4.5
+            Inches: 96 pixels each on a screen, where letters are 13 pixels high. On a phone, 340
+            pixels wide, the whole picture shrinks, and they are 10.
         id_prefix : str, optional
             As in :func:`linrank.displays.themed_svg`.
         **style
@@ -108,6 +109,9 @@ class Display(ABC):
             raise ImportError("displays need Matplotlib: pip install linrank[plot]") from None
         with settings.context("default"):
             figure = Figure(figsize=(width, self._height), layout="constrained")
+            # Letters of another font may be a little wider than those that were measured.
+            layout: Any = figure.get_layout_engine()
+            layout.set(w_pad=0.09, h_pad=0.06)
             self._drawn_on(figure, style)
             return themed_svg(figure, self.title, self.description, id_prefix=id_prefix)
 

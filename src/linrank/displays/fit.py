@@ -9,6 +9,7 @@ import numpy as np
 
 from linrank import plots
 from linrank.displays.base import Display
+from linrank.plot_axes import BLUE
 from linrank.plot_text import counted, readable
 
 if TYPE_CHECKING:
@@ -77,8 +78,10 @@ class ConvergenceDisplay(Display):
         return 3.6
 
     def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
-        draw = plots.descent if "n_steps" in self.history else plots.convergence
-        draw(self.history, ax=axes[0], **style)
+        if "n_steps" in self.history:
+            plots.descent(self.history, ax=axes[0], **{"color": BLUE, **style})
+        else:
+            plots.convergence(self.history, ax=axes[0], **style)
 
 
 @dataclass(eq=False, repr=False)

@@ -90,7 +90,7 @@ class QueryScatterDisplay(Display):
 
     @property
     def _height(self) -> float:
-        return 5.2
+        return 4.7
 
     def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
         plots.query_scatter(

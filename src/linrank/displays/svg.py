@@ -6,6 +6,7 @@ import io
 import re
 import warnings
 from hashlib import sha256
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -81,6 +82,8 @@ def themed_svg(
             f"id_prefix must be a letter, then letters, digits, - or _; got {prefix!r}"
         )
     _rename(root, prefix)
+    _flatten(root)
+    _gather(root)
     _dress(root, title, description, prefix)
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -160,6 +163,38 @@ def _rename(root: Element, prefix: str) -> None:
     for element in root.iter():
         for name, target in list(_references(element)):
             element.set(name, element.attrib[name].replace(f"#{target}", f"#{new[target]}"))
+
+
+def _flatten(element: Element) -> None:
+    """Put the children of groups that say nothing in their place."""
+    children = []
+    for child in element:
+        _flatten(child)
+        children += list(child) if child.tag == "g" and not child.attrib else [child]
+    element[:] = children
+
+
+def _gather(element: Element) -> None:
+    """Say the style of neighbouring marks once, for their group: thousands of points have one."""
+    children: list[Element] = []
+    for style, marks in groupby(element, _style_of_mark):
+        run = list(marks)
+        if style is None or len(run) < 3:
+            children += run
+            continue
+        group = ElementTree.Element("g", {"style": style})
+        for mark in run:
+            del mark.attrib["style"]
+        group.extend(run)
+        children.append(group)
+    element[:] = children
+    for child in element:
+        if child.tag != "use" and not (child.tag == "g" and len(child) and child[0].tag == "use"):
+            _gather(child)
+
+
+def _style_of_mark(element: Element) -> str | None:
+    return element.get("style") if element.tag == "use" else None
 
 
 def _dress(root: Element, title: str, description: str, prefix: str) -> None:
