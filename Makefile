@@ -31,7 +31,7 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write the plots
+demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write a report
 	$(BIN)/python -m linrank.demo $(DEMO_DIR)
 
 # CI runs this. pytest comes last, so that its summary is the last thing printed.

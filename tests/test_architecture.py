@@ -142,13 +142,16 @@ ALLOWED: dict[str, set[str]] = {
     "displays": DATA
     | {"metrics", "plots", "plot_axes", "plot_text"}
     | {"weight_plots", "query_plots", "comparison_plots"},
+    "reporting": MODEL
+    | {"comparison", "displays", "metrics", "path", "tables", "tuning", "validation"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
-    | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"},
+    | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
+    | {"reporting"},
     "__main__": {"cli"},
-    "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
+    "demo": MODEL | {"metrics", "datasets", "reporting"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
