@@ -37,7 +37,7 @@ exit status:
   0    done
   1    bad data, a bad file or a bad value; one line on standard error says which
   2    wrong usage of the command line
-  3    train, tune, report: the model or page was written, but the solver stopped before its tolerance
+  3    train, tune, report: all was written, but the solver stopped before its tolerance
   130  interrupted (Ctrl-C); no half-written file is left behind
   141  the reader of our output went away (linrank predict ... | head)
 """
