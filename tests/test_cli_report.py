@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -15,6 +16,15 @@ from linrank.cli.main import main
 from linrank.datasets import make_ranking
 
 QUICK = ["--Cs", "1e-4:1e-2:10"]
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    """Pages without pictures, which take most of the time."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
 
 
 @pytest.fixture
@@ -60,11 +70,13 @@ def test_the_json_summary_has_the_same_numbers_as_evaluate(files, output, capsys
         assert cells["methods"]["model"]["difference"] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.usefixtures("plain")
 def test_the_page_can_go_to_standard_output(files, capsys):
     assert main(["report", files["valid"], "--model", files["model"], "-q", "-o", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!doctype html>")
 
 
+@pytest.mark.usefixtures("plain")
 def test_training_queries_in_the_test_data_are_told(files, output, capsys):
     assert main(["report", files["train"], "--train", files["train"], *QUICK, "-o", output]) == 0
     with open(output, encoding="utf-8") as file:

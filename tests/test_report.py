@@ -39,6 +39,15 @@ def page(data):
     return linrank.report(data[1], train=data[0], **QUICK)
 
 
+@pytest.fixture
+def plain(monkeypatch):
+    """Pages without pictures, which take most of the time."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
+
+
 class Reader(HTMLParser):
     """Elements with their attributes; complains about tags that do not close."""
 
@@ -160,11 +169,8 @@ def test_an_interrupted_save_leaves_the_old_file(page, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_without_matplotlib_the_page_says_what_is_missing(page, monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
-    )
+@pytest.mark.usefixtures("plain")
+def test_without_matplotlib_the_page_says_what_is_missing(page):
     html = replace(page).to_html()
     assert "<svg" not in html
     assert "pip install linrank[plot]" in html
@@ -174,6 +180,7 @@ def test_without_matplotlib_the_page_says_what_is_missing(page, monkeypatch):
 # ---- what is judged -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_model_alone_is_judged_without_a_rival(data):
     train, test = data
     model = RankSVM(C=0.01).fit(train.X, train.y, qid=train.qid)
@@ -186,6 +193,7 @@ def test_a_model_alone_is_judged_without_a_rival(data):
     assert_stands_alone(html)
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_kernel_model_says_why_weights_are_absent(data):
     train, test = data
     model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)
@@ -197,6 +205,7 @@ def test_a_kernel_model_says_why_weights_are_absent(data):
     assert_stands_alone(html)
 
 
+@pytest.mark.usefixtures("plain")
 def test_scores_are_judged_too(data):
     _, test = data
     page = linrank.report(test, model=test.X[:, 0], against=test.X[:, 1], n_resamples=200)
@@ -223,6 +232,7 @@ def test_the_rival_is_the_best_single_feature_with_its_sign(data):
     assert ("lowest first" in down.name) == (sign > 0)
 
 
+@pytest.mark.usefixtures("plain")
 def test_features_get_their_names(data):
     train, test = data
     names = ["bm25", "age", "clicks", "length", "titles", "links"]
@@ -233,6 +243,7 @@ def test_features_get_their_names(data):
         linrank.report(test, train=train, feature_names=names[:2], **QUICK)
 
 
+@pytest.mark.usefixtures("plain")
 def test_rows_without_ids_are_one_query(data):
     train, test = (replace(part, qid=None) for part in data)
     train, test = (Dataset.of(part.X, part.y) for part in (train, test))
@@ -248,6 +259,7 @@ def test_labels_below_zero_are_judged_by_pairs(data):
     assert not any("ndcg" in name for name in page.material.evaluation)
 
 
+@pytest.mark.usefixtures("plain")
 def test_an_error_is_shown_as_one(data):
     page = linrank.report(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
     text = " ".join(Reader(page.to_html()).text)
@@ -263,6 +275,7 @@ def codes(page):
     return {caveat.code: caveat for caveat in page.material.caveats}
 
 
+@pytest.mark.usefixtures("plain")
 def test_test_queries_among_the_training_queries_are_told(data):
     train, test = data
     leaked = train.select(train.qid < 5)
@@ -366,6 +379,7 @@ def test_names_of_strangers_are_text(data):
     assert [tag for tag, _ in frame.elements] == ["div", "iframe"]
 
 
+@pytest.mark.usefixtures("plain")
 def test_surrogates_do_not_break_the_file(data, tmp_path):
     page = linrank.report(data[1], train=data[0], model_name="a\udc80b", **QUICK)
     page.save(tmp_path / "report.html")
@@ -394,6 +408,7 @@ def test_what_is_wrong_is_told(data):
         linrank.report(narrow, train=train, **QUICK)
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_model_of_other_width_is_a_caveat(data):
     _, test = data
     page = linrank.report(test, model=LinearModel(np.ones(4)), n_resamples=200)
