@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.displays import (
+        ComparisonDisplay,
+        ConvergenceDisplay,
+        LabelsDisplay,
+        PairExplanationDisplay,
+        PathDisplay,
+        QueryHistogramDisplay,
+        QueryScatterDisplay,
+        WeightsDisplay,
+        themed_svg,
+    )
     from linrank.domination.path import domination_path
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
@@ -48,6 +59,8 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Comparison",
+    "ComparisonDisplay",
+    "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -59,14 +72,19 @@ __all__ = [
     "KernelModel",
     "KernelRankSVM",
     "KernelRankSVMCV",
+    "LabelsDisplay",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PairExplanationDisplay",
+    "PathDisplay",
     "PathResult",
     "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
+    "QueryHistogramDisplay",
     "QueryKFold",
+    "QueryScatterDisplay",
     "RankProfile",
     "RankSVM",
     "RankSVMCV",
@@ -76,6 +94,7 @@ __all__ = [
     "SGDRankerCV",
     "SupportDistribution",
     "TooFewPairsError",
+    "WeightsDisplay",
     "compare",
     "compare_evaluations",
     "domination_path",
@@ -89,6 +108,7 @@ __all__ = [
     "ranking_scorer",
     "ranksvm_path",
     "support_distribution",
+    "themed_svg",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
@@ -96,6 +116,8 @@ __all__ = [
 _HOME = {
     "CheckpointError": "linrank.errors",
     "Comparison": "linrank.comparison",
+    "ComparisonDisplay": "linrank.displays",
+    "ConvergenceDisplay": "linrank.displays",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -107,14 +129,19 @@ _HOME = {
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
     "KernelModel": "linrank.kernel_model",
+    "LabelsDisplay": "linrank.displays",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PairExplanationDisplay": "linrank.displays",
+    "PathDisplay": "linrank.displays",
     "PathResult": "linrank.path",
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
+    "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
+    "QueryScatterDisplay": "linrank.displays",
     "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
@@ -126,6 +153,7 @@ _HOME = {
     "TooFewPairsError": "linrank.errors",
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
+    "WeightsDisplay": "linrank.displays",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
@@ -137,6 +165,7 @@ _HOME = {
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
     "support_distribution": "linrank.duals.closeness",
+    "themed_svg": "linrank.displays",
 }
 
 
