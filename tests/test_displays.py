@@ -245,6 +245,8 @@ def test_weights_that_cannot_be_drawn(ax):
         WeightsDisplay([1.0, np.nan]).plot(ax)
     with pytest.raises(ValueError, match="spread has 1 entries for 2"):
         plots.weights([1.0, 2.0], spread=[1.0], ax=ax)
+    with pytest.raises(ValueError, match="spread has 3 entries for 2"):
+        WeightsDisplay([1.0, 2.0], spread=[1.0, 2.0, 3.0]).to_svg()
     with pytest.raises(ValueError, match="there are no coefficients"):
         plots.weights([], ax=ax)
 

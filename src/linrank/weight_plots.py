@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["bars_height", "pair_explanation", "weights"]
+__all__ = ["bars_height", "pair_explanation", "spread_weights", "weights"]
 
 
 def bars_height(n_bars: int) -> float:
@@ -60,10 +60,8 @@ def weights(
             f"weights takes an array, coef_ of an estimator or coef of a LinearModel, got a "
             f"{type(coef).__name__}; a kernel model has no weights of features"
         )
-    values = np.ravel(np.asarray(coef, dtype=np.float64))
-    if spread is not None:
-        values = values * _as_long_as(values, spread)
-    _check(values, names, "top", top, "coefficients")
+    values = spread_weights(coef, spread)
+    _check(values, names, top, "coefficients")
     chosen = _largest(values, top)
     ax = axes_or_new(ax, height=bars_height(len(chosen)))
     _draw_bars(ax, values[chosen], [_name(names, j) for j in chosen], style)
@@ -103,7 +101,7 @@ def pair_explanation(
     matplotlib Axes
     """
     values = np.ravel(np.asarray(contributions, dtype=np.float64))
-    _check(values, names, "top", top, "contributions")
+    _check(values, names, top, "contributions")
     first, second = (readable(name, 18) for name in pair)
     chosen = _largest(values, top)
     bars, labels = values[chosen].tolist(), [_name(names, j) for j in chosen]
@@ -158,18 +156,20 @@ def _said(values: NDArray[Any], chosen: NDArray[Any]) -> str:
     return f"Weights ({shown}): blue ranks up, orange down"
 
 
-def _as_long_as(values: NDArray[Any], spread: ArrayLike) -> NDArray[Any]:
+def spread_weights(coef: ArrayLike, spread: ArrayLike | None) -> NDArray[Any]:
+    """The coefficients, times the spread of the features if it is given."""
+    values = np.ravel(np.asarray(coef, dtype=np.float64))
+    if spread is None:
+        return values
     factors = np.ravel(np.asarray(spread, dtype=np.float64))
     if len(factors) != len(values):
         raise ValueError(f"spread has {len(factors)} entries for {len(values)} coefficients")
-    return factors
+    return values * factors
 
 
-def _check(
-    values: NDArray[Any], names: Sequence[str] | None, option: str, top: int, what: str
-) -> None:
+def _check(values: NDArray[Any], names: Sequence[str] | None, top: int, what: str) -> None:
     if top < 1:
-        raise ValueError(f"{option} must be ≥ 1, got {top}")
+        raise ValueError(f"top must be ≥ 1, got {top}")
     if not len(values):
         raise ValueError(f"there are no {what} to draw")
     if names is not None and len(names) != len(values):

@@ -36,7 +36,8 @@ def fixed_point(values: Array, n_terms: int) -> Array:
     largest = float(np.max(np.abs(values), initial=0.0))
     if largest == 0.0 or n_terms == 0:
         return values + 0.0
-    step = math.ldexp(1.0, math.frexp(largest * n_terms)[1] - 52)
+    # No finer than the smallest normal number: below it a step would be 0.
+    step = math.ldexp(1.0, max(math.frexp(largest * n_terms)[1] - 52, -1022))
     return np.asarray(np.rint(values / step) * step)
 
 

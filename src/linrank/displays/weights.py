@@ -10,7 +10,7 @@ import numpy as np
 from linrank import plots
 from linrank.displays.base import Display
 from linrank.plot_text import readable
-from linrank.weight_plots import bars_height
+from linrank.weight_plots import bars_height, spread_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,8 +82,7 @@ class WeightsDisplay(Display):
 
     @property
     def _values(self) -> NDArray[Any]:
-        values = np.ravel(np.asarray(self.coef, dtype=np.float64))
-        return values if self.spread is None else values * np.ravel(np.asarray(self.spread))
+        return spread_weights(self.coef, self.spread)
 
     @property
     def _height(self) -> float:

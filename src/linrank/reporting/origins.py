@@ -26,7 +26,7 @@ _WORDS = {"train": "training", "valid": "validation", "test": "test"}
 def data(material: Material) -> str:
     """The section on data."""
     parts = material.parts
-    columns = [Column("", "left"), *(Column(_WORDS[name]) for name in parts)]
+    columns = [Column("", "left"), *(Column(_WORDS[name], "left") for name in parts)]
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
     svg = pictures.labels(material)
