@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
@@ -181,9 +183,10 @@ def _diagnose(
     rows = places if queries.order is None else queries.order[places]
     rows = rows[np.argsort(-scores[rows], kind="stable")]  # by rank
     labels = data.labels[rows]
-    documents = _documents(data, rows, labels, scores[rows])
     part = data.select(rows)  # the whole query: a scaling by query looks at all of it
-    chosen = _worst_pairs(labels, n_pairs)
+    chosen, shown = _worst_pairs(labels, n_pairs), _shown(labels, n_documents)
+    named = {*shown, *(place for i, j, _ in chosen for place in (i, j))}
+    documents = _documents(data, rows, labels, scores, sorted(named))
     return QueryDiagnosis(
         query,
         None if queries.ids is None else queries.ids.tolist()[query],
@@ -191,7 +194,7 @@ def _diagnose(
         len(rows),
         int(queries.pairs_per_query[query]),
         n_wrong,
-        tuple(documents[k] for k in _shown(labels, n_documents)),
+        tuple(documents[k] for k in shown),
         tuple(_explained(part, documents, i, j, loss, model) for i, j, loss in chosen),
     )
 
@@ -201,21 +204,22 @@ def _documents(
     rows: NDArray[np.int64],
     labels: NDArray[np.float64],
     scores: NDArray[np.float64],
-) -> list[Document]:
-    descending = -np.sort(-labels)
-    best = np.searchsorted(-descending, -labels, side="left") + 1
+    places: Sequence[int],
+) -> dict[int, Document]:
+    """The documents at some places of the ranking; a query may have a million."""
+    best = np.searchsorted(np.sort(-labels), -labels, side="left") + 1
     comments = data.comments
-    return [
-        Document(
-            int(row),
-            None if comments is None else comments.docid(int(row)),
-            rank,
-            int(best[rank - 1]),
-            float(labels[rank - 1]),
-            float(scores[rank - 1]),
+    return {
+        k: Document(
+            int(rows[k]),
+            None if comments is None else comments.docid(int(rows[k])),
+            k + 1,
+            int(best[k]),
+            float(labels[k]),
+            float(scores[rows[k]]),
         )
-        for rank, row in enumerate(rows.tolist(), start=1)
-    ]
+        for k in places
+    }
 
 
 def _shown(labels: NDArray[np.float64], n_documents: int) -> list[int]:
@@ -266,7 +270,7 @@ def _candidates(labels: NDArray[np.float64], n_pairs: int) -> NDArray[np.int64]:
 
 def _explained(
     part: Dataset,
-    documents: list[Document],
+    documents: Mapping[int, Document],
     better: int,
     worse: int,
     loss: float,

@@ -263,7 +263,8 @@ def _rival(
 
 
 def _evaluate(test: Dataset, ranking: Ranking, options: Options) -> Evaluation:
-    docids = test.docids
+    rules = named_convention(options.convention)
+    docids = test.docids if rules.ties == "docid" else None
     return evaluate_queries(
         test.queries,
         test.labels,
