@@ -29,10 +29,13 @@ def failures(material: Material) -> str:
         return section("worst", "Where it goes wrong", lede)
     lede = (
         f"The queries with the lowest {text(material.scoring)}, without those that no ranking can "
-        "order. For each, what stands where, and the pairs whose wrong order costs most. Features "
-        "that push the wrong way in many of them are the place to look: is the feature broken, or "
-        "is the label?"
+        "order. For each, what stands where, and the pairs whose wrong order costs most."
     )
+    if material.ranking.linear is not None:
+        lede += (
+            " Features that push the wrong way in many of them are the place to look: is the "
+            "feature broken, or is the label?"
+        )
     shown = [
         details(_heading(material, one), _body(material, one), is_open=k == 0)
         for k, one in enumerate(material.worst)
