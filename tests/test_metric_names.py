@@ -124,7 +124,7 @@ def test_measures_are_values():
         PairwiseAccuracy(ties="no")
     with pytest.raises(TypeError, match="a metric is a name such as 'ndcg@10'"):
         parse(10)
-    assert len(valid_forms()) == 12
+    assert len(valid_forms()) == 18
 
 
 def test_conventions_can_be_changed():

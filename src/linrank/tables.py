@@ -58,9 +58,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return a table of GitHub's Markdown; notes become a list."""
         rows = [[column.heading for column in self.columns], *self.rows]
-        lines = [
-            f"| {' | '.join(row)} |" for row in self._padded([[*map(_cell, r)] for r in rows])
-        ]
+        lines = [f"| {' | '.join(row)} |" for row in self._padded([[*map(_cell, r)] for r in rows])]
         widths = [len(cell) for cell in lines[0][1:-1].split("|")]
         dashes = [
             "-" * (width - 1) + (":" if column.align == "right" else "-")
