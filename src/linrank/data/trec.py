@@ -253,7 +253,7 @@ def _read(source: Any, is_run: bool, progress: Progress | None) -> tuple[_Column
     if len(values) == 0:
         form = "qid Q0 docid rank score tag" if is_run else "qid iteration docid relevance"
         raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
-    ids: Array = np.array(Words(id_text, id_ends).tolist(), dtype=object)
+    ids: Array = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
     documents = Words(text_of_documents, ends)
     columns = (query, ids, documents, values, text.name, lines)
     return columns, tag.decode("utf-8", "backslashreplace")

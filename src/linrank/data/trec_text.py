@@ -23,14 +23,25 @@ def qrels_lines(qid: Iterable[str], docids: Iterable[str], relevance: Array) -> 
 
 
 def run_lines(
-    query: Array, query_ids: Array, docids: Sequence[str], scores: Array, tag: str
+    query: Array,
+    query_ids: Sequence[Any] | Array,
+    docids: Sequence[str],
+    scores: Array,
+    tag: str,
+    topk: int | None = None,
 ) -> Iterator[str]:
-    """Blocks of ``qid Q0 docid rank score tag``: queries by number, each by falling score."""
+    """Blocks of ``qid Q0 docid rank score tag``: queries by number, each by falling score.
+
+    Of each query the best ``topk`` documents, or all.
+    """
     order = np.lexsort((-scores, query))  # stable: equal scores stay in the order of the rows
     ranked = query[order]
     first = np.searchsorted(ranked, np.arange(len(query_ids)))
-    ranks = (np.arange(1, len(order) + 1) - first[ranked]).tolist()
-    rows = zip(ranked.tolist(), order.tolist(), ranks, scores[order].tolist(), strict=True)
+    ranks = np.arange(1, len(order) + 1) - first[ranked]
+    if topk is not None:
+        order, ranked, ranks = (a[ranks <= topk] for a in (order, ranked, ranks))
+    columns = (ranked, order, ranks, scores[order])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     lines = (
         f"{query_ids[q]} Q0 {docids[row]} {rank} {score!r} {tag}\n" for q, row, rank, score in rows
     )

@@ -55,11 +55,11 @@ class Words:
         part = self.text[self.offsets[i] : self.offsets[i + 1]]
         return part.tobytes().decode("utf-8", "surrogateescape")
 
-    def tolist(self) -> list[str]:
-        """All words."""
+    def tolist(self, errors: str = "surrogateescape") -> list[str]:
+        """All words; ``errors`` as in ``bytes.decode``."""
         text, ends = self.text.tobytes(), self.offsets.tolist()
         if text.isascii():  # then a place in the bytes is a place in the string
             whole = text.decode("ascii")
             return [whole[a:b] for a, b in pairwise(ends)]
         parts = (text[a:b] for a, b in pairwise(ends))
-        return [part.decode("utf-8", "surrogateescape") for part in parts]
+        return [part.decode("utf-8", errors) for part in parts]
