@@ -6,12 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.comparison import Comparison, compare, compare_evaluations
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.data.trec import Qrels, Run, load_qrels, load_run, write_qrels, write_run
     from linrank.datasets import make_ranking
+    from linrank.displays import (
+        ComparisonDisplay,
+        ConvergenceDisplay,
+        LabelsDisplay,
+        PairExplanationDisplay,
+        PathDisplay,
+        QueryHistogramDisplay,
+        QueryScatterDisplay,
+        WeightsDisplay,
+        themed_svg,
+    )
     from linrank.domination.path import domination_path
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
@@ -50,7 +62,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "Comparison",
+    "ComparisonDisplay",
     "ConcordanceResult",
+    "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -62,15 +77,20 @@ __all__ = [
     "KernelModel",
     "KernelRankSVM",
     "KernelRankSVMCV",
+    "LabelsDisplay",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PairExplanationDisplay",
+    "PathDisplay",
     "PathResult",
     "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
     "Qrels",
+    "QueryHistogramDisplay",
     "QueryKFold",
+    "QueryScatterDisplay",
     "RankProfile",
     "RankSVM",
     "RankSVMCV",
@@ -81,6 +101,9 @@ __all__ = [
     "SGDRankerCV",
     "SupportDistribution",
     "TooFewPairsError",
+    "WeightsDisplay",
+    "compare",
+    "compare_evaluations",
     "concordance_index",
     "domination_path",
     "dual_matrix",
@@ -96,6 +119,7 @@ __all__ = [
     "ranking_scorer",
     "ranksvm_path",
     "support_distribution",
+    "themed_svg",
     "write_qrels",
     "write_run",
 ]
@@ -105,6 +129,9 @@ __all__ = [
 _HOME = {
     "CheckpointError": "linrank.errors",
     "ConcordanceResult": "linrank.metrics",
+    "Comparison": "linrank.comparison",
+    "ComparisonDisplay": "linrank.displays",
+    "ConvergenceDisplay": "linrank.displays",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -116,15 +143,20 @@ _HOME = {
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
     "KernelModel": "linrank.kernel_model",
+    "LabelsDisplay": "linrank.displays",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PairExplanationDisplay": "linrank.displays",
+    "PathDisplay": "linrank.displays",
     "PathResult": "linrank.path",
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
     "Qrels": "linrank.data.trec",
+    "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
+    "QueryScatterDisplay": "linrank.displays",
     "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
@@ -136,6 +168,9 @@ _HOME = {
     "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
     "concordance_index": "linrank.metrics",
+    "compare": "linrank.comparison",
+    "compare_evaluations": "linrank.comparison",
+    "WeightsDisplay": "linrank.displays",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
@@ -152,6 +187,7 @@ _HOME = {
     "support_distribution": "linrank.duals.closeness",
     "write_qrels": "linrank.data.trec",
     "write_run": "linrank.data.trec",
+    "themed_svg": "linrank.displays",
 }
 
 
