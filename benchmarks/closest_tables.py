@@ -145,19 +145,17 @@ def every_method(round_: int, noise: float) -> dict[tuple[str, str], float]:
 
 def measure(quick: bool) -> list[Table]:
     rounds = range(2 if quick else ROUNDS)
-    return [features(TRIED[2:5] if quick else TRIED, rounds), *accuracies(quick)]
-
-
-def accuracies(quick: bool, noises: Sequence[float] = NOISES) -> list[Table]:
-    """Every method at those noises beside the paper, and by the squared hinge."""
-    rounds = range(2 if quick else ROUNDS)
-    jobs = [(k, noise) for noise in noises for k in rounds]
+    jobs = [(k, noise) for noise in NOISES for k in rounds]
     results = dict(zip(jobs, in_processes(every_method, jobs), strict=True))
 
     def values(noise: float, method: str, loss: str) -> list[float]:
         return [results[k, noise][method, loss] for k in rounds]
 
-    return [agreement_table(values, noises, len(rounds)), losses_table(values, noises)]
+    return [
+        features(TRIED[2:5] if quick else TRIED, rounds),
+        agreement_table(values, len(rounds)),
+        losses_table(values),
+    ]
 
 
 def features(tried: Sequence[int], rounds: range) -> Table:
@@ -196,33 +194,31 @@ def misfit(ours: Sequence[Figure]) -> float:
     )
 
 
-def agreement_table(values: Any, noises: Sequence[float], n_rounds: int) -> Table:
+def agreement_table(values: Any, n_rounds: int) -> Table:
     table = Table(
         f"Tables I to III: test accuracy (%), {n_rounds} rounds, hinge, {N_FEATURES} features",
         ["noise", "method", *COLUMNS],
         notes=[NOTE, f"RankSVM: certified to {TOL:g} of the objective; SVR: C by squared error"],
     )
-    for noise in noises:
+    for k, noise in enumerate(NOISES):
         for method, paper in PAPER.items():
             loss = "error" if method == SVR else "hinge"
-            printed = paper[NOISES.index(noise)]
-            table.add(noise, method, *compared(values(noise, method, loss), printed))
-    table.notes.append(count(table))
-    if 0.0 in noises:
-        table.notes.append(
-            "without noise LIBLINEAR, the paper's solver, reaches its limit of 1,000 passes before "
-            "the optimum where C is large (scikit-learn's LinearSVC on the 1-closest pairs: "
-            f"{Figure.of(values(0.0, CLOSEST, 'liblinear')).shown()}); ours is certified"
-        )
+            table.add(noise, method, *compared(values(noise, method, loss), paper[k]))
+    table.notes += [
+        count(table),
+        "without noise LIBLINEAR, the paper's solver, reaches its limit of 1,000 passes before the "
+        "optimum where C is large (scikit-learn's LinearSVC on the 1-closest pairs: "
+        f"{Figure.of(values(0.0, CLOSEST, 'liblinear')).shown()}); ours is certified",
+    ]
     return table
 
 
-def losses_table(values: Any, noises: Sequence[float]) -> Table:
+def losses_table(values: Any) -> Table:
     table = Table(
         "The same by the squared hinge, and SVR with C by validation accuracy (%)",
         ["noise", *PAPER],
     )
-    for noise in noises:
+    for noise in NOISES:
         row = [values(noise, method, "squared_hinge") for method in PAPER if method != SVR]
         row.append(values(noise, SVR, "accuracy"))
         table.add(noise, *(Figure.of(one).shown() for one in row))
