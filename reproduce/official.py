@@ -58,13 +58,14 @@ def yahoo(number: int) -> dict[str, Dataset] | None:
 
 
 def read(names: Mapping[str, str]) -> dict[str, Dataset] | None:
-    files = {part: _found(name) for part, name in names.items()}
+    files = {part: path(name) for part, name in names.items()}
     if any(file is None for file in files.values()):
         return None
     return {part: load(file) for part, file in files.items() if file is not None}
 
 
-def _found(name: str) -> Path | None:
+def path(name: str) -> Path | None:
+    """The file of that name, compressed or not, or None where it is not here."""
     candidates = [Path(f"{problems.DATA / name}{suffix}") for suffix in SUFFIXES]
     return next((file for file in candidates if file.exists()), None)
 
