@@ -164,10 +164,13 @@ class Measured:
         return None if self.environment is None else self
 
 
-def measured(benchmark: str, quick: bool, kept: bool) -> Measured:
-    """Run a benchmark, or read the tables that its last run has left in ``benchmarks/results``."""
+def measured(benchmark: str, quick: bool, kept: bool, **options: Any) -> Measured:
+    """Run a benchmark, or read the tables that its last run has left in ``benchmarks/results``.
+
+    Options go to its ``measure`` where it is run.
+    """
     if not kept:
-        return Measured(import_module(benchmark).measure(quick), None, None)
+        return Measured(import_module(benchmark).measure(quick, **options), None, None)
     folder = _kept_folder()
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))[benchmark]
     tables = [
