@@ -143,8 +143,8 @@ def differences(sets: list[Parts]) -> list[str]:
     return [
         *sizes(sets),
         "GBDT: scikit-learn's GradientBoostingRegressor in place of pGBRT 0.9: least squares on "
-        "the labels from zero, learning rate 0.1, exact splits. The paper's depth 4 is read as pGBRT "
-        "reads it (as far as sources derived from it show): four layers of nodes, three splits.",
+        "the labels from zero, learning rate 0.1, exact splits. The paper's depth 4 is read as "
+        "pGBRT reads it (as sources derived from it show): four layers of nodes, three splits.",
         "Random forests: scikit-learn's in place of Rt-Rank 1.0, ⌊√n⌋ features a node, unlimited "
         "depth. Neither is tuned, as in the paper.",
         "A forest of 40 trees depends on its seed more than the methods differ; the paper has one "
