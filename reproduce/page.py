@@ -177,7 +177,7 @@ class Measured:
 def measured(benchmark: str, quick: bool, kept: bool, **options: Any) -> Measured:
     """Run a benchmark, or read the tables that its last run has left in ``benchmarks/results``.
 
-    Options tell its ``measure`` to make some of its tables only.
+    Options go to its ``measure`` where it is run.
     """
     if not kept:
         return Measured(import_module(benchmark).measure(quick, **options), None, None)
