@@ -123,3 +123,9 @@ def test_topics_of_rcv1_as_libsvm_has_them(monkeypatch, tmp_path):
     assert task.n_features == 7
     positives = [sum(float((part.labels > 0).sum()) for part in parts) for parts in task.models]
     assert positives == [97, 194]
+
+
+def test_a_page_that_can_judge_no_claim_is_open():
+    from reproduce.page import Claim, Page
+
+    assert Page("Table 3", [Claim("said", None, "other data")], [], []).verdict == "open"
