@@ -18,6 +18,7 @@ PROTOCOL = [
     "hinge, certified to 1e-5 of the objective; the paper used LIBLINEAR, which reaches its limit "
     "of passes before the optimum where C is large, and does not name the loss",
     "SVR: ε = 0.1, its C by the squared error on the validation part; the paper does not say",
+    "Tables I to III are one measurement, made with the first of them that is run",
 ]
 
 
