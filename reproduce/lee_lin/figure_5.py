@@ -41,7 +41,7 @@ def reproduce(quick: bool = False) -> Page:
                 + " times as long.",
             ),
             stable(sets, Cs),
-            similar_losses(found, sets),
+            similar_losses(found),
         ],
         tables=[laid_out(table)],
         differences=[

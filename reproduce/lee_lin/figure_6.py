@@ -6,6 +6,7 @@ import numpy as np
 
 import problems
 from adjacent import split
+from linrank.data.dataset import Dataset
 from reproduce import official
 from reproduce.cells import seconds
 from reproduce.lee_lin.races import GRID, by_set, chosen, race, slower_than_trees, stable
@@ -67,7 +68,7 @@ def reproduce(quick: bool = False) -> Page:
     )
 
 
-def _share(parts: Parts) -> object:
+def _share(parts: Parts) -> Dataset | None:
     """A tenth of the training queries, for the choice of C; all where there is one query."""
     data = parts.train
     if data.queries.n_queries < 10:

@@ -96,7 +96,8 @@ def stable(parts: list[Parts], Cs: list[dict[str, float]]) -> Claim:
     )
 
 
-def similar_losses(found: dict[str, dict[str, Row]], parts: list[Parts]) -> Claim:
+def similar_losses(found: dict[str, dict[str, Row]]) -> Claim:
+    """By the last iterates, each loss at its own C."""
     apart = {
         name: 100 * (by["bundle"]["pairwise_accuracy"] - by["newton"]["pairwise_accuracy"])
         for name, by in found.items()
