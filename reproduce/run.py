@@ -17,8 +17,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from reproduce import ROOT
 from reproduce.page import RESULTS, Page
 from reproduce.paper import Paper, Script, scripts
+
+DOCS = ROOT / "docs" / "reproduction.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,8 +89,22 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     folder = options.out or (None if options.quick else RESULTS)
     if folder is not None:
         page.write(folder, name, paper.citation, origin)
+    if folder == RESULTS:
+        tell(DOCS, name, page.verdict)
     print(page.markdown(name, paper.citation, origin), flush=True)
     return True
+
+
+def tell(docs: Path, name: str, verdict: str) -> None:
+    """Put the verdict into the row of the documentation; its words remain those of a person."""
+    lines = docs.read_text(encoding="utf-8").splitlines()
+    for k, line in enumerate(lines):
+        if line.startswith(f"| `{name}` |"):
+            cells = line.split(" | ")
+            lines[k] = " | ".join([*cells[:2], verdict, *cells[3:]])
+            if cells[2] != verdict:
+                print(f"{name}: {verdict}, was {cells[2]}: see {docs}", file=sys.stderr)
+    docs.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _origin(name: str, page: Page, now: dict[str, Any], seconds: float, quick: bool) -> list[str]:

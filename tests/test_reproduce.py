@@ -18,6 +18,7 @@ FOLDERS = [str(ROOT), str(ROOT / "benchmarks")]
 sys.path += FOLDERS
 try:
     from reproduce import cells, official, page, paper
+    from reproduce import run as command
 finally:
     for folder in FOLDERS:
         sys.path.remove(folder)
@@ -113,6 +114,15 @@ def test_kept_results_are_laid_out_without_measuring(tmp_path):
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "lee-lin-figure-4.md").read_text(encoding="utf-8")
     assert "laid out from the results that the benchmarks have kept" in text
+
+
+def test_a_new_verdict_goes_into_the_documentation(tmp_path):
+    docs = tmp_path / "reproduction.md"
+    docs.write_text("| `a-table-1` | this | VERDICT | words |\n| `a-table-10` | that | holds | |\n")
+    command.tell(docs, "a-table-1", "holds in part")
+    assert docs.read_text() == (
+        "| `a-table-1` | this | holds in part | words |\n| `a-table-10` | that | holds | |\n"
+    )
 
 
 # ---- pages ------------------------------------------------------------------

@@ -6,9 +6,10 @@ import numpy as np
 
 import problems
 from adjacent import split
+from linrank.data.dataset import Dataset
 from reproduce import official
 from reproduce.cells import seconds
-from reproduce.lee_lin.races import GRID, by_set, chosen, race, slower_than_trees, stable
+from reproduce.lee_lin.races import GRID, by_set, chosen, planes_are_slower, race, stable
 from reproduce.official import Parts, sizes
 from reproduce.page import Claim, Page, laid_out
 
@@ -25,7 +26,7 @@ def lists(quick: bool) -> list[Parts]:
         if parts is not None:
             found.append(Parts(name, **parts))
             continue
-        data = problems.load(problem, 0.02 if quick else 1.0)
+        data = problems.load(problem, 0.02 if quick else 0.25)
         found.append(Parts(name, **split(data), stand_in=about))
     return found[:1] if quick else found
 
@@ -35,6 +36,9 @@ def reproduce(quick: bool = False) -> Page:
     Cs = [chosen(one, GRID[::5], _share(one)) for one in sets]
     table = race(sets, Cs, 2.0 if quick else LIMIT)
     found = by_set(table)
+    for row in table.rows:  # NDCG has no place here: neither has it in the paper
+        row.pop()
+    table.columns.pop()
     ratios = {
         name: min(seconds(by["prsvm+"][FIRST]), LIMIT) / seconds(by["tron"][FIRST])
         for name, by in found.items()
@@ -49,14 +53,15 @@ def reproduce(quick: bool = False) -> Page:
                 + ", ".join(f"{ratio:.1f} ({name})" for name, ratio in ratios.items())
                 + f" times as long to a relative distance of {FIRST}.",
             ),
-            slower_than_trees(found),
+            planes_are_slower(found, {"tron": "Tree-TRON"}),
             stable(sets, Cs),
         ],
         tables=[laid_out(table)],
         differences=[
             *sizes(sets),
-            "MQ2007-list's stand-in has its shape and distinct labels; cadata is California "
-            "housing, one query with thousands of levels, split at random 60 : 20 : 20.",
+            "MQ2007-list's stand-in has a quarter of its lists, of the same shape, with distinct "
+            "labels; cadata is California housing, one query with thousands of levels, split at "
+            "random 60 : 20 : 20.",
             "The figure is a picture: its text gives no numbers to set beside ours. C is chosen "
             "by pairwise accuracy on the validation part among 2^-15, 2^-10, … 2^10, on a tenth of "
             "the queries where there are many.",
@@ -67,7 +72,7 @@ def reproduce(quick: bool = False) -> Page:
     )
 
 
-def _share(parts: Parts) -> object:
+def _share(parts: Parts) -> Dataset | None:
     """A tenth of the training queries, for the choice of C; all where there is one query."""
     data = parts.train
     if data.queries.n_queries < 10:

@@ -92,8 +92,8 @@ def laid_out(
         ["set", "method", "here", "of the seeds", "paper", "difference", "train, s", "paper, s"],
         rows,
         [
-            f"random forests: mean of {n_seeds} seeds, and their range; GBDT: one run; the linear "
-            "methods are those of Table 5",
+            f"random forests: mean of {n_seeds} seed(s), and their range; GBDT: one run; the "
+            "linear methods are those of Table 5",
             "s: processor time on one thread; the paper's trees had eight cores",
         ],
     )
