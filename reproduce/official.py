@@ -8,7 +8,8 @@ Under the folder of the real data (``$LINRANK_DATA``, else ``../shared/data``):
 ``MSLR-WEB30K/Fold1/``    the same names; also ``MSLR-WEB10K``
 ``HP2003/Fold1/``         LETOR 3.0 (.gov, query-level norm), the files renamed alike
 ``Yahoo/set1.train.txt``  Yahoo LTRC: ``set1.valid.txt``, ``set1.test.txt``, and ``set2``
-``RCV1/train.svm``        RCV1, labels +1 for the topic E311 and -1; ``RCV1/test.svm``
+``RCV1/train.svm``        RCV1, labels +1 for the topic E311 and -1; ``RCV1/test.svm``; with all
+                          topics of an article, after LIBSVM: ``RCV1/rcv1_topics_train.svm``
 ========================  =====================================================================
 
 Each may be compressed (``.xz``, ``.gz``, ``.bz2``).
@@ -58,13 +59,14 @@ def yahoo(number: int) -> dict[str, Dataset] | None:
 
 
 def read(names: Mapping[str, str]) -> dict[str, Dataset] | None:
-    files = {part: _found(name) for part, name in names.items()}
+    files = {part: path(name) for part, name in names.items()}
     if any(file is None for file in files.values()):
         return None
     return {part: load(file) for part, file in files.items() if file is not None}
 
 
-def _found(name: str) -> Path | None:
+def path(name: str) -> Path | None:
+    """The file of that name, compressed or not, or None where it is not here."""
     candidates = [Path(f"{problems.DATA / name}{suffix}") for suffix in SUFFIXES]
     return next((file for file in candidates if file.exists()), None)
 

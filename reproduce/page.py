@@ -15,7 +15,7 @@ from reproduce import ROOT
 
 RESULTS = Path(__file__).resolve().parent / "results"
 KEPT = ROOT / "benchmarks" / "results"
-VERDICTS = ("holds", "holds in part", "does not hold")
+VERDICTS = ("holds", "holds in part", "does not hold", "open")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ class Page:
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         judged = [claim.holds for claim in self.claims if claim.holds is not None]
-        if judged and all(judged):
+        if not judged:
+            return VERDICTS[3]
+        if all(judged):
             return VERDICTS[0]
         return VERDICTS[1] if any(judged) else VERDICTS[2]
 
@@ -157,6 +159,14 @@ class Measured:
     @property
     def pictures(self) -> dict[str, Any]:
         return {name: it for one in self.tables for name, it in one.pictures.items()}
+
+    def rows(self, start: str, part: str = "") -> list[dict[str, Any]]:
+        """The rows of the first table whose title starts so and has that part, by their columns."""
+        for one in self.tables:
+            if one.title.startswith(start) and part in one.title:
+                return [dict(zip(one.columns, row, strict=True)) for row in one.rows]
+        found = "; ".join(f"{one.title} {one.rows[:1]} {one.notes[:1]}" for one in self.tables)
+        raise LookupError(f"no table {start!r} was measured; found: {found}")
 
     @property
     def source(self) -> Measured | None:
