@@ -20,13 +20,14 @@ FUZZ_SECONDS ?= 20
 DEMO_DIR ?= demo-report
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+REPRODUCE_ARGS ?=
 
 # What goes into the wheel. The list itself is a prerequisite, so a deleted file rebuilds as well.
 SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.hpp' -o -name '*.py' \
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test browser bench lint docs stub style sanitize fuzz clean FORCE
+.PHONY: help demo test browser bench reproduce lint docs stub style sanitize fuzz clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +46,9 @@ browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks 
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
+
+reproduce: $(VENV)/.linrank $(VENV)/.test  ## Measure the tables and figures of the papers again
+	$(BIN)/python reproduce/run.py $(REPRODUCE_ARGS)
 
 lint: style sanitize fuzz  ## Style, types, and the core under ASan + UBSan with a longer fuzz run
 

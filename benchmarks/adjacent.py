@@ -30,7 +30,22 @@ PUBLISHED = (
 
 
 def measure(quick: bool) -> list[Table]:
-    table = Table(
+    table = empty()
+    for name in ("c", "nycflights"):
+        try:
+            data = problems.load(name, 0.02 if quick else 1.0)
+        except problems.Absent as absent:
+            table.notes.append(f"{name} skipped: {absent}")
+            continue
+        if quick and data.queries.n_queries == 1:
+            data = data.select(np.arange(0, data.n_rows, 50))
+        compare(table, name, split(data), TOTALS[::3] if quick else TOTALS)
+    return [table]
+
+
+def empty() -> Table:
+    """A table to compare them in."""
+    return Table(
         "Neighbouring levels against all pairs: C chosen on validation data, one thread",
         [
             *("set", "pairs", "rows, train", "number of pairs", "C", "C × pairs"),
@@ -45,16 +60,6 @@ def measure(quick: bool) -> list[Table]:
             PUBLISHED,
         ],
     )
-    for name in ("c", "nycflights"):
-        try:
-            data = problems.load(name, 0.02 if quick else 1.0)
-        except problems.Absent as absent:
-            table.notes.append(f"{name} skipped: {absent}")
-            continue
-        if quick and data.queries.n_queries == 1:
-            data = data.select(np.arange(0, data.n_rows, 50))
-        _compare(table, name, split(data), TOTALS[::3] if quick else TOTALS)
-    return [table]
 
 
 def split(data: Dataset) -> dict[str, Dataset]:
@@ -114,7 +119,8 @@ def _choose(
     return Side(n_pairs, total, vali, accuracy(parts["test"], fit.w), taken, fit, at_same)
 
 
-def _compare(table: Table, name: str, parts: dict[str, Dataset], totals: list[float]) -> None:
+def compare(table: Table, name: str, parts: dict[str, Dataset], totals: list[float]) -> None:
+    """Two rows of the table."""
     whole = _choose(parts, "all", totals)
     for pairs, side in (
         ("all", whole),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -72,9 +73,9 @@ def count(table: Table) -> str:
     )
 
 
-def in_processes(call: Callable[..., Any], jobs: Iterable[Sequence[Any]], n: int = 2) -> list[Any]:
-    """The results of ``call(*job)``, in order, from ``n`` processes of one thread each."""
-    with ProcessPoolExecutor(n, initializer=_one_thread) as pool:
+def in_processes(call: Callable[..., Any], jobs: Iterable[Sequence[Any]]) -> list[Any]:
+    """The results of ``call(*job)``, in order; a process of one thread on each core we may use."""
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), initializer=_one_thread) as pool:
         futures = [pool.submit(call, *job) for job in jobs]
         return [future.result() for future in futures]
 

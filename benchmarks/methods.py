@@ -6,6 +6,7 @@ optimum. Test measures are those of every outer iterate, of the bundle its best 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import problems
@@ -17,6 +18,7 @@ from report import Table, main
 
 SETS = ("mq", "ohsumed", "msn", "bio", "c")
 CS = (1e-4, 1.0, 100.0)
+LOSSES = ("squared_hinge", "hinge")
 METHODS: dict[str, dict[str, Any]] = {
     "newton": {"solver": "newton"},
     "tron": {"solver": "tron"},
@@ -31,15 +33,9 @@ LIMIT = 5.0  # seconds of one fit
 
 def measure(quick: bool) -> list[Table]:
     limit = 1.0 if quick else LIMIT
-    table = Table(
-        f"Methods: seconds until (F - F*)/F* <= {', '.join(f'{g:g}' for g in GAPS)}, one thread",
-        ["set", "C", "method", *(f"{g:g}" for g in GAPS), "last gap", *MEASURES],
-        notes=[
-            f"-: not within {limit:g} s; measures: of the test data at the last iterate",
-            "bundle and TreeRankSVM (the same by a red-black tree, rows as published): the hinge, "
-            "and the gap to its optimum",
-            "bio and c: every fifth query is test data; ndcg@10 of c has gains y, not 2^y - 1",
-        ],
+    table = empty(limit)
+    table.notes.append(
+        "bio and c: every fifth query is test data; ndcg@10 of c has gains y, not 2^y - 1"
     )
     panels: dict[str, dict[str, Any]] = {name: {} for name in ("gap", *MEASURES)}
     for name in SETS:
@@ -49,26 +45,44 @@ def measure(quick: bool) -> list[Table]:
             table.notes.append(f"{name} skipped: {absent}")
             continue
         for C in (1.0,) if quick else CS:
-            curves = _compare(table, name, data, test, C, limit)
+            curves = compare(table, name, data, test, dict.fromkeys(LOSSES, C), limit)
             for kind, lines in curves.items():
                 panels[kind][f"{name}, C = {C:g}"] = lines
     for kind, by_title in panels.items():
-        label = "(F - F*)/F*" if kind == "gap" else kind
-        table.pictures[f"methods-{kind.split('@')[0]}"] = draw(
-            by_title, n_columns=1 if quick else len(CS), label=label, is_gap=kind == "gap"
-        )
+        n_columns = 1 if quick else len(CS)
+        table.pictures[f"methods-{kind.split('@')[0]}"] = picture(kind, by_title, n_columns)
     return [table]
 
 
-def _compare(
-    table: Table, name: str, data: Any, test: Any, C: float, limit: float
+def empty(limit: float) -> Table:
+    """A table to compare methods in."""
+    return Table(
+        f"Methods: seconds until (F - F*)/F* <= {', '.join(f'{g:g}' for g in GAPS)}, one thread",
+        ["set", "C", "method", *(f"{g:g}" for g in GAPS), "last gap", *MEASURES],
+        notes=[
+            f"-: not within {limit:g} s; measures: of the test data at the last iterate",
+            "bundle and TreeRankSVM (the same by a red-black tree, rows as published): the hinge, "
+            "and the gap to its optimum",
+        ],
+    )
+
+
+def picture(kind: str, panels: dict[str, Any], n_columns: int) -> Any:
+    """Gaps or a measure against time."""
+    label = "(F - F*)/F*" if kind == "gap" else kind
+    return draw(panels, n_columns=n_columns, label=label, is_gap=kind == "gap")
+
+
+def compare(
+    table: Table, name: str, data: Any, test: Any, Cs: Mapping[str, float], limit: float
 ) -> dict[str, dict[str, Any]]:
-    """Rows of the table; of each kind, the curves by method."""
+    """Rows of the table; of each kind, the curves by method; ``Cs`` has the C of each loss."""
     curves: dict[str, dict[str, Any]] = {kind: {} for kind in ("gap", *MEASURES)}
     published = as_published(data)
-    best = {"squared_hinge": train(data, C=C, tol=1e-10).value}
+    best = {"squared_hinge": train(data, C=Cs["squared_hinge"], tol=1e-10).value}
     for method, options in METHODS.items():
         loss = options.get("loss", "squared_hinge")
+        C = Cs[loss]
         if loss not in best:
             best[loss], width = _optimum(data, C, loss, limit)
             if width > GAPS[-1] / 10:

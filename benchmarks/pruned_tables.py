@@ -90,7 +90,8 @@ def sizes(name: str, round_: int) -> tuple[int, int, int]:
 # ---- tables -----------------------------------------------------------------
 
 
-def measure(quick: bool) -> list[Table]:
+def measure(quick: bool, kernels: Sequence[str] = tuple(RANKERS)) -> list[Table]:
+    """Table VI, then Table IV or V with the squared hinge beside it for each kernel."""
     rounds = range(2 if quick else ROUNDS)
     sets = ("mpg", "bodyfat") if quick else SETS
     try:
@@ -99,7 +100,7 @@ def measure(quick: bool) -> list[Table]:
     except problems.Absent as absent:
         return [Table("Tables IV to VI skipped", ["reason"], [[str(absent)]])]
     tables = [sizes_table(sets, rounds)]
-    for kernel in RANKERS:
+    for kernel in kernels:
         jobs = [
             (name, kernel, method, loss, k)
             for name in sets

@@ -143,9 +143,10 @@ def outcomes(fit: Callable[[Dataset], Fits], models: Sequence[Parts]) -> Outcome
     return Outcomes(names, *(np.array(mean) for mean in means))
 
 
-def measure(quick: bool) -> list[Table]:
+def measure(quick: bool, tasks: Sequence[Callable[[bool], Task]] = TASKS) -> list[Table]:
+    """Two tables of each task: its methods, and the curves of those that select features."""
     tables = []
-    for make in TASKS:
+    for make in tasks:
         try:
             task = make(quick)
         except problems.Absent as absent:

@@ -50,12 +50,12 @@ def complaints(quick: bool) -> Task:
     return Task("complaints", about, [(parts[0], parts[1], parts[2])])
 
 
-def classes(quick: bool) -> Task:
+def classes(quick: bool, fewest: int = FEWEST) -> Task:
     """A model for each class of garment: its reviews, among all, by their words alone."""
     data = _reviews(quick)
     part = dominations.part_of(data)
     ids, counts = np.unique(data.qid, return_counts=True)
-    topics = ids[counts >= (FEWEST // 10 if quick else FEWEST)]
+    topics = ids[counts >= (fewest // 10 if quick else fewest)]
     rows = [data.X[part == k] for k in range(3)]
     models = []
     for topic in topics[:2] if quick else topics:
