@@ -40,7 +40,8 @@ test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanit
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks at the report in it
-	command -v chromium > /dev/null || apt-get install -y --no-install-recommends chromium
+	command -v chromium > /dev/null || { apt-get -qq update && \
+	    apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

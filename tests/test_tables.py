@@ -32,6 +32,11 @@ def test_markdown_escapes_bars_and_aligns():
     assert lines[-1] == "- higher is better"
 
 
+def test_a_bar_in_a_heading_does_not_break_the_rule_below_it():
+    lines = Table([Column("a|b", "left"), Column("c")], [["1", "2"]]).to_markdown().splitlines()
+    assert lines == ["| a\\|b | c |", "|------|--:|", "| 1    | 2 |"]
+
+
 def test_wide_characters_take_two_columns():
     lines = Table(COLUMNS, [["検索", "1"], ["é", "2"]]).to_text().splitlines()
     assert lines[1] == "検索          1"

@@ -58,11 +58,11 @@ class Table:
     def to_markdown(self) -> str:
         """Return a table of GitHub's Markdown; notes become a list."""
         rows = [[column.heading for column in self.columns], *self.rows]
-        lines = [f"| {' | '.join(row)} |" for row in self._padded([[*map(_cell, r)] for r in rows])]
-        widths = [len(cell) for cell in lines[0][1:-1].split("|")]
+        padded = self._padded([[_cell(cell) for cell in row] for row in rows])
+        lines = [f"| {' | '.join(row)} |" for row in padded]
         dashes = [
-            "-" * (width - 1) + (":" if column.align == "right" else "-")
-            for width, column in zip(widths, self.columns, strict=True)
+            "-" * (len(cell) + 1) + (":" if column.align == "right" else "-")
+            for cell, column in zip(padded[0], self.columns, strict=True)
         ]
         lines.insert(1, f"|{'|'.join(dashes)}|")
         title = [f"**{_cell(self.title)}**", ""] if self.title else []

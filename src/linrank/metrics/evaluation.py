@@ -107,7 +107,8 @@ class Evaluation(Mapping[str, float]):
 
         Means are over all queries (all pairs, where a measure pools them), so that a fold with more
         queries weighs more; the mean of the folds' means is another number. Ids that occur in
-        several parts, or are missing, become ``"<part>:<id>"``, parts counted from 1.
+        several parts become ``"<part>:<id>"``, parts counted from 1; a part that is one query
+        without an id is ``"<part>"``.
 
         ERR without ``y_max`` takes the highest label of each part: name it where parts differ.
 
@@ -188,8 +189,14 @@ def _joined_ids(parts: Sequence[Evaluation]) -> Array | None:
     """Ids one after the other, the number of the part before them unless they are unique."""
     if len(parts) == 1:
         return parts[0].query_ids
-    ids = [["" for _ in range(p.n_queries)] if p.query_ids is None else p.query_ids for p in parts]
-    plain = [str(i) for part in ids for i in part]
-    if "" not in plain and len(set(plain)) == len(plain):
-        return np.concatenate([np.asarray(part) for part in ids])
-    return np.array([f"{k}:{i}" for k, part in enumerate(ids, start=1) for i in part])
+    given = [p.query_ids for p in parts if p.query_ids is not None]
+    plain = {str(i) for ids in given for i in ids}
+    if len(plain) == sum(p.n_queries for p in parts):
+        return np.concatenate(given)
+    return np.array(
+        [
+            f"{k}" if part.query_ids is None else f"{k}:{i}"
+            for k, part in enumerate(parts, start=1)
+            for i in ([None] if part.query_ids is None else part.query_ids)
+        ]
+    )

@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
 from linrank.metrics.counted import PairCounts, RowCounts
-from linrank.metrics.measures import (
-    AllPairsError,
-    DominatedError,
-    DominationError,
-    Measure,
-    PairwiseAccuracy,
-)
+from linrank.metrics.measures import Measure
 
 __all__ = ["Counted", "joined_counts", "terms_of"]
 
 Array = NDArray[Any]
 Counted = tuple[PairCounts | None, RowCounts | None, RowCounts | None]
+# Measures over pairs, and what those of equal scores are to them; None: an option decides.
+_TIES_OF_PAIRS = {
+    "pairwise_accuracy": None,
+    "all_pairs_error": None,
+    "concordance_index": "half",
+    "somers_d": "half",
+    "gamma": "skip",
+}
 
 
 def terms_of(
@@ -47,15 +49,12 @@ def _pooled_total(measure: Measure, counted: Counted, chosen: Convention) -> Arr
     if getattr(measure, "over", None) == "queries":
         return None
     pairs, dominating, dominated = counted
-    if isinstance(measure, (PairwiseAccuracy, AllPairsError)) and pairs is not None:
-        ties = measure.ties or chosen.pair_ties
+    if measure.name in _TIES_OF_PAIRS and pairs is not None:
+        ties = _TIES_OF_PAIRS[measure.name] or getattr(measure, "ties", None) or chosen.pair_ties
         total: Array = pairs.concordant + pairs.discordant + (ties != "skip") * pairs.tied
         return total
-    if isinstance(measure, DominationError) and dominating is not None:
-        return dominating.total
-    if isinstance(measure, DominatedError) and dominated is not None:
-        return dominated.total
-    return None
+    rows = {"domination_error": dominating, "dominated_error": dominated}.get(measure.name)
+    return None if rows is None else rows.total
 
 
 def joined_counts(parts: list[Any]) -> Any:
