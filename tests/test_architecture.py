@@ -134,11 +134,15 @@ ALLOWED: dict[str, set[str]] = {
     "rank_plots": {"plot_axes"},
     "plots": MODEL
     | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"},
+    "contest": MODEL
+    | {"metrics", "comparison", "tables", "seeds", "pathwise", "stochastic", "sgd_tuning"}
+    | {"domination", "lowrank", "kernel_training"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
-    | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"},
+    | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
+    | {"comparison", "contest", "tables"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "plots", "datasets", "estimators", "model_selection"},
 }

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.contest.contest import compare_methods
+    from linrank.contest.result import Contest
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
@@ -48,6 +50,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Comparison",
+    "Contest",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -78,6 +81,7 @@ __all__ = [
     "TooFewPairsError",
     "compare",
     "compare_evaluations",
+    "compare_methods",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -96,6 +100,7 @@ __all__ = [
 _HOME = {
     "CheckpointError": "linrank.errors",
     "Comparison": "linrank.comparison",
+    "Contest": "linrank.contest.result",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -126,6 +131,7 @@ _HOME = {
     "TooFewPairsError": "linrank.errors",
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
+    "compare_methods": "linrank.contest.contest",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

@@ -23,6 +23,7 @@ COMMANDS = {
     "tune": "find the C that ranks unseen queries best, and learn with it",
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
+    "compare": "train many methods, or take models, and show which ranks best",
     "inspect": "describe a data file or a model, and what looks wrong in it",
 }
 

@@ -142,9 +142,7 @@ def _xgboost_candidate(booster: Any, depth: int, rate: float, seconds: float) ->
         return Size(len(booster.save_raw("ubj")), n_leaves, "leaves")
 
     n_rounds = booster.num_boosted_rounds()  # the last is the best: others are not kept
-    return Candidate(
-        {"max_depth": depth, "eta": rate, "rounds": n_rounds}, predict, size, seconds
-    )
+    return Candidate({"max_depth": depth, "eta": rate, "rounds": n_rounds}, predict, size, seconds)
 
 
 def catboost_yetirank(task: Task) -> Iterator[Candidate]:

@@ -1,5 +1,4 @@
-"""What is wrong with the parts of a contest: errors for what cannot be, warnings for what should not.
-"""
+"""What may be wrong with the parts of a contest: errors, and warnings where it is not certain."""
 
 from __future__ import annotations
 
@@ -98,13 +97,13 @@ def _apart(fold: Fold, a: int, b: int) -> bool:
 
 
 def _leak(protocol: Protocol, a: int, b: int, shared: Sequence[object]) -> str:
-    n = len(shared)
-    queries = "query id occurs" if n == 1 else "query ids occur"
+    total = protocol.subsets[b].queries.n_queries
+    occurs = "occurs" if len(shared) == 1 else "occur"
     return (
-        f"{n:,} {queries} both in {protocol.names[a]} and in {protocol.names[b]}, {shared[0]} the "
-        "first: if they are the same queries, what is learnt leaks into what is measured, and the "
-        "results are too good; if every file numbers its own queries from the beginning, there is "
-        "no harm"
+        f"{len(shared):,} of the {total:,} query ids of {protocol.names[b]} also {occurs} in "
+        f"{protocol.names[a]}, such as {shared[0]}: if they are the same queries, what is learnt "
+        "leaks into what is measured, and the results are too good; if every file numbers its own "
+        "queries from the beginning, there is no harm"
     )
 
 

@@ -225,7 +225,7 @@ def _docids(data: Dataset) -> list[str] | None:
 def _compared(
     entries: Sequence[Entry], baseline: str, **options: Any
 ) -> tuple[Comparison | None, list[str]]:
-    """The comparison of those that have a result; with the first of them if the baseline has not."""
+    """The comparison of those with a result; with the first of them if the baseline has none."""
     found: Mapping[str, Evaluation] = {
         entry.name: entry.evaluation for entry in entries if entry.evaluation is not None
     }

@@ -77,11 +77,11 @@ METHODS = {
             "linrank.contest.own:ranksvm_hinge",
         ),
         Method(
-            "ranksvm-pruned",
+            "ranksvm-closest",
             _OWN,
-            "linear RankSVM, squared hinge, closest and random pairs",
+            "linear RankSVM, squared hinge, pairs of neighbouring labels",
             "26 values of C, 2^-15 to 2^10, one path",
-            "linrank.contest.own:ranksvm_pruned",
+            "linrank.contest.own:ranksvm_closest",
         ),
         Method(
             "sgd",

@@ -26,8 +26,8 @@ __all__ = [
     "kernel",
     "linear_candidate",
     "ranksvm",
+    "ranksvm_closest",
     "ranksvm_hinge",
-    "ranksvm_pruned",
     "sgd",
 ]
 
@@ -72,9 +72,9 @@ def ranksvm_hinge(task: Task) -> Iterator[Candidate]:
     return _path(task, 2.0 ** np.arange(-15, 4), loss="hinge")
 
 
-def ranksvm_pruned(task: Task) -> Iterator[Candidate]:
-    """The squared hinge on the closest pairs and some random ones: a path over C."""
-    return _path(task, 2.0 ** np.arange(-15, 11), pairs="pruned", seed=task.seed)
+def ranksvm_closest(task: Task) -> Iterator[Candidate]:
+    """The squared hinge on pairs of neighbouring labels: a path over C."""
+    return _path(task, 2.0 ** np.arange(-15, 11), pairs="closest")
 
 
 def _path(task: Task, Cs: Array, **options: Any) -> Iterator[Candidate]:

@@ -36,7 +36,9 @@ def markdown(contest: Contest) -> str:
 
 def html(contest: Contest) -> str:
     """The tables and the legend in one element; wide tables scroll inside it."""
-    tables = "\n".join(f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(contest))
+    tables = "\n".join(
+        f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(contest)
+    )
     legend = "".join(f"<li>{escape(note)}</li>" for note in legend_of(contest))
     return f'<div class="linrank-contest">\n{tables}\n<ul class="notes">{legend}</ul>\n</div>'
 
@@ -109,7 +111,7 @@ def _cost_row(entry: Entry) -> list[str]:
         _seconds(entry.search_seconds),
         f"{n_candidates}",
         _bytes(entry.model_bytes or 0.0),
-        f"{n_parts:,.0f} {sizes[0].part}",
+        _counted(n_parts, sizes[0].part),
         chosen(entry),
     ]
 
@@ -135,6 +137,10 @@ def _value(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+def _counted(number: float, things: str) -> str:
+    return f"{number:,.0f} {things.removesuffix('s') if number == 1 else things}"
+
+
 def _seconds(duration: float) -> str:
     if duration < 0.0995:
         return f"{1000 * duration:.0f} ms"
@@ -155,9 +161,10 @@ def legend_of(contest: Contest) -> list[str]:
     if contest.comparison is not None:
         lines += notes(contest.comparison)
     lines += [
-        f"chosen: each method's candidate with the best {rules.scoring} on the validation part; the "
-        "test part is looked at once, with that model. one fit: with the chosen parameters; search: "
-        "all candidates, validation included; model: its saved form.",
+        f"chosen: each method's candidate with the best {rules.scoring} on the validation part; "
+        "the test part is looked at once, with that model.",
+        "one fit: with the chosen parameters; search: all candidates, validation included; model: "
+        "its saved form.",
         f"features: scaled ({rules.scale}, from the training part) for linear methods and kernels, "
         "as they are for trees."
         if rules.scale != "none"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,16 +26,7 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from linrank.contest.worker import main; main(sys.argv[2])"
 )
-_ONE_THREAD = {
-    name: "1"
-    for name in (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "BLIS_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-    )
-}
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +104,7 @@ class Worker:
         self.began = time.monotonic()
         self.deadline = self.began + budget + _START_UP
         self._best: dict[str, Any] = {}
-        self._seen = {"n": 0, "seconds": 0.0}
+        self._seen: dict[str, Any] = {"n": 0, "seconds": 0.0}
         self._timed: float | None = None
         self._end: dict[str, Any] | None = None
         self._rest = b""
@@ -168,10 +160,8 @@ class Worker:
     def stop(self) -> None:
         """End the process, and all that it may have started."""
         if self.process.poll() is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:

@@ -8,6 +8,8 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -50,7 +52,9 @@ def run_all(
     progress: Progress | None = None,
 ) -> dict[str, list[Outcome]]:
     """The outcomes of every method, by fold. However this ends, no process and no file is left."""
-    outcomes: dict[str, list[Outcome]] = {m.name: [_missing(m)] * len(protocol.folds) for m in methods}
+    outcomes: dict[str, list[Outcome]] = {
+        m.name: [_missing(m)] * len(protocol.folds) for m in methods
+    }
     present = [method for method in methods if not method.is_missing]
     with TemporaryDirectory(prefix="linrank-") as folder:
         for number, data in enumerate(protocol.subsets):
@@ -107,8 +111,9 @@ def _wait(workers: Sequence[Worker]) -> None:
         for worker in workers:
             selector.register(worker, selectors.EVENT_READ, worker)
         for key, _ in selector.select(_LOOK):
-            if not key.data.read():
-                key.data.process.wait()  # nothing more will come: it is about to end
+            if not key.data.read():  # nothing more will come: it is about to end
+                with suppress(TimeoutExpired):
+                    key.data.process.wait(1.0)
 
 
 def _has_ended(worker: Worker) -> bool:

@@ -77,9 +77,6 @@ class Size:
     n_parts: int = 0
     part: str = "weights"
 
-    def __str__(self) -> str:
-        return f"{self.n_parts:,} {self.part}"
-
 
 @dataclass(frozen=True)
 class Candidate:

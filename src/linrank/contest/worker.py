@@ -35,7 +35,9 @@ def main(path: str) -> None:
         with open(path, encoding="utf-8") as file:
             job = json.load(file)
         method = Method(**job["method"])
-        train, valid, test = (read_joined(job["folder"], job[p]) for p in ("train", "valid", "test"))
+        train, valid, test = (
+            read_joined(job["folder"], job[p]) for p in ("train", "valid", "test")
+        )
         rules = Convention(**job["convention"])
         task = Task(train, valid, job["scoring"], rules, job["scale"], job["seed"])
         candidates = method.load()
@@ -53,9 +55,8 @@ def search(
     candidates: Iterator[Candidate], task: Task, test: Dataset, scores_path: str, tell: Tell
 ) -> None:
     """Judge each candidate; tell of the best so far, its scores of the test rows in a file."""
-    start, n_seen, best, best_score = time.process_time(), 0, None, -np.inf
-    for candidate in candidates:
-        n_seen += 1
+    start, best, best_score = time.process_time(), None, -np.inf
+    for n_seen, candidate in enumerate(candidates, start=1):
         scores = np.asarray(candidate.predict(task.valid), dtype=np.float64)
         score = task.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularised.
