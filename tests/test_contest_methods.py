@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from linrank import Dataset, RankSVM, evaluate, make_ranking
 from linrank.contest.baselines import pair_balance
@@ -17,12 +18,19 @@ from linrank.contest.task import Task, fair_convention
 RULES = fair_convention("linrank")
 
 
-def small_task(scoring="ndcg@10", scale="standard", sparse=False, **options):
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As the workers have it: threads that wait for each other are slow on a busy machine."""
+    with threadpool_limits(1):
+        yield
+
+
+def small_task(scoring="ndcg@10", scale="standard", sparse=False):
+    data = make_ranking(n_queries=40, n_features=5, noise=0.3, random_state=1)
     parts = []
-    for seed in (1, 2):
-        data = make_ranking(n_queries=25, n_features=5, noise=0.3, random_state=seed, **options)
-        X = csr_array(data.X) if sparse else data.X
-        parts.append(Dataset.of(X, data.y, qid=data.qid))
+    for chosen in (data.qid < 25, data.qid >= 25):  # of one ranking, so that there is much to learn
+        part = data.select(chosen)
+        parts.append(Dataset.of(csr_array(part.X) if sparse else part.X, part.y, qid=part.qid))
     return Task(*parts, scoring, RULES, scale, seed=3)
 
 
@@ -52,10 +60,10 @@ def test_candidates_score_rows_and_can_be_told_of(name):
     assert len({json.dumps(dict(c.parameters)) for c in found}) == len(found)
 
 
-@pytest.mark.parametrize("name", [n for n in METHODS if n not in ("random", "svr-l1", "forest")])
+@pytest.mark.parametrize("name", [n for n in METHODS if n not in ("random", "forest", "catboost")])
 def test_a_method_ranks_better_than_chance(name):
     task = small_task("pairwise_accuracy")
-    most = 6 if METHODS[name].needs else None
+    most = None if METHODS[name].family == "linrank" else 6
     best = max(task.judge(c.predict(task.valid)) for c in candidates(name, task, most))
     assert best > 0.65
 
@@ -127,7 +135,7 @@ def test_boosters_stop_at_their_best_round_on_validation(name):
 def test_labels_that_are_no_grades_are_refused_by_name(name):
     data = make_ranking(n_queries=4, n_features=2, random_state=0)
     half = Dataset.of(data.X, data.y + 0.5, qid=data.qid)
-    with pytest.raises(ValueError, match=r"grades 0, 1, 2.*0\.5 occurs"):
+    with pytest.raises(ValueError, match=r"grades 0, 1, 2.*[0-9]\.5 occurs"):
         candidates(name, Task(half, half, "map", RULES))
 
 

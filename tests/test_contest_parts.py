@@ -51,7 +51,7 @@ def test_every_subset_has_one_part_in_every_fold_and_is_tested_once(n):
 
 
 def test_two_subsets_are_no_folds():
-    with pytest.raises(ValueError, match="at least 3 subsets.*got 2"):
+    with pytest.raises(ValueError, match=r"at least 3 subsets.*got 2"):
         rotation([part(0), part(1)])
 
 
@@ -83,7 +83,7 @@ def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
 
 def test_a_part_without_pairs_is_named():
     flat = replace(part(2), labels=np.ones(part(2).n_rows))
-    with pytest.raises(NoPairsError, match="test has no pair.*6 queries"):
+    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
         checked(three_parts(part(0), part(1), flat))
 
 

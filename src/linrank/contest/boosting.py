@@ -107,7 +107,7 @@ def _xgboost(task: Task, objective: str) -> Iterator[Candidate]:
         }
         if float(max(task.train.labels.max(), task.valid.labels.max())) > 31:
             parameters["ndcg_exp_gain"] = False  # XGBoost's gains 2^y - 1 end there
-        stop = xgboost.callback.EarlyStopping(_PATIENCE, maximize=True, save_best=True)
+        stop = xgboost.callback.EarlyStopping(rounds=_PATIENCE, maximize=True, save_best=True)
         start = time.process_time()
         booster = xgboost.train(
             parameters,

@@ -50,7 +50,7 @@ class Protocol:
 def three_parts(train: Dataset, valid: Dataset, test: Dataset) -> Protocol:
     """One split."""
     sources = [
-        name if data.source == "<array>" else data.source
+        name if data.source.startswith("<") else data.source  # no file: known by its part
         for name, data in (("train", train), ("valid", valid), ("test", test))
     ]
     return Protocol((train, valid, test), tuple(sources), (Fold((0,), (1,), (2,)),))
@@ -80,6 +80,7 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
         circle = [(k + i) % n for i in range(n)]
         folds.append(Fold(tuple(circle[: n - 2]), (circle[n - 2],), (circle[n - 1],)))
     names = [
-        f"S{k + 1}" if data.source == "<array>" else data.source for k, data in enumerate(subsets)
+        f"S{k + 1}" if data.source.startswith("<") else data.source
+        for k, data in enumerate(subsets)
     ]
     return Protocol(tuple(subsets), tuple(names), tuple(folds))

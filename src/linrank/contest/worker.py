@@ -60,7 +60,7 @@ def search(
         scores = np.asarray(candidate.predict(task.valid), dtype=np.float64)
         score = task.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularised.
-        if best is None or score > best_score + 1e-12 * abs(best_score):
+        if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
             best, best_score = candidate, score
             _save(scores_path, np.asarray(candidate.predict(test), dtype=np.float64))
             tell({"event": "best", **_about(candidate, score)})
