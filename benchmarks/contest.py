@@ -2,7 +2,7 @@
 
 The figures asked for: L2 RankSVM at 82.70 % ± 0.2 of the pairs of fold 1, linear SVR about half a
 point lower, boosted trees about even: the picture of their Tables 5 and 6. Five folds in less than
-ten minutes on two cores, fold 1 in less than three. Processor times say what a loaded machine hides.
+ten minutes on two cores, fold 1 in less than three; processor times hold on a loaded machine too.
 """
 
 from __future__ import annotations
