@@ -88,7 +88,7 @@ def test_the_interval_of_a_pooled_measure_resamples_queries():
 
 
 @pytest.mark.parametrize("test", TESTS)
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), n_queries=st.sampled_from([2, 12, 40]))
 def test_exchanging_the_methods_turns_the_signs(test, seed, n_queries):
     y, scores, qid = problem(n_queries, seed)

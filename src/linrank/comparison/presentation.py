@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["details", "html", "markdown", "overview", "text"]
 
-_MARKS = {"better": "▲", "worse": "▼", "unclear": " ", "baseline": " "}
+_BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
+_MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
+# Only what holds in the dark, too: lines and text take the colour of the page.
+_STYLE = """<style>
+.linrank-comparison table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
+.linrank-comparison caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
+.linrank-comparison th, .linrank-comparison td { padding: 0.25em 0.7em; white-space: nowrap; }
+.linrank-comparison tr { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
+.linrank-comparison td { font-variant-numeric: tabular-nums; }
+</style>"""
 
 
 def text(comparison: Comparison) -> str:
@@ -39,7 +48,8 @@ def html(comparison: Comparison) -> str:
         f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(comparison)
     )
     legend = "".join(f"<li>{escape(note)}</li>" for note in notes(comparison))
-    return f'<div class="linrank-comparison">\n{tables}\n<ul class="notes">{legend}</ul>\n</div>'
+    inside = f'{_STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
+    return f'<div class="linrank-comparison">\n{inside}\n</div>'
 
 
 def _tables(comparison: Comparison) -> list[Table]:
@@ -113,7 +123,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(
             "undefined: the metric can judge no query, or a single one, which has no interval."
         )
-    return [*lines, f"convention: {comparison.convention.describe()}."]
+    lines.append(f"convention: {comparison.convention.describe()}.")
+    return [" ".join(line.split()) for line in lines]  # a name may hold a line break
 
 
 def _notes_on_tests(comparison: Comparison) -> list[str]:

@@ -60,7 +60,9 @@ def spread(terms: Terms, metric: int, method: int, baseline: int) -> tuple[float
         influence += sign * (part - ratio * total) / total.mean()
         size = max(size, abs(ratio))
     deviation = float(np.sqrt(np.sum(influence**2) / (n - 1)))
-    return (deviation if deviation > _NOTHING * size else 0.0), n
+    # Fixed point moves a value by up to n·2^-52 of the largest.
+    rounding = size * max(_NOTHING, n * 2.0**-51)
+    return (deviation if deviation > rounding else 0.0), n
 
 
 def t_p(difference: float, deviation: float, n_queries: int) -> float:
