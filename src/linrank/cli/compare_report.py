@@ -40,9 +40,6 @@ _PAGE = """\
 <style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
-table {{ border-collapse: collapse; margin: 1.5rem 0; font-variant-numeric: tabular-nums; }}
-caption {{ text-align: left; font-weight: 600; padding-bottom: .4rem; }}
-th, td {{ padding: .25rem .7rem; border-bottom: 1px solid #8884; white-space: nowrap; }}
 </style>
 </head>
 <body>

@@ -9,7 +9,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from linrank.comparison.presentation import details, notes, overview
+from linrank.comparison.presentation import STYLE, details, notes, overview
 from linrank.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def html(contest: Contest) -> str:
         f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(contest)
     )
     legend = "".join(f"<li>{escape(note)}</li>" for note in legend_of(contest))
-    return f'<div class="linrank-contest">\n{tables}\n<ul class="notes">{legend}</ul>\n</div>'
+    inside = f'{STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
+    return f'<div class="linrank-comparison linrank-contest">\n{inside}\n</div>'
 
 
 def _tables(contest: Contest) -> list[Table]:

@@ -148,7 +148,7 @@ class Contest:
         return presentation.markdown(self)
 
     def to_html(self) -> str:
-        """Return the tables of `to_text` as a ``<div class="linrank-contest">``, all escaped."""
+        """Return the tables of `to_text` as a ``<div>``, all escaped."""
         return presentation.html(self)
 
     def to_dict(self) -> dict[str, Any]:
