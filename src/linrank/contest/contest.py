@@ -99,8 +99,9 @@ def compare_methods(
     Examples
     --------
     >>> from linrank import compare_methods, make_ranking
-    >>> parts = [make_ranking(n_queries=30, n_features=4, random_state=k) for k in range(3)]
-    >>> contest = compare_methods(*parts, methods=["ranksvm", "random"], metrics="ndcg@5")
+    >>> data = make_ranking(n_queries=90, n_features=4, random_state=0)
+    >>> train, valid, test = (data.select(data.qid % 3 == k) for k in range(3))
+    >>> contest = compare_methods(train, valid, test, methods=["random"], metrics="ndcg@5")
     >>> [entry.name for entry in contest.entries], contest.comparison.baseline
     (['ranksvm', 'random'], 'ranksvm')
     """
