@@ -128,12 +128,20 @@ ALLOWED: dict[str, set[str]] = {
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
+    "plot_text": {"tables"},
     "pair_plots": {"plot_axes"},
-    "path_plots": {"plot_axes"},
+    "path_plots": {"plot_axes", "plot_text"},
+    "weight_plots": {"plot_axes", "plot_text"},
+    "query_plots": {"plot_axes", "plot_text"},
+    "comparison_plots": {"plot_axes", "plot_text"},
     "grid_plots": {"plot_axes"},
     "rank_plots": {"plot_axes"},
     "plots": MODEL
-    | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"},
+    | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"}
+    | {"weight_plots", "query_plots", "comparison_plots", "plot_text"},
+    "displays": DATA
+    | {"metrics", "plots", "plot_axes", "plot_text"}
+    | {"weight_plots", "query_plots", "comparison_plots"},
     "contest": MODEL
     | {"metrics", "comparison", "tables", "seeds", "pathwise", "stochastic", "sgd_tuning"}
     | {"domination", "lowrank", "kernel_training"},

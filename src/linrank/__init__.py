@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.comparison import Comparison, compare, compare_evaluations
     from linrank.contest.contest import compare_methods
     from linrank.contest.result import Contest
     from linrank.data.dataset import Dataset
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.displays import (
+        ComparisonDisplay,
+        ConvergenceDisplay,
+        LabelsDisplay,
+        PairExplanationDisplay,
+        PathDisplay,
+        QueryHistogramDisplay,
+        QueryScatterDisplay,
+        WeightsDisplay,
+        themed_svg,
+    )
     from linrank.domination.path import domination_path
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
@@ -50,7 +62,9 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Comparison",
+    "ComparisonDisplay",
     "Contest",
+    "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -62,14 +76,19 @@ __all__ = [
     "KernelModel",
     "KernelRankSVM",
     "KernelRankSVMCV",
+    "LabelsDisplay",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PairExplanationDisplay",
+    "PathDisplay",
     "PathResult",
     "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
+    "QueryHistogramDisplay",
     "QueryKFold",
+    "QueryScatterDisplay",
     "RankProfile",
     "RankSVM",
     "RankSVMCV",
@@ -79,6 +98,7 @@ __all__ = [
     "SGDRankerCV",
     "SupportDistribution",
     "TooFewPairsError",
+    "WeightsDisplay",
     "compare",
     "compare_evaluations",
     "compare_methods",
@@ -93,6 +113,7 @@ __all__ = [
     "ranking_scorer",
     "ranksvm_path",
     "support_distribution",
+    "themed_svg",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
@@ -100,6 +121,8 @@ __all__ = [
 _HOME = {
     "CheckpointError": "linrank.errors",
     "Comparison": "linrank.comparison",
+    "ComparisonDisplay": "linrank.displays",
+    "ConvergenceDisplay": "linrank.displays",
     "Contest": "linrank.contest.result",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
@@ -112,14 +135,19 @@ _HOME = {
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
     "KernelModel": "linrank.kernel_model",
+    "LabelsDisplay": "linrank.displays",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PairExplanationDisplay": "linrank.displays",
+    "PathDisplay": "linrank.displays",
     "PathResult": "linrank.path",
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
+    "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
+    "QueryScatterDisplay": "linrank.displays",
     "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
@@ -131,6 +159,7 @@ _HOME = {
     "TooFewPairsError": "linrank.errors",
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
+    "WeightsDisplay": "linrank.displays",
     "compare_methods": "linrank.contest.contest",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
@@ -143,6 +172,7 @@ _HOME = {
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
     "support_distribution": "linrank.duals.closeness",
+    "themed_svg": "linrank.displays",
 }
 
 
