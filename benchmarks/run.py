@@ -38,6 +38,7 @@ SUBJECTS = {
     "reader": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "comparison": ["--quick"],
+    "contest": ["--quick"],
     "memory": ["--quick"],
     "stream": ["--quick"],
     "startup": ["--quick"],

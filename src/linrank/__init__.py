@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.comparison import Comparison, compare, compare_evaluations
+    from linrank.contest.contest import compare_methods
+    from linrank.contest.result import Contest
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
@@ -66,6 +68,7 @@ __all__ = [
     "Comparison",
     "ComparisonDisplay",
     "ConcordanceResult",
+    "Contest",
     "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
@@ -106,6 +109,7 @@ __all__ = [
     "WeightsDisplay",
     "compare",
     "compare_evaluations",
+    "compare_methods",
     "concordance_index",
     "domination_path",
     "dual_matrix",
@@ -135,6 +139,7 @@ _HOME = {
     "Comparison": "linrank.comparison",
     "ComparisonDisplay": "linrank.displays",
     "ConvergenceDisplay": "linrank.displays",
+    "Contest": "linrank.contest.result",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -175,6 +180,7 @@ _HOME = {
     "concordance_index": "linrank.metrics",
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
+    "compare_methods": "linrank.contest.contest",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

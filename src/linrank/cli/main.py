@@ -24,6 +24,7 @@ COMMANDS = {
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "report": "write a page on what a model does on test queries, and where it fails",
+    "compare": "train many methods, or take models, and show which ranks best",
     "inspect": "describe a data file or a model, and what looks wrong in it",
 }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linrank.kernel_model import KernelModel
     from linrank.model import LinearModel
 
-__all__ = ["read_and_score", "read_data", "read_preferences", "read_scores"]
+__all__ = ["read_and_score", "read_data", "read_preferences", "read_scores", "score_rows"]
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -56,18 +56,28 @@ def read_and_score(
     base = model.training.get("index_base")
     options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
     data = read_data(path, args, console, **options)
+    return data, score_rows(model, data, args, console)
+
+
+def score_rows(
+    model: LinearModel | KernelModel, data: Dataset, args: argparse.Namespace, console: Console
+) -> NDArray[np.float64]:
+    """The scores of rows that were read as those that the model was trained on.
+
+    Features that only one of the two knows count nothing.
+    """
     from linrank.model import LinearModel
 
     if not isinstance(model, LinearModel) and model.kernel.name == "precomputed":
-        return data, model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
+        return model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
     if data.n_features > model.n_features:
         console.warn(
             f"{data.source} has features that the model has not seen: it knows "
             f"{model.n_features:,}, the file {data.n_features:,}; they count nothing"
         )
     if isinstance(model, LinearModel):
-        return data, _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
-    return data, model.predict(_widened(data, model.n_features), n_jobs=args.jobs)
+        return _resized(model, data.n_features).predict(data, n_jobs=args.jobs)
+    return model.predict(_widened(data, model.n_features), n_jobs=args.jobs)
 
 
 def _resized(model: LinearModel, n_features: int) -> LinearModel:

@@ -13,12 +13,12 @@ from linrank.tables import Column, Table
 if TYPE_CHECKING:
     from linrank.comparison.comparison import Comparison
 
-__all__ = ["details", "html", "markdown", "overview", "text"]
+__all__ = ["STYLE", "details", "html", "markdown", "notes", "overview", "text"]
 
 _BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
 _MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
 # Only what holds in the dark, too: lines and text take the colour of the page.
-_STYLE = """<style>
+STYLE = """<style>
 .linrank-comparison table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
 .linrank-comparison caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
 .linrank-comparison th, .linrank-comparison td { padding: 0.25em 0.7em; white-space: nowrap; }
@@ -48,7 +48,7 @@ def html(comparison: Comparison) -> str:
         f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(comparison)
     )
     legend = "".join(f"<li>{escape(note)}</li>" for note in notes(comparison))
-    inside = f'{_STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
+    inside = f'{STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
     return f'<div class="linrank-comparison">\n{inside}\n</div>'
 
 

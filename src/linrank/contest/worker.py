@@ -1,0 +1,111 @@
+"""The process of one method on one fold: trains its candidates, keeps the best, tells of it.
+
+It is started as ``python -c`` with the path of a job; lines of JSON on standard output say how it
+goes. It ends when its standard input does: nobody would read what it finds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from linrank.contest.methods import Method
+from linrank.contest.store import read_joined
+from linrank.contest.task import Candidate, Task
+from linrank.data.dataset import Dataset
+from linrank.metrics import Convention
+
+__all__ = ["main", "search"]
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def main(path: str) -> None:
+    """Do the job that the file at ``path`` describes."""
+    tell = _messages()
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    try:
+        with open(path, encoding="utf-8") as file:
+            job = json.load(file)
+        method = Method(**job["method"])
+        train, valid, test = (
+            read_joined(job["folder"], job[p]) for p in ("train", "valid", "test")
+        )
+        rules = Convention(**job["convention"])
+        task = Task(train, valid, job["scoring"], rules, job["scale"], job["seed"])
+        candidates = method.load()
+        tell({"event": "begin"})
+        search(candidates(task), task, test, job["scores"], tell)
+    except Exception as error:  # whatever a method of others may raise: its row will say so
+        import traceback
+
+        traceback.print_exc()
+        text = " ".join(str(error).split())
+        tell({"event": "failed", "why": f"{type(error).__name__}: {text}" if text else repr(error)})
+
+
+def search(
+    candidates: Iterator[Candidate], task: Task, test: Dataset, scores_path: str, tell: Tell
+) -> None:
+    """Judge each candidate; tell of the best so far, its scores of the test rows in a file."""
+    start, best, best_score = time.process_time(), None, -np.inf
+    for n_seen, candidate in enumerate(candidates, start=1):
+        scores = np.asarray(candidate.predict(task.valid), dtype=np.float64)
+        score = task.judge(scores) if np.isfinite(scores).all() else -np.inf
+        # Of those that differ by rounding only, the first: the most regularised.
+        if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
+            best, best_score = candidate, score
+            _save(scores_path, np.asarray(candidate.predict(test), dtype=np.float64))
+            tell({"event": "best", **_about(candidate, score)})
+        tell({"event": "seen", "n": n_seen, "seconds": time.process_time() - start})
+    if best is None:
+        raise ValueError("the method has come up with no model")
+    if not np.isfinite(best_score):
+        raise ValueError("no candidate gives finite scores")
+    if best.fit is not None:
+        start = time.process_time()
+        best.fit()
+        tell({"event": "timed", "seconds": time.process_time() - start})
+    tell({"event": "done"})
+
+
+def _about(candidate: Candidate, score: float) -> Mapping[str, Any]:
+    size = candidate.size()
+    return {
+        "parameters": dict(candidate.parameters),
+        "score": score if np.isfinite(score) else None,
+        "fit_seconds": candidate.seconds,
+        "size": {"n_bytes": size.n_bytes, "n_parts": size.n_parts, "part": size.part},
+    }
+
+
+def _save(path: str, scores: Any) -> None:
+    """Whole or not at all: the process may be ended at any time."""
+    with open(f"{path}.part", "wb") as file:
+        np.save(file, scores)
+    os.replace(f"{path}.part", path)
+
+
+def _messages() -> Tell:
+    """Lines on what was standard output; what libraries print goes to standard error."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def tell(message: dict[str, Any]) -> None:
+        out.write(json.dumps(message) + "\n")
+        out.flush()
+
+    return tell
+
+
+def _end_with_the_parent() -> None:
+    """The other end of standard input closes when the parent is gone, however it went."""
+    sys.stdin.buffer.read()
+    os._exit(1)

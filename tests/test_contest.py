@@ -1,0 +1,306 @@
+"""Contests as a whole: processes, budgets, rows that say what went wrong, tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contest_trainers import method
+from linrank import RankSVM, compare_methods, evaluate, make_ranking
+from linrank.contest.methods import Method
+from linrank.contest.process import Outcome
+from linrank.contest.runner import _Board
+from linrank.metrics import Evaluation
+from real_data import mq2008
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [
+        replace(data, qid=np.asarray(data.qid) + 100 * k)
+        for k, data in enumerate(
+            make_ranking(n_queries=15, n_features=4, noise=0.5, random_state=k) for k in range(4)
+        )
+    ]
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A folder for temporary files of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def contest_of(parts, *names, **options):
+    options = {"baseline": "first_feature", "metrics": ["map", "ndcg@5"], "n_jobs": 2} | options
+    return compare_methods(*parts[:3], methods=[method("first_feature"), *names], **options)
+
+
+# ---- what goes well -----------------------------------------------------------------------------
+
+
+def test_the_figures_are_those_of_fits_by_hand(parts):
+    contest = compare_methods(*parts[:3], methods=["ranksvm"], metrics="map", scoring="map")
+    train, valid, test = parts[:3]
+    Cs = 2.0 ** np.arange(-15, 11)
+    fits = [
+        RankSVM(C=C, scale="standard", tol=1e-8).fit(train.X, train.y, qid=train.qid) for C in Cs
+    ]
+
+    def measured(fit, data):
+        return evaluate(data.y, fit.predict(data.X), qid=data.qid, metrics="map")["map"]
+
+    on_validation = [measured(fit, valid) for fit in fits]
+    (outcome,) = contest["ranksvm"].outcomes
+    assert outcome.score == pytest.approx(max(on_validation), abs=2e-3)
+    chosen = fits[int(np.argmin(abs(Cs - outcome.parameters["C"])))]
+    assert contest["ranksvm"].evaluation["map"] == pytest.approx(measured(chosen, test), abs=2e-3)
+    assert outcome.n_candidates == 26
+    assert outcome.fit_seconds > 0
+    assert outcome.search_seconds > 0
+
+
+def test_folds_are_pooled_over_their_queries(parts):
+    contest = compare_methods(
+        folds=parts,
+        methods=[method("first_feature")],
+        baseline="first_feature",
+        metrics=["map", "pairwise_accuracy"],
+    )
+    by_hand = Evaluation.joined(
+        [
+            evaluate(d.y, d.X[:, 0], qid=d.qid, metrics=["map", "pairwise_accuracy"])
+            for d in (parts[3], *parts[:3])
+        ]
+    )
+    found = contest["first_feature"].evaluation
+    assert found.means == pytest.approx(by_hand.means, abs=1e-12)
+    assert found.n_queries == 60
+    assert len(contest["first_feature"].outcomes) == 4
+    assert "4 folds of 4 subsets, 2 to train, 1 to choose, 1 to test" in contest.to_text()
+
+
+def test_rows_in_any_order_give_the_same_figures(parts):
+    rng = np.random.default_rng(5)
+    mixed = [data.select(rng.permutation(data.n_rows)) for data in parts[:3]]
+    plain, shuffled = (
+        compare_methods(*p, methods=["ranksvm"], metrics="map")["ranksvm"].evaluation["map"]
+        for p in (parts[:3], mixed)
+    )
+    assert plain == pytest.approx(shuffled, abs=1e-9)
+
+
+def test_the_same_seed_gives_the_same_table(parts):
+    first, second, other = (
+        compare_methods(
+            *parts[:3], methods=["sgd", "random"], baseline="random", random_state=seed, n_jobs=n
+        )
+        for seed, n in ((1, 1), (1, 2), (2, 2))
+    )
+
+    def untimed(contest):
+        return [(e.name, e.evaluation.means, e.outcomes[0].parameters) for e in contest.entries]
+
+    assert untimed(first) == untimed(second)
+    assert first.comparison.to_dict() == second.comparison.to_dict()
+    assert untimed(first)[1] != untimed(other)[1]
+
+
+def test_among_equals_the_first_candidate_is_taken(parts):
+    contest = contest_of(parts, method("equal"))
+    assert contest["equal"].outcomes[0].parameters == {"k": 0}
+    cell = contest.comparison.cells["equal", "map"]
+    assert (cell.difference, cell.p) == (0.0, 1.0)
+
+
+def test_candidates_whose_scores_are_not_finite_are_passed_over(parts):
+    contest = contest_of(parts, method("infinite"), method("only_infinite"))
+    assert contest["infinite"].outcomes[0].parameters == {"value": 1.0}
+    assert "no candidate gives finite scores" in contest["only_infinite"].remark
+
+
+# ---- what goes wrong ----------------------------------------------------------------------------
+
+
+def test_a_method_that_fails_is_a_row_that_says_so(parts, temporary):
+    missing = replace(method("chatter"), name="absent", needs="no_such_package")
+    names = ("crash", "leave", "refuse", "nothing", "chatter")
+    contest = contest_of(parts, *map(method, names), missing)
+    said = {entry.name: entry.remark for entry in contest.entries}
+    assert "SIGSEGV" in said["crash"]
+    assert "status 3: the disk is on fire" in said["leave"]
+    assert said["refuse"] == "failed: ValueError: not with these labels"
+    assert "no model" in said["nothing"]
+    assert "no_such_package is not installed; pip install linrank[compare]" in said["absent"]
+    assert (said["chatter"], said["first_feature"]) == ("", "")
+    assert contest.comparison.methods == ("first_feature", "chatter")
+    for shown in (contest.to_text(), contest.to_markdown(), contest.to_html()):
+        assert all(name in shown for name in said)
+        assert "the disk is on fire" in shown
+        assert "no result" in shown
+    assert os.listdir(temporary) == []
+
+
+def test_a_method_over_budget_is_ended_and_its_best_so_far_counts(parts, temporary):
+    contest = contest_of(parts, method("sleep"), method("tire"), budget=1.0)
+    assert contest["sleep"].outcomes[0].status == "over budget"
+    assert "no candidate within 1 s" in contest["sleep"].remark
+    cut = contest["tire"]
+    assert (cut.outcomes[0].status, cut.outcomes[0].n_candidates) == ("cut", 1)
+    assert cut.evaluation.means == contest["first_feature"].evaluation.means
+    assert "tire *" in contest.to_text()
+    assert "*: the budget ended the search" in contest.to_text()
+    assert os.listdir(temporary) == []
+
+
+def test_what_a_method_has_started_ends_with_it(parts):
+    contest_of(parts, method("family"), budget=1.0)
+    assert [c for c in _commands() if c.startswith("sleep\x0061")] == []
+
+
+def _commands():
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
+                    yield file.read()
+            except OSError:
+                continue
+
+
+def test_a_baseline_that_fails_is_replaced_and_said(parts):
+    contest = compare_methods(
+        *parts[:3], methods=[method("crash"), method("first_feature")], baseline="crash"
+    )
+    assert contest.comparison.baseline == "first_feature"
+    assert "the baseline crash has no result; compared with first_feature" in contest.to_text()
+
+
+def test_nobody_with_a_result_still_is_a_table(parts):
+    contest = compare_methods(*parts[:3], methods=[method("crash")], baseline="crash")
+    assert contest.comparison is None
+    assert "no method has come to a result" in contest.to_text()
+    assert json.loads(json.dumps(contest.to_dict()))["comparison"] is None
+
+
+def test_a_method_that_fails_on_a_fold_has_no_result(parts):
+    even = [p.select(np.arange(p.n_rows - p.n_rows % 2)) for p in parts]
+    even[1] = even[1].select(np.arange(even[1].n_rows - 1))
+    contest = compare_methods(
+        folds=even, methods=[method("last_fold_fails"), method("equal")], baseline="equal"
+    )
+    entry = contest["last_fold_fails"]
+    assert [o.status for o in entry.outcomes] == ["failed", "failed", "done", "done"]
+    assert not entry.has_result
+    assert entry.remark.startswith("2 of 4 folds, fold 1 first: failed: RuntimeError: an odd")
+
+
+def test_an_interrupt_leaves_no_process_and_no_file(parts, temporary):
+    def interrupt(state):
+        if state["event"] == "running" and state["n_done"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        contest_of(parts, method("sleep"), progress=interrupt)
+    assert os.listdir(temporary) == []
+    assert [c for c in _commands() if str(temporary) in c] == []
+
+
+def test_leaks_are_warned_of_and_kept(parts):
+    with pytest.warns(UserWarning, match="15 of the 15 query ids of test also occur in train"):
+        contest = compare_methods(
+            parts[0], parts[1], parts[0], methods=["random"], baseline="random"
+        )
+    assert "leaks into what is measured" in contest.to_text()
+
+
+# ---- usage --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": 0}, "budget must be a finite number of seconds > 0, got 0"),
+        ({"scale": "query"}, "scale must be one of 'standard', 'minmax', 'none'"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": "ndgc@10"}, "Did you mean 'ndcg'"),
+        ({"scoring": "dominated_error"}, "counts rows that are only tied as right"),
+        ({"folds": []}, "give the three parts"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_runs(parts, options, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        compare_methods(*parts[:3], methods=["random"], baseline="random", **options)
+
+
+def test_arrays_are_no_datasets(parts):
+    with pytest.raises(TypeError, match=r"parts must be datasets, as linrank\.load"):
+        compare_methods(parts[0].X, parts[1], parts[2])
+
+
+def test_who_did_not_take_part_is_told(parts):
+    contest = contest_of(parts)
+    with pytest.raises(KeyError, match="'sgd' did not take part; there are first_feature"):
+        contest["sgd"]
+    assert repr(contest).startswith("<Contest of 1 methods, 1 with a result, one split")
+    assert contest._repr_html_() == contest.to_html()
+
+
+# ---- tables -------------------------------------------------------------------------------------
+
+
+def test_the_table_has_times_sizes_parameters_and_intervals(parts):
+    contest = contest_of(parts, method("equal"))
+    text = contest.to_text()
+    for wanted in ("one fit", "search", "model", "corrected p", "95 % interval", "k 0", "1 weight"):
+        assert wanted in text
+    assert "0.2 s" in text  # what first_feature says of itself
+    found = json.loads(json.dumps(contest.to_dict(), allow_nan=False))
+    assert [m["method"] for m in found["methods"]] == ["first_feature", "equal"]
+    assert found["methods"][0]["fit_seconds"] == 0.25
+    assert found["comparison"]["baseline"] == "first_feature"
+
+
+def test_names_of_strangers_are_escaped(parts):
+    bad = Method("<script>", "x", "x", "x", "contest_trainers:first_feature")
+    contest = contest_of(parts, bad)
+    assert "<script>" not in contest.to_html()
+    assert "&lt;script&gt;" in contest.to_html()
+
+
+def test_the_time_left_is_estimated_by_what_methods_took_before():
+    board = _Board(deque(), None)
+    assert board.estimate([("a", 0.0)], 1) is None
+    board._seconds = {"a": [2.0, 4.0], "b": [9.0]}
+    # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
+    assert board.estimate([("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
+    assert board.estimate([("a", 50.0)], 2) == 0.0
+
+
+def test_an_outcome_without_a_model_is_told_in_plain_values():
+    plain = Outcome("failed", "why").to_dict()
+    assert json.loads(json.dumps(plain))["model_bytes"] is None
+
+
+# ---- real data ----------------------------------------------------------------------------------
+
+
+def test_mq2008_has_the_picture_of_lee_and_lin():
+    """Fold 1: RankSVM orders 82.70 % of the test pairs, a regression on the labels fewer."""
+    contest = compare_methods(
+        mq2008(1, 2, 3),
+        mq2008(4),
+        mq2008(5),
+        methods=["ranksvm", "svr-l2"],
+        scoring="pairwise_accuracy",
+        metrics="pairwise_accuracy",
+    )
+    ranksvm, svr = (contest[name].evaluation["pairwise_accuracy"] for name in ("ranksvm", "svr-l2"))
+    assert ranksvm == pytest.approx(0.8270, abs=0.002)
+    assert 0.002 < ranksvm - svr < 0.01

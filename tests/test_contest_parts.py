@@ -1,0 +1,190 @@
+"""The parts of a contest: folds, checks of the data, arrays that processes share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from linrank import Dataset, NoPairsError, load, make_ranking
+from linrank.contest.checks import check_protocol, leaks
+from linrank.contest.protocol import rotation, three_parts
+from linrank.contest.store import joined_rows, read_joined, write_subset
+from linrank.contest.task import Task, fair_convention
+from linrank.data.rows import as_rows
+from linrank.metrics import CONVENTIONS, evaluate
+
+
+def part(seed, first_id=None, n_queries=6, n_features=4):
+    data = make_ranking(n_queries=n_queries, n_features=n_features, random_state=seed)
+    offset = 100 * seed if first_id is None else first_id
+    return replace(data, qid=np.asarray(data.qid) + offset)
+
+
+def checked(protocol, scoring="ndcg@10", metrics=("map",)):
+    return check_protocol(protocol, scoring, metrics, fair_convention("linrank"))
+
+
+# ---- folds --------------------------------------------------------------------------------------
+
+
+def test_the_rotation_is_that_of_letor():
+    folds = rotation([part(k) for k in range(5)]).folds
+    assert [fold.train for fold in folds] == [
+        (0, 1, 2),
+        (1, 2, 3),
+        (2, 3, 4),
+        (3, 4, 0),
+        (4, 0, 1),
+    ]
+    assert [fold.valid for fold in folds] == [(3,), (4,), (0,), (1,), (2,)]
+    assert [fold.test for fold in folds] == [(4,), (0,), (1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("n", [3, 4, 7])
+def test_every_subset_has_one_part_in_every_fold_and_is_tested_once(n):
+    folds = rotation([part(k) for k in range(n)]).folds
+    assert all(sorted([*f.train, *f.valid, *f.test]) == list(range(n)) for f in folds)
+    assert sorted(fold.test[0] for fold in folds) == list(range(n))
+
+
+def test_two_subsets_are_no_folds():
+    with pytest.raises(ValueError, match=r"at least 3 subsets.*got 2"):
+        rotation([part(0), part(1)])
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def test_good_parts_give_no_warning():
+    assert checked(three_parts(part(0), part(1), part(2))) == []
+
+
+def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
+    paths = []
+    for name, features in (("a.txt", "1:1 2:2"), ("b.txt", "1:1 2:2"), ("c.txt", "1:1")):
+        (tmp_path / name).write_text(f"1 qid:{name} {features}\n0 qid:{name} 1:3\n")
+        paths.append(tmp_path / name)
+    protocol = three_parts(*map(load, paths))
+    with pytest.raises(ValueError, match=r"a\.txt 2, .*b\.txt 2, .*c\.txt 1; .*--n-features 2"):
+        checked(protocol)
+    assert checked(three_parts(*(load(path, n_features=2) for path in paths))) == []
+
+
+def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
+    zero, one = tmp_path / "zero.txt", tmp_path / "one.txt"
+    zero.write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3\n")
+    one.write_text("1 qid:2 1:1 2:2\n0 qid:2 1:3\n")
+    with pytest.raises(ValueError, match=r"zero\.txt has a feature 0 and .*one\.txt has none"):
+        checked(three_parts(load(zero), load(one), load(one)))
+
+
+def test_a_part_without_pairs_is_named():
+    flat = replace(part(2), labels=np.ones(part(2).n_rows))
+    with pytest.raises(NoPairsError, match=r"test has no pair.*6 queries"):
+        checked(three_parts(part(0), part(1), flat))
+
+
+def test_a_measure_that_no_query_counts_in_is_named():
+    bad = replace(part(1), labels=part(1).labels - 10.0)
+    with pytest.raises(ValueError, match="negative label"):
+        checked(three_parts(part(0), bad, part(2)))
+    assert checked(three_parts(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
+
+
+@pytest.mark.parametrize(("n_shared", "verb"), [(1, "occurs"), (3, "occur")])
+def test_queries_that_are_also_trained_on_are_counted(n_shared, verb):
+    train, valid = part(0, first_id=0), part(1, first_id=50)
+    test = part(2, first_id=6 - n_shared)
+    (said,) = leaks(three_parts(train, valid, test))
+    assert f"{n_shared} of the 6 query ids of test also {verb} in train, such as" in said
+    assert "leaks" in said
+
+
+def test_leaks_between_validation_and_test_count_too():
+    (said,) = leaks(three_parts(part(0), part(1), part(2, first_id=100)))
+    assert "6 of the 6 query ids of test also occur in valid" in said
+
+
+def test_subsets_that_are_never_apart_cannot_leak():
+    """In a single fold, what two training files share is no leak."""
+    protocol = rotation([part(0), part(1, first_id=0), part(2), part(3), part(4)])
+    one_fold = replace(protocol, folds=protocol.folds[:1])
+    assert leaks(one_fold) == []
+    assert len(leaks(protocol)) == 1
+
+
+def test_parts_without_query_ids_have_nothing_to_leak():
+    plain = Dataset.of(part(0).X, part(0).y)
+    assert leaks(three_parts(plain, plain, plain)) == []
+
+
+def test_row_weights_are_not_dropped_in_silence():
+    weighted = replace(part(0), weight=np.ones(part(0).n_rows))
+    (said,) = checked(three_parts(weighted, part(1), part(2)))
+    assert said.startswith("the weights of the rows of train are left out")
+
+
+# ---- arrays that are shared ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_subset_comes_back_with_its_queries_together(tmp_path, sparse):
+    data = part(3)
+    order = np.random.default_rng(0).permutation(data.n_rows)
+    X = csr_array(data.X[order]) if sparse else data.X[order]
+    mixed = Dataset.of(X, data.y[order], qid=data.qid[order])
+    write_subset(str(tmp_path), 7, mixed)
+    back = read_joined(str(tmp_path), [7])
+    gathered = mixed.queries.gather(np.arange(data.n_rows))
+    dense = back.X.toarray() if sparse else back.X
+    np.testing.assert_array_equal(dense, data.X[order][gathered])
+    np.testing.assert_array_equal(back.labels, mixed.labels[gathered])
+    assert back.queries.order is None
+    assert back.queries.n_pairs == data.queries.n_pairs
+
+
+def test_joined_subsets_keep_queries_of_the_same_id_apart(tmp_path):
+    parts = [part(k, first_id=0) for k in range(3)]
+    for number, data in enumerate(parts):
+        write_subset(str(tmp_path), number, data)
+    both = read_joined(str(tmp_path), [2, 0])
+    assert both.queries.n_queries == 12
+    np.testing.assert_array_equal(both.X, np.concatenate([parts[2].X, parts[0].X]))
+    assert both.queries.n_pairs == parts[2].queries.n_pairs + parts[0].queries.n_pairs
+
+
+def test_dense_and_sparse_rows_join():
+    rng = np.random.default_rng(1)
+    blocks = [rng.integers(0, 3, (n, 4)).astype(float) for n in (3, 2, 5)]
+    rows = [as_rows(blocks[0]), as_rows(csr_array(blocks[1])), as_rows(blocks[2])]
+    joined = joined_rows(rows)
+    np.testing.assert_array_equal(joined.to_user().toarray(), np.concatenate(blocks))
+
+
+# ---- what a method is given ---------------------------------------------------------------------
+
+
+def test_rows_in_the_order_of_their_labels_do_not_reward_ties():
+    """In input order, equal scores of rows sorted by label would be a perfect ranking."""
+    y, qid = [2, 1, 0, 2, 1, 0], [1, 1, 1, 2, 2, 2]
+    data = Dataset.of(np.zeros((6, 1)), y, qid=qid)
+    fair = Task(data, data, "ndcg", fair_convention("linrank")).judge(np.zeros(6))
+    assert evaluate(y, np.zeros(6), qid=qid, metrics="ndcg")["ndcg"] == 1.0
+    assert fair < 0.9
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_conventions_with_a_rule_of_their_own_for_ties_keep_it(name):
+    chosen, rules = CONVENTIONS[name], fair_convention(name)
+    assert rules.ties == ("average" if chosen.ties == "stable" else chosen.ties)
+    assert rules.gain == chosen.gain
+
+
+def test_errors_are_signed_so_that_higher_is_better():
+    data = part(0)
+    task = Task(data, data, "all_pairs_error", fair_convention("linrank"))
+    perfect, reversed_ = task.judge(data.labels), task.judge(-data.labels)
+    assert perfect == 0.0 > reversed_
