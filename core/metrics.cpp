@@ -64,12 +64,12 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
 
     const std::vector<std::int64_t> cuts = cut_queries(input.queries.offsets);
     parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
-        std::vector<RankKey> keys;
+        RankScratch scratch;
         std::vector<std::int64_t> tree;
         RankedQuery query;
         const auto c = static_cast<std::size_t>(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
-            rank_query(input, q, ties, keys, query);
+            rank_query(input, q, ties, scratch, query);
             const auto at = static_cast<std::size_t>(q);
             const PairCounts counts = with_pairs ? pair_counts(query, tree) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)

@@ -9,12 +9,6 @@
 namespace linrank {
 namespace {
 
-bool before(const RankKey &a, const RankKey &b) {
-    if (a.score != b.score) return a.score > b.score;
-    if (a.second != b.second) return a.second < b.second;
-    return a.place < b.place;
-}
-
 std::int32_t size_of(const QueryView &queries, std::int64_t q) {
     const auto at = static_cast<std::size_t>(q);
     const std::int64_t size = queries.offsets[at + 1] - queries.offsets[at];
@@ -23,16 +17,32 @@ std::int32_t size_of(const QueryView &queries, std::int64_t q) {
     return static_cast<std::int32_t>(size);
 }
 
-void fill_keys(const RankInput &in, std::int64_t begin, Ties ties, std::vector<RankKey> &keys) {
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const std::int64_t t = begin + static_cast<std::int64_t>(i);
-        const std::int64_t row = in.queries.row(t);
-        const auto r = static_cast<std::size_t>(row);
-        std::int64_t second = 0;
-        if (ties == Ties::pessimistic) second = in.levels[static_cast<std::size_t>(t)];
-        if (ties == Ties::docid) second = in.docid.empty() ? -row : -in.docid[r];
-        keys[i] = {in.scores[r], second, static_cast<std::int32_t>(i)};
-    }
+/// The places of `n` positions from `begin` on, by descending score; equal scores keep their order.
+void sort_places(const QueryView &queries, std::span<const double> scores, std::int64_t begin,
+                 std::int32_t n, RankScratch &scratch) {
+    scratch.descending.resize(static_cast<std::size_t>(n));
+    scratch.order.resize(static_cast<std::size_t>(n));
+    for (std::int32_t i = 0; i < n; ++i)
+        scratch.descending[static_cast<std::size_t>(i)] =
+            -scores[static_cast<std::size_t>(queries.row(begin + i))];
+    sort_scores(scratch.descending.data(), n, nullptr, scratch.order.data(), scratch.sort);
+}
+
+/// The places [first, last) of equal scores, by the rule for ties.
+void settle_ties(const RankInput &in, std::int64_t begin, Ties ties, std::int32_t *first,
+                 std::int32_t *last) {
+    const auto level = [&](std::int32_t place) {
+        return in.levels[static_cast<std::size_t>(begin + place)];
+    };
+    const auto id = [&](std::int32_t place) {
+        const std::int64_t row = in.queries.row(begin + place);
+        return in.docid.empty() ? row : in.docid[static_cast<std::size_t>(row)];
+    };
+    // The places ascend, so that a stable sort leaves ties of ties in the order of the input.
+    if (ties == Ties::pessimistic)
+        std::stable_sort(first, last, [&](auto a, auto b) { return level(a) < level(b); });
+    if (ties == Ties::docid)
+        std::stable_sort(first, last, [&](auto a, auto b) { return id(a) > id(b); });
 }
 
 void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, RankedQuery &out) {
@@ -48,28 +58,31 @@ void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, Ranked
 
 }  // namespace
 
-void rank_query(const RankInput &in, std::int64_t q, Ties ties, std::vector<RankKey> &keys,
+void rank_query(const RankInput &in, std::int64_t q, Ties ties, RankScratch &scratch,
                 RankedQuery &out) {
     const std::int64_t begin = in.queries.offsets[static_cast<std::size_t>(q)];
     const std::int32_t n_rows = size_of(in.queries, q);
     const std::int32_t n =
         in.n_ranked.empty() ? n_rows
                             : static_cast<std::int32_t>(in.n_ranked[static_cast<std::size_t>(q)]);
-    keys.resize(static_cast<std::size_t>(n));
-    fill_keys(in, begin, ties, keys);
-    std::sort(keys.begin(), keys.end(), before);
+    sort_places(in.queries, in.scores, begin, n, scratch);
+    std::int32_t *order = scratch.order.data();
+    const double *descending = scratch.descending.data();
 
     out.n_ranked = n;
     out.level.resize(static_cast<std::size_t>(n_rows));
     out.score_end.clear();
     out.open_end.clear();
-    for (std::int32_t i = 0; i < n; ++i) {
-        const RankKey &key = keys[static_cast<std::size_t>(i)];
-        out.level[static_cast<std::size_t>(i)] =
-            in.levels[static_cast<std::size_t>(begin + key.place)];
-        const bool last = i + 1 == n || keys[static_cast<std::size_t>(i) + 1].score != key.score;
-        if (last) out.score_end.push_back(i + 1);
-        if (last || ties != Ties::average) out.open_end.push_back(i + 1);
+    for (std::int32_t first = 0, end = 0; first < n; first = end) {
+        const double score = descending[order[first]];
+        while (end < n && descending[order[end]] == score) ++end;
+        if (end - first > 1) settle_ties(in, begin, ties, order + first, order + end);
+        out.score_end.push_back(end);
+        if (ties == Ties::average) out.open_end.push_back(end);
+        else for (std::int32_t i = first; i < end; ++i) out.open_end.push_back(i + 1);
+        for (std::int32_t i = first; i < end; ++i)
+            out.level[static_cast<std::size_t>(i)] =
+                in.levels[static_cast<std::size_t>(begin + order[i])];
     }
     for (std::int32_t i = n; i < n_rows; ++i)
         out.level[static_cast<std::size_t>(i)] = in.levels[static_cast<std::size_t>(begin + i)];
@@ -84,19 +97,16 @@ void ranks_within_queries(const QueryView &queries, std::span<const double> scor
                           std::span<std::int64_t> ranks) {
     const std::vector<std::int64_t> cuts = cut_queries(queries.offsets);
     parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
-        std::vector<RankKey> keys;
+        RankScratch scratch;
         const auto c = static_cast<std::size_t>(chunk);
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             const std::int64_t begin = queries.offsets[static_cast<std::size_t>(q)];
-            keys.resize(static_cast<std::size_t>(size_of(queries, q)));
-            for (std::size_t i = 0; i < keys.size(); ++i) {
-                const std::int64_t row = queries.row(begin + static_cast<std::int64_t>(i));
-                keys[i] = {scores[static_cast<std::size_t>(row)], 0, static_cast<std::int32_t>(i)};
-            }
-            std::sort(keys.begin(), keys.end(), before);
-            for (std::size_t i = 0; i < keys.size(); ++i) {
-                const std::int64_t row = queries.row(begin + keys[i].place);
-                ranks[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(i) + 1;
+            const std::int32_t n = size_of(queries, q);
+            sort_places(queries, scores, begin, n, scratch);
+            for (std::int32_t i = 0; i < n; ++i) {
+                const std::int64_t row =
+                    queries.row(begin + scratch.order[static_cast<std::size_t>(i)]);
+                ranks[static_cast<std::size_t>(row)] = i + 1;
             }
         }
     });

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "sort_scores.hpp"
+
 namespace linrank {
 
 /// Who comes first among rows of one query with equal scores.
@@ -42,11 +44,11 @@ struct RankedQuery {
     std::int32_t n_levels() const { return static_cast<std::int32_t>(label.size()); }
 };
 
-/// What a row is sorted by.
-struct RankKey {
-    double score;
-    std::int64_t second;  // ties: smaller first
-    std::int32_t place;   // place in the query; ties of ties
+/// Memory of a ranking, kept between queries.
+struct RankScratch {
+    std::vector<double> descending;  // -score by place in the query
+    std::vector<std::int32_t> order; // places by rank
+    SortScratch sort;
 };
 
 /// Input of the ranking of all queries; labels, scores and docid are by row, levels by position. No score
@@ -62,8 +64,8 @@ struct RankInput {
     std::span<const std::int64_t> n_ranked = {};
 };
 
-/// Puts query q into `out`; `keys` is scratch memory kept between calls.
-void rank_query(const RankInput &input, std::int64_t q, Ties ties, std::vector<RankKey> &keys,
+/// Puts query q into `out`.
+void rank_query(const RankInput &input, std::int64_t q, Ties ties, RankScratch &scratch,
                 RankedQuery &out);
 
 /// ranks[row] = 1 for the highest score of the row's query; equal scores keep their order.
