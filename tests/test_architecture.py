@@ -53,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
+    "comparison": DATA | {"metrics", "seeds", "tables"},
     "pairs": DATA,
     "margins": DATA,
     "layering": DATA | {"margins", "pairs"},
@@ -127,12 +128,20 @@ ALLOWED: dict[str, set[str]] = {
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
     "plot_axes": set(),
+    "plot_text": {"tables"},
     "pair_plots": {"plot_axes"},
-    "path_plots": {"plot_axes"},
+    "path_plots": {"plot_axes", "plot_text"},
+    "weight_plots": {"plot_axes", "plot_text"},
+    "query_plots": {"plot_axes", "plot_text"},
+    "comparison_plots": {"plot_axes", "plot_text"},
     "grid_plots": {"plot_axes"},
     "rank_plots": {"plot_axes"},
     "plots": MODEL
-    | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"},
+    | {"metrics", "path", "grid_plots", "pair_plots", "path_plots", "rank_plots", "plot_axes"}
+    | {"weight_plots", "query_plots", "comparison_plots", "plot_text"},
+    "displays": DATA
+    | {"metrics", "plots", "plot_axes", "plot_text"}
+    | {"weight_plots", "query_plots", "comparison_plots"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}

@@ -90,7 +90,7 @@ def test_descent_needs_a_recorded_objective(ax, history):
 
 
 def test_weights_shows_the_largest_first(ax):
-    plots.weights([0.5, -3.0, 0.0, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
+    plots.weights([0.5, -3.0, 0.1, 2.0], names=["a", "b", "c", "d"], top=3, ax=ax)
     shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
     assert [bar.get_width() for bar in shown] == [-3.0, 2.0, 0.5]
     names = [t.get_text() for t in sorted(ax.get_yticklabels(), key=lambda t: -t.get_position()[1])]
@@ -202,7 +202,7 @@ def test_path_of_an_estimator(data):
     np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
     assert chosen.get_xdata() == [ranker.C_] * 2
     assert len(axes[0].collections) == 1  # the band of one standard error
-    assert axes[0].get_ylabel() == "ndcg@10 (3 folds)"
+    assert axes[0].get_ylabel() == "ndcg@10\n(3 folds)"
     np.testing.assert_array_equal(axes[2].get_lines()[0].get_ydata(), ranker.path_.norms)
 
 

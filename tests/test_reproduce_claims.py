@@ -38,7 +38,9 @@ def test_a_gain_must_be_positive_and_significant():
         gain(gains.REGULARIZED, "map", "+0.0100", "0.2"),
     ]
     assert [claim.holds for claim in gains.claims(rows, stars)] == [True, False, False]
-    assert {claim.holds for claim in gains.claims(rows, stars, is_open=True)} == {None}
+    stood_in = gains.claims(rows, stars, stand_in="MQ2008")
+    assert {claim.holds for claim in stood_in} == {None}
+    assert all(claim.found.startswith("on MQ2008 ") for claim in stood_in)
 
 
 def test_measures_without_a_star_are_no_claim():

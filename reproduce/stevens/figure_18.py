@@ -45,8 +45,8 @@ def reproduce(quick: bool) -> Page:
         ],
         [
             "a model for each topic, as in the thesis; Domination Rank by feature induction",
-            "both are trained until validation finds no more, PAMIR for 10^6 steps a topic; in the "
-            "thesis PAMIR shared its steps among the topics, more for the frequent ones",
+            "parameters of both by validation; PAMIR has 10^6 steps for each topic, where in the "
+            "thesis the topics shared its steps, the frequent ones with more of them",
             *text.PROTOCOL[:2],
         ],
         {

@@ -34,7 +34,8 @@ PROTOCOL = [
     "Corel, Google's images and the text of RCV1 cannot be had. Stand-ins: reviews of garments, "
     "tf-idf of words and pairs of words, searched for complaints (one model) and for the class of "
     "garment (a model for each), and Reuters articles on acquisitions (SVM-light's example). "
-    f"Where `{OFFICIAL}` of LIBSVM's collection is in the folder of the data, Figure 16 takes it",
+    f"Where `{OFFICIAL}` of LIBSVM's collection is in the folder of the data, Figures 16 and 18 "
+    "take it",
     "parameters by average precision on the validation part, the mean over the models of a task, "
     "as in the thesis; grids were widened after trials in which validation chose at their ends",
     "induction: 20 features a round with an l2 penalty, all negatives; the thesis sampled a tenth "

@@ -118,7 +118,7 @@ def differences(rows: Sequence[Mapping[str, Any]], paper: str, stars: Mapping[st
 
 
 def claims(
-    rows: Sequence[Mapping[str, Any]], stars: Mapping[str, Any], *, is_open: bool = False
+    rows: Sequence[Mapping[str, Any]], stars: Mapping[str, Any], *, stand_in: str = ""
 ) -> list[Claim]:
     """Each gain that the paper calls significant, MAP and NDCG apart.
 
@@ -138,8 +138,10 @@ def claims(
                 Claim(
                     f"{name} is significantly better than RSVM in "
                     f"{', '.join(SHOWN[one] for one in measures)} (p < {LEVEL:g}).",
-                    None if is_open else holds,
-                    "; ".join(_told(r) for r in chosen) + ".",
+                    None if stand_in else holds,
+                    (f"on {stand_in} " if stand_in else "")
+                    + "; ".join(_told(r) for r in chosen)
+                    + ".",
                 )
             )
     return made

@@ -11,6 +11,17 @@ if TYPE_CHECKING:
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
     from linrank.datasets import make_ranking
+    from linrank.displays import (
+        ComparisonDisplay,
+        ConvergenceDisplay,
+        LabelsDisplay,
+        PairExplanationDisplay,
+        PathDisplay,
+        QueryHistogramDisplay,
+        QueryScatterDisplay,
+        WeightsDisplay,
+        themed_svg,
+    )
     from linrank.domination.path import domination_path
     from linrank.domination.path_result import DominationPathResult
     from linrank.domination_ranker import DominationRanker
@@ -47,6 +58,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "Comparison",
+    "ComparisonDisplay",
+    "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
     "Dataset",
@@ -58,14 +72,19 @@ __all__ = [
     "KernelModel",
     "KernelRankSVM",
     "KernelRankSVMCV",
+    "LabelsDisplay",
     "LinearModel",
     "ModelFormatError",
     "NoPairsError",
+    "PairExplanationDisplay",
+    "PathDisplay",
     "PathResult",
     "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
+    "QueryHistogramDisplay",
     "QueryKFold",
+    "QueryScatterDisplay",
     "RankProfile",
     "RankSVM",
     "RankSVMCV",
@@ -75,6 +94,9 @@ __all__ = [
     "SGDRankerCV",
     "SupportDistribution",
     "TooFewPairsError",
+    "WeightsDisplay",
+    "compare",
+    "compare_evaluations",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -86,12 +108,16 @@ __all__ = [
     "ranking_scorer",
     "ranksvm_path",
     "support_distribution",
+    "themed_svg",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "Comparison": "linrank.comparison",
+    "ComparisonDisplay": "linrank.displays",
+    "ConvergenceDisplay": "linrank.displays",
     "ConvergenceWarning": "linrank.errors",
     "DataFormatError": "linrank.errors",
     "Dataset": "linrank.data.dataset",
@@ -103,14 +129,19 @@ _HOME = {
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
     "KernelModel": "linrank.kernel_model",
+    "LabelsDisplay": "linrank.displays",
     "LinearModel": "linrank.model",
     "ModelFormatError": "linrank.errors",
     "NoPairsError": "linrank.errors",
+    "PairExplanationDisplay": "linrank.displays",
+    "PathDisplay": "linrank.displays",
     "PathResult": "linrank.path",
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
+    "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
+    "QueryScatterDisplay": "linrank.displays",
     "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",
     "RankSVMCV": "linrank.ranksvm_cv",
@@ -120,6 +151,9 @@ _HOME = {
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
+    "compare": "linrank.comparison",
+    "compare_evaluations": "linrank.comparison",
+    "WeightsDisplay": "linrank.displays",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
@@ -131,6 +165,7 @@ _HOME = {
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
     "support_distribution": "linrank.duals.closeness",
+    "themed_svg": "linrank.displays",
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.plot_axes import BLUE, ORANGE, finish, new_panels
+from linrank.plot_text import label, plain_powers, readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ def path(
     chosen: float | None = None,
     metric: str = "score",
     axes: Sequence[Axes] | None = None,
+    **style: Any,
 ) -> Sequence[Axes]:
     """Draw a regularisation path against C or alpha: measure, objective, norm and non-zeros.
 
@@ -40,6 +42,8 @@ def path(
         The name of the measure.
     axes : sequence of matplotlib Axes, optional
         Where to draw, one for each panel: four, or three without scores. A new figure when absent.
+    **style
+        Of the lines, as ``Axes.plot`` takes it.
 
     Returns
     -------
@@ -56,39 +60,45 @@ def path(
     name, grid = ("C", result.Cs) if hasattr(result, "Cs") else ("alpha", result.alphas)
     panels = [
         (result.objectives, "objective", "log"),
-        (result.norms, "norm of the weights", "log"),
-        (result.n_nonzero, "coefficients other than 0", "linear"),
+        (result.norms, "norm of weights", "log"),
+        (result.n_nonzero, "weights not 0", "linear"),
     ]
     n_panels = len(panels) + (scores is not None)
     if axes is None:
         axes = new_panels(n_panels)
     if len(axes) != n_panels:
         raise ValueError(f"axes has {len(axes)} elements for {n_panels} panels")
+    look = {"color": BLUE, "marker": "o", "markersize": 4, **style}
     if scores is not None:
-        _draw_scores(axes[0], grid, np.atleast_2d(np.asarray(scores)), metric)
-    for ax, (values, label, scale) in zip(axes[-3:], panels, strict=True):
-        ax.plot(grid, values, "o-", color=BLUE, markersize=4)
+        _draw_scores(axes[0], grid, np.atleast_2d(np.asarray(scores)), metric, look)
+    for ax, (values, text, scale) in zip(axes[-3:], panels, strict=True):
+        ax.plot(grid, values, **look)
+        ax.set(ylabel=text)
         # Zeros have no logarithm: a path of zero models is drawn on a linear axis.
-        ax.set(ylabel=label, yscale=scale if np.min(values) > 0 else "linear")
+        if scale == "log" and np.min(values) > 0:
+            ax.set(yscale="log")
+            plain_powers(ax.yaxis)
     for ax in axes:
         if chosen is not None:
-            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"{name} = {chosen:g}")
-        ax.set(xscale="log", xlabel=name)
+            ax.axvline(chosen, color=ORANGE, linestyle="--", label=f"{name} = {chosen:.3g}")
+        ax.set(xscale="log", xlabel=name if ax is axes[-1] else "")
+        plain_powers(ax.xaxis)
         finish(ax)
     if chosen is not None:
         axes[0].legend(frameon=False)
     return axes
 
 
-def _draw_scores(ax: Axes, grid: Any, scores: Any, metric: str) -> None:
+def _draw_scores(ax: Axes, grid: Any, scores: Any, metric: str, look: dict[str, Any]) -> None:
     """The mean, with a band of one standard error over the folds."""
     mean = scores.mean(axis=0)
-    ax.plot(grid, mean, "o-", color=BLUE, markersize=4)
+    ax.plot(grid, mean, **look)
     if len(scores) > 1:
         error = scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
-        ax.fill_between(grid, mean - error, mean + error, color=BLUE, alpha=0.15, linewidth=0)
-    folds = f" ({len(scores)} folds)" if len(scores) > 1 else ""
-    ax.set(ylabel=metric + folds)
+        ax.fill_between(
+            grid, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0
+        )
+    label(ax, y=readable(metric) + (f"\n({len(scores)} folds)" if len(scores) > 1 else ""))
 
 
 def induction(
@@ -137,9 +147,9 @@ def induction(
         raise ValueError(f"axes has {len(axes)} elements for {len(panels)} panels")
     by_round = list(range(1, len(rounds) + 1))
     x = [one.n_chosen for one in rounds] if by == "features" else by_round
-    for ax, (values, label) in zip(axes, panels, strict=True):
+    for ax, (values, text) in zip(axes, panels, strict=True):
         ax.plot(x, values, "o-", color=BLUE, markersize=4)
-        ax.set(ylabel=label)
+        ax.set(ylabel=text)
         finish(ax)
     axes[-1].set(xlabel="features that have entered" if by == "features" else "round")
     return axes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "Table", "text_width"]
 
 Align = Literal["left", "right"]
 
@@ -88,7 +88,7 @@ class Table:
         return f"<tr>{cells}</tr>"
 
     def _padded(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
-        widths = [max(_width(row[k]) for row in rows) for k in range(len(self.columns))]
+        widths = [max(text_width(row[k]) for row in rows) for k in range(len(self.columns))]
         pad: dict[Align, Callable[[str, int], str]] = {"left": _left, "right": _right}
         return [
             [
@@ -99,7 +99,7 @@ class Table:
         ]
 
 
-def _width(text: str) -> int:
+def text_width(text: str) -> int:
     """Columns of a terminal that ``text`` takes: accents none, ideographs two."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
@@ -108,11 +108,11 @@ def _width(text: str) -> int:
 
 
 def _left(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+    return text + " " * (width - text_width(text))
 
 
 def _right(text: str, width: int) -> str:
-    return " " * (width - _width(text)) + text
+    return " " * (width - text_width(text)) + text
 
 
 def _cell(text: str) -> str:

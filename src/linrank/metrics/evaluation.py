@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linrank.metrics.conventions import Convention
 from linrank.metrics.counted import PairCounts, RowCounts
 from linrank.metrics.parsing import parse
+from linrank.metrics.terms import joined_counts, terms_of
 
 __all__ = ["Evaluation"]
 
@@ -49,13 +50,19 @@ class Evaluation(Mapping[str, float]):
     dominated: RowCounts | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> float:
+        return self.means[self._known(name)]
+
+    def _known(self, name: str) -> str:
+        """The name under which a measure stands here, whatever its spelling."""
         if name in self.means:
-            return self.means[name]
+            return name
         try:
-            return self.means[str(parse(name))]
-        except (KeyError, ValueError, TypeError):
-            known = ", ".join(self.means)
-            raise KeyError(f"{name!r} was not evaluated; there are {known}") from None
+            found = str(parse(name))
+        except (ValueError, TypeError):
+            found = ""
+        if found in self.means:
+            return found
+        raise KeyError(f"{name!r} was not evaluated; there are {', '.join(self.means)}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.means)
@@ -67,6 +74,66 @@ class Evaluation(Mapping[str, float]):
     def n_queries(self) -> int:
         """Number of queries, those left out of a mean included."""
         return len(next(iter(self.per_query.values())))
+
+    def terms(self, name: str) -> tuple[Array, Array]:
+        """Return numerators and denominators by query, whose sums' ratio is the mean of a measure.
+
+        A plain mean over queries has denominators 1, and 0 (with numerator 0) where the query is
+        left out. A pooled share, as the pairwise accuracy with its default ``over``, has the counts
+        of the query: pairs in the right order, and pairs.
+
+        Returns
+        -------
+        numerator, denominator : float64 array (n_queries,)
+            ``numerator.sum() / denominator.sum()`` is ``self[name]``, up to rounding.
+
+        Examples
+        --------
+        >>> from linrank import evaluate
+        >>> result = evaluate([2, 1, 0, 1, 0], [3, 1, 2, 1, 2], qid=[1, 1, 1, 2, 2],
+        ...                   metrics=["mrr", "pairwise_accuracy"])
+        >>> result.terms("mrr")
+        (array([1. , 0.5]), array([1., 1.]))
+        >>> result.terms("pairwise_accuracy")
+        (array([2., 0.]), array([3., 1.]))
+        """
+        known = self._known(name)
+        counted = (self.pairs, self.dominating, self.dominated)
+        return terms_of(parse(known), self.per_query[known], counted, self.convention)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Evaluation]) -> Evaluation:
+        """Return one evaluation of the queries of all parts, as of the test sets of folds.
+
+        Means are over all queries (all pairs, where a measure pools them), so that a fold with more
+        queries weighs more; the mean of the folds' means is another number. Ids that occur in
+        several parts become ``"<part>:<id>"``, parts counted from 1; a part that is one query
+        without an id is ``"<part>"``.
+
+        ERR without ``y_max`` takes the highest label of each part: name it where parts differ.
+
+        Parameters
+        ----------
+        parts : sequence of Evaluation
+            Of the same measures under the same convention.
+        """
+        parts = list(parts)
+        _check_alike(parts)
+        names = list(parts[0])
+        whole = cls(
+            dict.fromkeys(names, float("nan")),
+            {name: np.concatenate([p.per_query[name] for p in parts]) for name in names},
+            _joined_ids(parts),
+            parts[0].convention,
+            joined_counts([p.pairs for p in parts]),
+            joined_counts([p.dominating for p in parts]),
+            joined_counts([p.dominated for p in parts]),
+        )
+        for name in names:
+            numerator, denominator = whole.terms(name)
+            if (total := float(denominator.sum())) > 0.0:
+                whole.means[name] = float(numerator.sum()) / total
+        return whole
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None where a query is left out."""
@@ -99,3 +166,37 @@ class Evaluation(Mapping[str, float]):
 
 def _plain(value: float) -> float | None:
     return None if value != value else float(value)
+
+
+def _check_alike(parts: Sequence[Evaluation]) -> None:
+    if not parts:
+        raise ValueError("there are no evaluations to join; give at least one")
+    first = parts[0]
+    for k, part in enumerate(parts[1:], start=2):
+        if list(part) != list(first):
+            raise ValueError(
+                f"part {k} has the measures {', '.join(part)} but part 1 has {', '.join(first)}; "
+                "evaluate all parts with the same metrics"
+            )
+        if part.convention != first.convention:
+            raise ValueError(
+                f"part {k} follows the convention {part.convention.name!r} but part 1 "
+                f"{first.convention.name!r}; evaluate all parts under one"
+            )
+
+
+def _joined_ids(parts: Sequence[Evaluation]) -> Array | None:
+    """Ids one after the other, the number of the part before them unless they are unique."""
+    if len(parts) == 1:
+        return parts[0].query_ids
+    given = [p.query_ids for p in parts if p.query_ids is not None]
+    plain = {str(i) for ids in given for i in ids}
+    if len(plain) == sum(p.n_queries for p in parts):
+        return np.concatenate(given)
+    return np.array(
+        [
+            f"{k}" if part.query_ids is None else f"{k}:{i}"
+            for k, part in enumerate(parts, start=1)
+            for i in ([None] if part.query_ids is None else part.query_ids)
+        ]
+    )

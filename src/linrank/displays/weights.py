@@ -1,0 +1,178 @@
+"""Displays of weights: those of a model, and what they say about a pair of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank import plots
+from linrank.displays.base import Display
+from linrank.plot_text import readable
+from linrank.weight_plots import bars_height, spread_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["PairExplanationDisplay", "WeightsDisplay"]
+
+
+@dataclass(eq=False, repr=False)
+class WeightsDisplay(Display):
+    """The largest weights of a linear model: :func:`linrank.plots.weights`.
+
+    Parameters
+    ----------
+    coef : array (n_features,)
+    names : sequence of str, optional
+        Of the features; ``x[j]`` when absent.
+    n : int, default=30
+        How many to show.
+    spread : array (n_features,), optional
+        A typical difference of each feature between two rows; the bars are then its product with
+        the weights.
+
+    Examples
+    --------
+    >>> from linrank import WeightsDisplay
+    >>> display = WeightsDisplay([0.5, -2.0], names=["age", "bm25"])
+    >>> print(display.description)
+    The 2 largest of 2 weights: bm25 -2, age +0.5.
+    """
+
+    coef: ArrayLike
+    names: Sequence[str] | None = None
+    n: int = 30
+    spread: ArrayLike | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        names: Sequence[str] | None = None,
+        n: int = 30,
+        spread: ArrayLike | None = None,
+    ) -> WeightsDisplay:
+        """Display of a fitted estimator or a `LinearModel`; it brings names if it knows them."""
+        coef = getattr(estimator, "coef_", getattr(estimator, "coef", None))
+        if coef is None:
+            raise TypeError(
+                f"{type(estimator).__name__} has no weights of features: pass a fitted linear "
+                "estimator or a LinearModel"
+            )
+        known = getattr(estimator, "feature_names_in_", getattr(estimator, "feature_names", None))
+        return cls(coef, known if names is None else names, n, spread)
+
+    @property
+    def title(self) -> str:
+        """What the picture is."""
+        return "Weights of the features"
+
+    @property
+    def description(self) -> str:
+        """The five largest, with their names."""
+        values = self._values
+        n = min(self.n, len(values))
+        return f"The {n} largest of {len(values):,} weights: {_listed(values, self.names)}."
+
+    @property
+    def _values(self) -> NDArray[Any]:
+        return spread_weights(self.coef, self.spread)
+
+    @property
+    def _height(self) -> float:
+        return bars_height(max(1, min(self.n, int(np.count_nonzero(self._values)))))
+
+    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
+        plots.weights(
+            self.coef, names=self.names, spread=self.spread, top=self.n, ax=axes[0], **style
+        )
+
+
+@dataclass(eq=False, repr=False)
+class PairExplanationDisplay(Display):
+    """What each feature adds to the difference of two scores: `linrank.plots.pair_explanation`.
+
+    Parameters
+    ----------
+    contributions : array (n_features,)
+        ``w·(x_i - x_j)`` feature by feature: ``LinearModel.explain(X, pair=(i, j))``.
+    names : sequence of str, optional
+        Of the features; ``x[j]`` when absent.
+    pair : (str, str), default=("i", "j")
+        What the two rows are called.
+    n : int, default=10
+        How many features get a bar of their own.
+    """
+
+    contributions: ArrayLike
+    names: Sequence[str] | None = None
+    pair: tuple[str, str] = ("i", "j")
+    n: int = 10
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Any,
+        X: Any,
+        pair: tuple[int, int],
+        *,
+        qid: Any = None,
+        names: Sequence[str] | None = None,
+        called: tuple[str, str] | None = None,
+        n: int = 10,
+    ) -> PairExplanationDisplay:
+        """Display of rows ``pair`` of ``X`` by a `LinearModel`; ``called`` names the two rows."""
+        model = getattr(model, "model_", model)
+        if not hasattr(model, "coef"):
+            raise TypeError(
+                f"{type(model).__name__} has no weights of features: only linear models explain "
+                "a pair feature by feature"
+            )
+        i, j = pair
+        names = model.feature_names if names is None else names
+        told = (f"row {i}", f"row {j}") if called is None else called
+        return cls(model.explain(X, qid=qid, pair=(i, j)), names, told, n)
+
+    @property
+    def title(self) -> str:
+        """What the picture is."""
+        first, second = (readable(name) for name in self.pair)
+        return f"Scores of {first} and {second}, feature by feature"
+
+    @property
+    def description(self) -> str:
+        """The difference of the scores, and the features that make most of it."""
+        values = np.ravel(np.asarray(self.contributions, dtype=np.float64))
+        first, second = (readable(name) for name in self.pair)
+        return (
+            f"The score of {first} less that of {second} is {values.sum():+.4g}; the features "
+            f"that say most: {_listed(values, self.names)}."
+        )
+
+    @property
+    def _height(self) -> float:
+        n_nonzero = int(np.count_nonzero(np.asarray(self.contributions)))
+        return bars_height(max(1, min(self.n, n_nonzero)) + 1 + (n_nonzero > self.n))
+
+    def _draw(self, axes: Sequence[Axes], style: dict[str, Any]) -> None:
+        plots.pair_explanation(
+            self.contributions,
+            names=self.names,
+            pair=self.pair,
+            top=self.n,
+            ax=axes[0],
+            **style,
+        )
+
+
+def _listed(values: NDArray[Any], names: Sequence[str] | None, most: int = 5) -> str:
+    """The largest few with their names, as a list in words."""
+    order = np.argsort(-np.abs(values), kind="stable")[:most]
+    called = (readable(names[j]) if names is not None else f"x[{j}]" for j in order)
+    return ", ".join(f"{name} {values[j]:+.4g}" for name, j in zip(called, order, strict=True))

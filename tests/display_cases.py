@@ -1,0 +1,118 @@
+"""Displays of all kinds and of awkward data, for the tests that look at every picture."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from linrank import (
+    ComparisonDisplay,
+    ConvergenceDisplay,
+    LabelsDisplay,
+    PairExplanationDisplay,
+    PathDisplay,
+    QueryHistogramDisplay,
+    QueryScatterDisplay,
+    WeightsDisplay,
+)
+
+HOSTILE = [
+    "<script>alert('x')</script>",
+    "$x_1$ and $\\frac{1}{0}$",
+    "two\nlines\tand\x00a\x1bcontrol",
+    'a & b "quoted" ]]> <!-- -->',
+    "_starts_with_underscore",
+    "x" * 500,
+    "",
+    "日本語の特徴の名前がとても長い場合はどうなるか見てみましょう",
+    "turned \u202e around",
+    "half \ud800 a pair",
+    "\ufffe no character",
+    "\\textbf{latex} 100 %",
+]
+HISTORY = {
+    "objective": [100.0, 20.0, 12.0, 11.5],
+    "gap": [100.0, 9.0, 1.0, 0.01],
+    "seconds": [0.0, 0.1, 0.2, 0.35],
+}
+SCRIPT = HOSTILE[0]
+
+
+def cell(difference: float, half: float, p: float) -> SimpleNamespace:
+    return SimpleNamespace(
+        difference=difference,
+        difference_low=difference - half,
+        difference_high=difference + half,
+        p=p,
+        p_corrected=p,
+    )
+
+
+def comparison(names: list[str], metric: str = "ndcg@10", **other: object) -> SimpleNamespace:
+    """The first name is the baseline; the others differ from it by 0.01, -0.02, 0.03, ..."""
+    cells = {
+        (name, metric): cell((-1) ** (k + 1) * 0.01 * k, 0.015, 0.001 if k > 2 else 0.2)
+        for k, name in enumerate(names)
+    }
+    return SimpleNamespace(
+        methods=names, metrics=[metric], baseline=names[0], confidence=0.95, cells=cells, **other
+    )
+
+
+def path_of(n_models: int = 5) -> SimpleNamespace:
+    """What a path result has, without training."""
+    up = np.arange(1.0, n_models + 1)
+    return SimpleNamespace(
+        Cs=2.0 ** np.arange(n_models), objectives=up, norms=up / 2, n_nonzero=np.arange(n_models)
+    )
+
+
+def cases() -> dict[str, object]:
+    """A display of every class, and of what is hard to draw."""
+    rng = np.random.default_rng(0)
+    n = len(HOSTILE)
+    spread = rng.beta(2, 2, 400)
+    noisy = np.clip(spread + rng.normal(0, 0.1, 400), 0, 1)
+    gaps = np.where(rng.random(400) < 0.2, np.nan, noisy)
+    return {
+        "convergence": ConvergenceDisplay(HISTORY),
+        "convergence, one point": ConvergenceDisplay(
+            {"objective": [3.0], "gap": [0.0], "seconds": [0.0]}
+        ),
+        "convergence, without gap": ConvergenceDisplay(
+            {"objective": [3.0, 2.0], "seconds": [0.0, 1e-7]}
+        ),
+        "descent": ConvergenceDisplay({"n_steps": [10, 100, 500], "objective": [9.0, 3.0, 2.5]}),
+        "path, one model": PathDisplay(path_of(1), [0.5], 1.0, "map"),
+        "path, folds": PathDisplay(path_of(), rng.random((3, 5)), 4.0, SCRIPT),
+        "weights": WeightsDisplay(rng.normal(size=46)),
+        "weights, one": WeightsDisplay([2.5], ["only"]),
+        "weights, zeros": WeightsDisplay(np.zeros(5)),
+        "weights, sparse": WeightsDisplay([0, 0, 3.0, 0, -1.0, 0]),
+        "weights, 700": WeightsDisplay(rng.normal(size=700) * 1e-7),
+        "weights, hostile": WeightsDisplay(np.arange(1.0, n + 1), HOSTILE),
+        "weights, huge": WeightsDisplay([1e300, -1e299]),
+        "pair": PairExplanationDisplay(rng.normal(size=46), pair=("D1", "D2")),
+        "pair, tied": PairExplanationDisplay([1.0, -1.0], ["a", "b"]),
+        "pair, hostile": PairExplanationDisplay(
+            np.arange(1.0, n + 1), HOSTILE, (SCRIPT, "$y$" * 100), n=4
+        ),
+        "histogram": QueryHistogramDisplay(gaps),
+        "histogram, equal": QueryHistogramDisplay(np.ones(9), "map"),
+        "histogram, negative": QueryHistogramDisplay([-0.5, 0.25, 1.0], "kendall_tau"),
+        "histogram, wide": QueryHistogramDisplay([0.5, 25.0, 3.0], SCRIPT),
+        "scatter": QueryScatterDisplay(spread, gaps, ("ours", "theirs"), "map"),
+        "scatter, one": QueryScatterDisplay([0.25], [0.75]),
+        "scatter, equal": QueryScatterDisplay(np.full(30, 0.5), np.full(30, 0.5)),
+        "scatter, many": QueryScatterDisplay(rng.random(9000), rng.random(9000)),
+        "scatter, hostile": QueryScatterDisplay(
+            spread, noisy, (SCRIPT, "$z$" * 80), "m" * 90, [SCRIPT] * 400
+        ),
+        "labels": LabelsDisplay([0, 1, 2], [800, 150, 50], rng.integers(5, 200, 50)),
+        "labels, one query": LabelsDisplay([0.5], [7], [7]),
+        "labels, many": LabelsDisplay(np.sort(rng.normal(size=300)), np.ones(300, int), [300]),
+        "labels, twelve": LabelsDisplay(np.arange(12), np.arange(12) * 10**6, [1, 2, 3]),
+        "comparison": ComparisonDisplay(comparison(["base", "a", "b", "c", "d"])),
+        "comparison, hostile": ComparisonDisplay(comparison(HOSTILE, "e" * 60)),
+    }

@@ -1,0 +1,396 @@
+"""linrank.compare: what it returns, its laws, what it refuses, how it reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import astuple, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import linrank
+from linrank.comparison import compare, compare_evaluations, corrected
+from linrank.metrics import Evaluation, evaluate
+
+METRICS = ["ndcg@5", "map", "pairwise_accuracy", "all_pairs_error", "pairwise_accuracy(ties=skip)"]
+TESTS = ["randomisation", "t", "bootstrap"]
+
+
+def problem(n_queries: int = 60, seed: int = 0):
+    """(y, {method: scores}, qid): three methods that see the labels through more and more noise."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), rng.integers(2, 9, n_queries))
+    y = rng.integers(0, 3, len(qid)).astype(float)
+    noise = {"weak": 4.0, "good": 1.0, "fair": 2.0}
+    scores = {
+        name: (y + size * rng.normal(size=len(y))).round(1)  # rounded: some ties
+        for name, size in noise.items()
+    }
+    return y, scores, qid
+
+
+def quick(y, scores, qid, **options):
+    return compare(y, scores, **{"qid": qid, "metrics": METRICS, "n_resamples": 400, **options})
+
+
+def test_cells_hold_what_evaluate_says():
+    y, scores, qid = problem()
+    result = quick(y, scores, qid, baseline="fair")
+    assert (result.methods, result.metrics) == (("weak", "good", "fair"), tuple(METRICS))
+    assert (result.baseline, result.n_queries) == ("fair", 60)
+    alone = {name: evaluate(y, s, qid=qid, metrics=METRICS) for name, s in scores.items()}
+    for (method, metric), cell in result.cells.items():
+        ours, theirs = alone[method].per_query[metric], alone["fair"].per_query[metric]
+        assert cell.mean == alone[method][metric]
+        assert_allclose(cell.difference, alone[method][metric] - alone["fair"][metric], atol=1e-12)
+        assert cell.low <= cell.mean <= cell.high
+        assert cell.difference_low <= cell.difference <= cell.difference_high
+        assert cell.n_queries == np.count_nonzero(~np.isnan(ours))
+        sign = -1 if metric == "all_pairs_error" else 1
+        assert cell.wins == np.count_nonzero(sign * (ours - theirs) > 1e-9)
+        assert cell.losses == np.count_nonzero(sign * (ours - theirs) < -1e-9)
+        both = ~np.isnan(ours) & ~np.isnan(theirs)
+        assert cell.wins + cell.ties + cell.losses == np.count_nonzero(both)
+
+
+def test_the_t_test_and_the_effect_size_are_those_of_scipy():
+    y, scores, qid = problem()
+    result = quick(y, scores, qid, test="t", correction=None)
+    values = {name: evaluate(y, s, qid=qid, metrics="ndcg@5") for name, s in scores.items()}
+    a, b = (values[name].per_query["ndcg@5"] for name in ("weak", "good"))
+    cell = result.cells["good", "ndcg@5"]
+    truth = stats.ttest_rel(b, a)
+    assert_allclose(cell.p, truth.pvalue, rtol=1e-6)
+    assert_allclose(cell.effect_size, truth.statistic / math.sqrt(60), rtol=1e-6)
+    assert_allclose(cell.effect_size, np.mean(b - a) / np.std(b - a, ddof=1), rtol=1e-6)
+
+
+def test_the_interval_of_a_pooled_measure_resamples_queries():
+    """A plain loop: draw queries, pool their pairs, take the share."""
+    y, scores, qid = problem()
+    result = quick(y, scores, qid, n_resamples=4000).cells["good", "pairwise_accuracy"]
+    counts = evaluate(y, scores["good"], qid=qid, metrics="pairwise_accuracy").pairs
+    right, all_ = counts.concordant, counts.concordant + counts.discordant + counts.tied
+    rng = np.random.default_rng(1)
+    drawn = rng.integers(60, size=(4000, 60))
+    plain = right[drawn].sum(axis=1) / all_[drawn].sum(axis=1)
+    n = np.count_nonzero(all_)
+    level = stats.norm.cdf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.025, n - 1))
+    low, high = np.quantile(plain, [level, 1 - level])
+    assert abs(result.low - low) < 0.1 * (high - low)
+    assert abs(result.high - high) < 0.1 * (high - low)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 1000), n_queries=st.sampled_from([2, 12, 40]))
+def test_exchanging_the_methods_turns_the_signs(test, seed, n_queries):
+    y, scores, qid = problem(n_queries, seed)
+    one = quick(y, scores, qid, test=test, baseline="weak")
+    other = quick(y, scores, qid, test=test, baseline="good")
+    for metric in METRICS:
+        ours, theirs = one.cells["good", metric], other.cells["weak", metric]
+        assert_array_equal(ours.difference, -theirs.difference)
+        assert_allclose(ours.difference_low, -theirs.difference_high, atol=1e-12)
+        assert_allclose(ours.difference_high, -theirs.difference_low, atol=1e-12)
+        assert (ours.wins, ours.ties, ours.losses) == (theirs.losses, theirs.ties, theirs.wins)
+        assert_allclose(ours.p, theirs.p, rtol=1e-9)
+        assert_allclose(ours.effect_size, -theirs.effect_size, rtol=1e-9)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_method_does_not_differ_from_itself(test):
+    y, scores, qid = problem()
+    result = quick(y, {"one": scores["good"], "same": scores["good"] * 2 + 1}, qid, test=test)
+    for metric in METRICS:
+        cell = result.cells["same", metric]
+        assert (cell.p, cell.p_corrected, cell.effect_size) == (1.0, 1.0, 0.0)
+        assert (cell.difference, cell.difference_low, cell.difference_high) == (0.0, 0.0, 0.0)
+        assert (cell.wins, cell.losses) == (0, 0)
+        assert result.verdict("same", metric) == "unclear"
+
+
+def test_an_error_and_its_accuracy_tell_the_same():
+    y, scores, qid = problem()
+    result = quick(y, scores, qid)
+    accuracy = result.cells["good", "pairwise_accuracy"]
+    error = result.cells["good", "all_pairs_error"]
+    assert_allclose(error.difference, -accuracy.difference, atol=1e-12)
+    assert error.p == accuracy.p
+    assert (error.wins, error.losses) == (accuracy.wins, accuracy.losses)
+    assert result.verdict("good", "all_pairs_error") == "better"
+    assert result.verdict("weak", "all_pairs_error") == "baseline"
+    turned = quick(y, scores, qid, baseline="good")
+    assert turned.verdict("weak", "all_pairs_error") == "worse"
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", None])
+def test_p_is_corrected_over_the_family(correction):
+    y, scores, qid = problem(30)
+    result = quick(y, scores, qid, correction=correction)
+    for metric in METRICS:
+        cells = [result.cells[m, metric] for m in ("good", "fair")]
+        expected = corrected([c.p for c in cells], correction)
+        assert_array_equal([c.p_corrected for c in cells], expected)
+    table = quick(y, scores, qid, correction=correction, family="table")
+    cells = [table.cells[m, k] for m in ("good", "fair") for k in METRICS]
+    expected = corrected([c.p for c in cells], correction)
+    assert_array_equal([c.p_corrected for c in cells], expected)
+
+
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads():
+    y, scores, qid = problem(500)
+    one = quick(y, scores, qid, n_resamples=5000, n_jobs=1).to_dict()
+    assert quick(y, scores, qid, n_resamples=5000, n_jobs=3).to_dict() == one
+    assert quick(y, scores, qid, n_resamples=5000, random_state=1).to_dict() != one
+
+
+def test_a_metric_does_not_depend_on_what_stands_beside_it():
+    y, scores, qid = problem()
+    several = quick(y, scores, qid)
+    for metric in METRICS:
+        alone = quick(y, scores, qid, metrics=metric)
+        assert_array_equal(
+            astuple(alone.cells["good", metric]), astuple(several.cells["good", metric])
+        )
+
+
+def test_one_method_alone_has_intervals():
+    y, scores, qid = problem()
+    result = quick(y, {"good": scores["good"]}, qid)
+    cell = result.cells["good", "map"]
+    assert cell.low < cell.mean < cell.high
+    assert math.isnan(cell.p)
+    text = result.to_text()
+    assert "difference" not in text
+    assert "baseline" not in text
+
+
+@pytest.mark.parametrize(("test", "p"), [("randomisation", 1.0), ("t", math.nan)])
+def test_a_single_query_has_no_interval(test, p):
+    result = compare([1, 0, 0], {"a": [3, 2, 1], "b": [1, 2, 3]}, metrics="mrr", test=test)
+    cell = result.cells["b", "mrr"]
+    assert_allclose(cell.difference, 1 / 3 - 1)
+    assert_array_equal([cell.low, cell.high, cell.difference_low, cell.effect_size], np.nan)
+    assert_array_equal(cell.p, p)
+    assert (cell.wins, cell.ties, cell.losses) == (0, 0, 1)
+    assert "undefined: the metric can judge no query" in result.to_text()
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_metric_that_judges_no_query_is_undefined(test):
+    result = compare(
+        [1, 1, 1], {"a": [3, 2, 1], "b": [1, 2, 3]}, qid=[1, 1, 2], metrics="pairwise_accuracy",
+        test=test,
+    )  # fmt: skip
+    cell = result.cells["b", "pairwise_accuracy"]
+    assert_array_equal([cell.mean, cell.low, cell.difference, cell.p, cell.p_corrected], np.nan)
+    assert (cell.wins, cell.ties, cell.losses, cell.n_queries) == (0, 0, 0, 0)
+    assert result.verdict("b", "pairwise_accuracy") == "unclear"
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))
+
+
+def test_every_query_with_the_same_gain():
+    qid = np.repeat(np.arange(5), 2)
+    scores = {"wrong": [1, 2] * 5, "right": [2, 1] * 5}
+    result = compare([1, 0] * 5, scores, qid=qid, metrics="mrr", test="t")
+    cell = result.cells["right", "mrr"]
+    assert (cell.p, cell.effect_size) == (0.0, math.inf)
+    assert result.to_dict()["metrics"]["mrr"]["methods"]["right"]["effect_size"] is None
+    exact = compare([1, 0] * 5, scores, qid=qid, metrics="mrr")
+    assert exact.cells["right", "mrr"].p == 2 / 2**5
+
+
+def test_folds_are_compared_as_one():
+    y, scores, qid = problem()
+    first = qid < 25
+    whole = quick(y, scores, qid)
+    folds = {
+        name: Evaluation.joined(
+            [evaluate(y[k], s[k], qid=qid[k], metrics=METRICS) for k in (first, ~first)]
+        )
+        for name, s in scores.items()
+    }
+    joined = compare_evaluations(folds, n_resamples=400)
+    for place, cell in whole.cells.items():
+        assert_allclose(astuple(joined.cells[place]), astuple(cell), rtol=1e-12)
+
+
+def test_queries_in_another_order_are_found_by_their_ids():
+    y, scores, qid = problem()
+    back = np.argsort(-qid, kind="stable")
+    here = {name: evaluate(y, s, qid=qid, metrics=METRICS) for name, s in scores.items()}
+    there = {
+        **here,
+        "good": evaluate(y[back], scores["good"][back], qid=qid[back], metrics=METRICS),
+    }
+    assert_array_equal(there["good"].query_ids, here["good"].query_ids[::-1])
+    one, other = (compare_evaluations(e, n_resamples=100) for e in (here, there))
+    assert_allclose(astuple(other.cells["good", "map"]), astuple(one.cells["good", "map"]))
+    assert other.cells["good", METRICS[-1]].wins == one.cells["good", METRICS[-1]].wins
+
+
+def test_chosen_metrics_only():
+    y, scores, qid = problem()
+    evaluations = {name: evaluate(y, s, qid=qid, metrics=METRICS) for name, s in scores.items()}
+    assert compare_evaluations(evaluations, metrics="MAP", n_resamples=9).metrics == ("map",)
+    two = compare_evaluations(evaluations, metrics=["map", "nDCG@5", "ap"], n_resamples=9)
+    assert two.metrics == ("map", "ndcg@5")
+
+
+def test_the_inputs_are_not_written_to():
+    y, scores, qid = problem()
+    evaluation = evaluate(y, scores["good"], qid=qid, metrics=METRICS)
+    for values in evaluation.per_query.values():
+        values.flags.writeable = False
+    compare_evaluations({"a": evaluation, "b": evaluation}, n_resamples=9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"test": "wilcoxon"}, "test must be one of 'randomisation', 't', 'bootstrap'; got 'wilc"),
+        ({"correction": "sidak"}, "correction must be one of 'holm', 'bonferroni', 'bh', None"),
+        ({"family": "row"}, "family must be one of 'metric', 'table'; got 'row'"),
+        ({"baseline": "best"}, "baseline must be one of 'weak', 'good', 'fair'; got 'best'"),
+        ({"confidence": 95}, "confidence must be between 0 and 1, as 0.95 for 95 %; got 95"),
+        ({"n_resamples": 0}, "n_resamples must be an integer >= 1, got 0"),
+        ({"n_resamples": 2.5}, "n_resamples must be an integer >= 1, got 2.5"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": "ndgc@5"}, "Did you mean 'ndcg'"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        quick(*problem(), **options)
+
+
+def test_wrong_scores_are_named_by_their_method():
+    y, scores, qid = problem()
+    with pytest.raises(ValueError, match=r"method 'bad': y has .* rows but scores has"):
+        quick(y, {**scores, "bad": scores["good"][:-1]}, qid)
+    broken = np.where(np.arange(len(y)) == 4, np.nan, scores["good"])
+    with pytest.raises(ValueError, match="method 'bad': scores has nan at row 4"):
+        quick(y, {**scores, "bad": broken}, qid)
+    with pytest.raises(TypeError, match=r"scores must map the name of each method .* got list"):
+        quick(y, [scores["good"]], qid)
+    with pytest.raises(TypeError, match="name of a method must be a string, got 1"):
+        quick(y, {1: scores["good"]}, qid)
+    with pytest.raises(ValueError, match="scores is empty"):
+        quick(y, {}, qid)
+
+
+def test_only_evaluations_of_the_same_kind_are_compared():
+    y, scores, qid = problem()
+    one = evaluate(y, scores["good"], qid=qid, metrics=["map", "mrr"])
+    fewer = evaluate(y[qid > 1], scores["good"][qid > 1], qid=qid[qid > 1], metrics=["map", "mrr"])
+    with pytest.raises(ValueError, match="'a' has 60 queries and 'b' 58, of which 58 are the same; "
+                       "query 0 of 'a' is missing in 'b'"):  # fmt: skip
+        compare_evaluations({"a": one, "b": fewer})
+    with pytest.raises(ValueError, match="query 0 of 'a' is missing in 'b'"):
+        compare_evaluations({"b": fewer, "a": one})
+    letor = evaluate(y, scores["good"], qid=qid, metrics=["map", "mrr"], convention="letor")
+    with pytest.raises(ValueError, match="'b' was evaluated under the convention 'letor' but 'a'"):
+        compare_evaluations({"a": one, "b": letor})
+    other = evaluate(y, scores["good"], qid=qid, metrics=["map"])
+    with pytest.raises(ValueError, match=r"'b' was not evaluated by mrr, but 'a' was \(it has map"):
+        compare_evaluations({"a": one, "b": other})
+    with pytest.raises(ValueError, match="'a' was not evaluated by p@5"):
+        compare_evaluations({"a": one}, metrics="p@5")
+    single = evaluate(y, scores["good"], metrics=["map", "mrr"])
+    with pytest.raises(ValueError, match="of which 0 are the same"):
+        compare_evaluations({"a": one, "b": single})
+
+
+def test_the_text_explains_itself():
+    y, scores, qid = problem()
+    text = quick(y, scores, qid).to_text()
+    assert text == str(quick(y, scores, qid))
+    for piece in (
+        "Means over 60 queries; ▲ better, ▼ worse than weak",
+        "all_pairs_error: lower is better",
+        "weak (baseline)",
+        "randomisation test, 400 random exchanges",
+        "Corrected after Holm for 2 comparisons under each metric.",
+        "verdict: better or worse where this p is below 0.05",
+        "convention: linrank: gain 2^y - 1",
+    ):
+        assert piece in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_details_have_the_best_method_first():
+    y, scores, qid = problem()
+    text = quick(y, scores, qid).to_text()
+    for metric in ("map: higher", "all_pairs_error: lower"):
+        block = text.split(metric)[1].split("\n\n")[1].splitlines()[1:]
+        assert [line.split()[0] for line in block] == ["good", "fair", "weak"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"test": "t"}, "paired t-test over queries"),
+        ({"test": "bootstrap"}, "bootstrap test over queries, 400 resamples"),
+        ({"correction": None}, "Not corrected for several comparisons"),
+        ({"correction": "bh", "family": "table"}, "Benjamini and Hochberg for 10 comparisons in"),
+        ({"confidence": 0.9}, "90 % interval"),
+    ],
+)
+def test_the_legend_names_what_was_done(options, words):
+    y, scores, qid = problem()
+    assert words in " ".join(quick(y, scores, qid, **options).to_text().split())
+
+
+def test_marks_follow_the_verdict():
+    y, scores, qid = problem()
+    result = quick(y, scores, qid)
+    row = next(line for line in result.to_text().splitlines() if line.startswith("good"))
+    assert row.count("▲") == sum(result.verdict("good", m) == "better" for m in METRICS) == 5
+    p = result.cells["good", "map"].p_corrected
+    strict = replace(result, confidence=1 - p)
+    assert strict.verdict("good", "map") == "unclear"
+
+
+def test_markdown_has_one_table_a_metric():
+    y, scores, qid = problem()
+    markdown = quick(y, scores, qid).to_markdown()
+    assert len(re.findall(r"^\|-", markdown, re.MULTILINE)) == 1 + len(METRICS)
+    for block in re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_html_is_escaped_and_shown_by_notebooks():
+    y, scores, qid = problem()
+    evil = "<script>alert(1)</script>"
+    result = quick(y, {evil: scores["weak"], "a&b": scores["good"]}, qid)
+    html = result._repr_html_()
+    assert html == result.to_html()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "a&amp;b" in html
+    assert html.count("<table") == html.count("</table>") == 1 + len(METRICS)
+
+
+def test_to_dict_is_plain():
+    y, scores, qid = problem()
+    result = quick(y, scores, qid)
+    plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert plain["metrics"]["all_pairs_error"]["higher_is_better"] is False
+    row = plain["metrics"]["map"]["methods"]["good"]
+    assert row["mean"] == result.cells["good", "map"].mean
+    assert row["verdict"] == "better"
+    assert plain["metrics"]["map"]["methods"]["weak"]["p"] is None
+    assert (plain["baseline"], plain["test"], plain["seed"]) == ("weak", "randomisation", 0)
+
+
+def test_the_public_names_are_these():
+    assert linrank.compare is compare
+    assert linrank.compare_evaluations is compare_evaluations
+    assert "Comparison of weak, good, fair" in repr(quick(*problem()))

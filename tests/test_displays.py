@@ -1,0 +1,492 @@
+"""Displays: the artists hold the data that were given, and every picture can be read."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+import linrank
+from display_cases import HISTORY, HOSTILE, cases, cell, comparison, path_of
+from linrank import (
+    ComparisonDisplay,
+    ConvergenceDisplay,
+    LabelsDisplay,
+    LinearModel,
+    PairExplanationDisplay,
+    PathDisplay,
+    QueryHistogramDisplay,
+    QueryScatterDisplay,
+    RankSVM,
+    RankSVMCV,
+    WeightsDisplay,
+    evaluate,
+    make_ranking,
+    plots,
+)
+from linrank.displays import Display
+from linrank.plot_text import _ems, counted, readable
+
+CASES = cases()
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=20, n_features=4, n_levels=3, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def ranker(data):
+    return RankSVM(C=0.1).fit(data.X, data.y, qid=data.qid)
+
+
+def bars(ax):
+    """Widths of the bars and their names, from the top."""
+    shown = sorted(ax.patches, key=lambda bar: -bar.get_y())
+    ticks = sorted(ax.get_yticklabels(), key=lambda tick: -tick.get_position()[1])
+    return [bar.get_width() for bar in shown], [tick.get_text() for tick in ticks]
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_no_text_is_cut_or_on_top_of_another(name):
+    """Measured on the drawn picture, all texts and the ticks of either axis."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = Figure(figsize=(4.5, CASES[name]._height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = CASES[name]._drawn_on(figure, {})
+    figure.canvas.draw()
+    page = figure.bbox
+    texts = [t for t in figure.findobj(lambda a: hasattr(a, "get_fontsize")) if t.get_text()]
+    boxes = {t.get_text(): t.get_window_extent() for t in texts if in_view(t, axes)}
+    assert len(boxes) > 2
+    for text, box in boxes.items():
+        assert box.x0 >= page.x0 - 1, text
+        assert box.x1 <= page.x1 + 1, text
+        assert box.y0 >= page.y0 - 1, text
+        assert box.y1 <= page.y1 + 1, text
+    for ax in axes:
+        assert_apart([t for t in ax.get_xticklabels() if in_view(t, axes)], "x")
+        assert_apart([t for t in ax.get_yticklabels() if in_view(t, axes)], "y")
+        legend = ax.get_legend()
+        if legend is not None and ax.get_title():
+            assert not legend.get_window_extent().overlaps(ax.title.get_window_extent())
+
+
+def in_view(text, axes):
+    """Ticks beyond the limits of their axis exist, but are not drawn."""
+    for ax in axes:
+        for axis, low_high in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if text is tick.label1:
+                    return min(low_high) <= tick.get_loc() <= max(low_high) and text.get_visible()
+                if text is tick.label2:
+                    return False
+    return text.get_visible()
+
+
+def assert_apart(ticks, direction):
+    boxes = [t.get_window_extent() for t in ticks if t.get_text()]
+    ends = sorted((b.x0, b.x1) if direction == "x" else (b.y0, b.y1) for b in boxes)
+    for (_, end), (start, _) in pairwise(ends):
+        assert start > end - 1, [t.get_text() for t in ticks]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_picture_is_described(name):
+    display = CASES[name]
+    assert isinstance(display, Display)
+    assert 0 < len(display.title) < 140
+    assert display.description.endswith(".")
+    for text in (display.title, display.description):
+        assert all(c.isprintable() for c in text)
+
+
+def test_plot_sets_the_attributes_of_scikit_learn(ax):
+    display = WeightsDisplay([1.0, -2.0])
+    assert display.plot(ax=ax, color="#123456", alpha=0.5) is display
+    assert display.ax_ is ax
+    assert display.axes_ == [ax]
+    assert display.figure_ is ax.figure
+    assert {bar.get_alpha() for bar in ax.patches} == {0.5}
+
+
+def test_plot_makes_a_figure_and_to_svg_makes_none():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    display = PathDisplay(path_of(), [0.1] * 5)
+    before = pyplot.get_fignums()
+    display.to_svg()
+    assert pyplot.get_fignums() == before
+    assert not hasattr(display, "ax_")
+    display.plot()
+    assert len(pyplot.get_fignums()) == len(before) + 1
+    assert display.axes_ == list(display.figure_.axes)
+    assert len(display.axes_) == 4
+    pyplot.close(display.figure_)
+
+
+def test_panels_are_counted():
+    display = LabelsDisplay([0, 1], [3, 4], [3, 4])
+    axes = Figure().subplots(1, 2)
+    display.plot(ax=axes)
+    assert display.axes_ == list(axes)
+    with pytest.raises(ValueError, match="ax has 1 axes for 2 panels"):
+        display.plot(ax=axes[0])
+
+
+def test_displays_need_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for draw in (WeightsDisplay([1.0]).plot, WeightsDisplay([1.0]).to_svg):
+        with pytest.raises(ImportError, match=r"pip install linrank\[plot\]"):
+            draw()
+
+
+def test_importing_displays_imports_neither_matplotlib_nor_scikit_learn():
+    import subprocess
+
+    heavy = "{'matplotlib', 'sklearn', 'scipy'}"
+    code = f"import sys, linrank; linrank.WeightsDisplay; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+# ---- convergence and paths ----------------------------------------------------------------------
+
+
+def test_convergence_of_an_estimator_and_of_a_history(ranker, ax):
+    ConvergenceDisplay.from_estimator(ranker).plot(ax)
+    above, gap = ax.get_lines()
+    history = ranker.history_
+    np.testing.assert_array_equal(above.get_xdata(), history["seconds"])
+    floor = np.finfo(float).eps
+    expected = np.maximum(np.array(history["gap"]) / history["objective"][-1], floor)
+    np.testing.assert_allclose(gap.get_ydata(), expected)
+    told = ConvergenceDisplay(HISTORY).description
+    assert told == (
+        "After 3 iterations the objective is 11.5, certified to be within 0.01 of the optimum."
+    )
+
+
+def test_convergence_of_a_stochastic_fit_is_by_steps(ax):
+    display = ConvergenceDisplay({"n_steps": [10, 1000], "objective": [3.0, 2.0]}).plot(ax)
+    (line,) = ax.get_lines()
+    np.testing.assert_array_equal(line.get_xdata(), [10, 1000])
+    np.testing.assert_array_equal(line.get_ydata(), [3.0, 2.0])
+    assert display.description == "After 1,000 steps the objective is 2."
+
+
+def test_convergence_of_what_has_no_history():
+    with pytest.raises(TypeError, match="LinearModel has no history of one fit"):
+        ConvergenceDisplay.from_estimator(LinearModel([1.0]))
+
+
+@pytest.mark.filterwarnings("ignore:the best C")
+def test_path_of_an_estimator(data):
+    ranker = RankSVMCV([0.01, 0.1, 1.0], cv=3).fit(data.X, data.y, qid=data.qid)
+    display = PathDisplay.from_estimator(ranker)
+    display.plot(ax=Figure(layout="constrained").subplots(4, 1))
+    means, chosen = display.ax_.get_lines()
+    np.testing.assert_allclose(means.get_ydata(), ranker.mean_scores_)
+    assert list(chosen.get_xdata()) == [ranker.C_] * 2
+    np.testing.assert_array_equal(
+        display.axes_[1].get_lines()[0].get_ydata(), ranker.path_.objectives
+    )
+    assert "3 models for C from 0.01 to 1." in display.description
+    assert f"Chosen: C = {ranker.C_:.3g}." in display.description
+    with pytest.raises(TypeError, match="a fitted RankSVMCV or DominationRankerCV, got RankSVM"):
+        PathDisplay.from_estimator(RankSVM())
+
+
+# ---- weights ------------------------------------------------------------------------------------
+
+
+def test_weights_of_estimators_and_models(ranker, ax):
+    WeightsDisplay.from_estimator(ranker, n=3).plot(ax)
+    values, names = bars(ax)
+    order = np.argsort(-np.abs(ranker.coef_))[:3]
+    np.testing.assert_array_equal(values, ranker.coef_[order])
+    assert names == [f"x[{j}]" for j in order]
+    model = LinearModel([0.5, -2.0], feature_names=["age", "bm25"])
+    assert WeightsDisplay.from_estimator(model).names == ("age", "bm25")
+    assert WeightsDisplay.from_estimator(model, names=["a", "b"]).names == ["a", "b"]
+    with pytest.raises(TypeError, match="int has no weights of features"):
+        WeightsDisplay.from_estimator(3)
+
+
+def test_weights_of_zero_are_told_not_drawn(ax):
+    WeightsDisplay([0.0, 3.0, 0.0, -1.0]).plot(ax)
+    assert bars(ax) == ([3.0, -1.0], ["x[1]", "x[3]"])
+    assert "2 of 4, the others are 0" in " ".join(ax.get_title().split())
+    other = Figure().subplots()
+    WeightsDisplay(np.zeros(3)).plot(other)
+    assert other.get_title() == "Weights: all 3 are 0"
+
+
+def test_weights_that_cannot_be_drawn(ax):
+    with pytest.raises(ValueError, match="coefficient 1 is nan"):
+        WeightsDisplay([1.0, np.nan]).plot(ax)
+    with pytest.raises(ValueError, match="spread has 1 entries for 2"):
+        plots.weights([1.0, 2.0], spread=[1.0], ax=ax)
+    with pytest.raises(ValueError, match="spread has 3 entries for 2"):
+        WeightsDisplay([1.0, 2.0], spread=[1.0, 2.0, 3.0]).to_svg()
+    with pytest.raises(ValueError, match="there are no coefficients"):
+        plots.weights([], ax=ax)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(1, 12))
+@settings(max_examples=20, deadline=None)
+def test_bars_of_a_pair_sum_to_the_difference(contributions, n):
+    ax = Figure().subplots()
+    PairExplanationDisplay(contributions, n=n).plot(ax)
+    values, names = bars(ax)
+    scale = max(1.0, np.abs(contributions).max())
+    np.testing.assert_allclose(values[-1], np.sum(contributions), atol=1e-9 * scale)
+    np.testing.assert_allclose(sum(values[:-1]), values[-1], atol=1e-9 * scale)
+    assert names[-1] == "difference of scores"
+    assert len(values) <= n + 2
+
+
+def test_pair_of_a_model(ranker, data, ax):
+    display = PairExplanationDisplay.from_model(ranker, data.X, (3, 1), n=2).plot(ax)
+    parts = (data.X[3] - data.X[1]) * ranker.coef_
+    order = np.argsort(-np.abs(parts))
+    values, names = bars(ax)
+    expected = [*parts[order[:2]], parts[order[2:]].sum(), parts.sum()]
+    np.testing.assert_allclose(values, expected)
+    assert names[:2] == [f"x[{j}]" for j in order[:2]]
+    assert names[2] == "2 other features"
+    verdict = "row 3 is above row 1" if parts.sum() > 0 else "row 1 is above row 3"
+    assert verdict in ax.get_title().replace("\n", " ")
+    assert "row 3 less that of row 1" in display.description
+    with pytest.raises(TypeError, match="only linear models explain a pair"):
+        PairExplanationDisplay.from_model(object(), data.X, (0, 1))
+
+
+# ---- queries ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judged(data, ranker):
+    rng = np.random.default_rng(0)
+    scores = ranker.decision_function(data.X)
+    noisy = scores + 2 * rng.normal(size=len(scores))
+    return [evaluate(data.y, s, qid=data.qid) for s in (scores, noisy)]
+
+
+def points(ax):
+    """(x, y, area) of every circle."""
+    return [
+        (*map(float, place), float(circles.get_sizes()[0]))
+        for circles in ax.collections
+        for place in circles.get_offsets()
+    ]
+
+
+def test_scatter_of_two_evaluations(judged, ax):
+    ours, theirs = judged
+    QueryScatterDisplay.from_evaluations(ours, theirs, "nDCG@10", names=("A", "B")).plot(ax)
+    drawn = {(x, y) for x, y, _ in points(ax)}
+    x, y = theirs.per_query["ndcg@10"], ours.per_query["ndcg@10"]
+    assert drawn == set(zip(x.tolist(), y.tolist(), strict=True))
+    up, down = (y > x).sum(), (y < x).sum()
+    told = f"20 queries: A higher on {up}, B on {down}, equal on {20 - up - down}"
+    assert ax.get_title().replace("\n", " ") == told
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("ndcg@10 of B", "ndcg@10 of A")
+    (diagonal,) = ax.get_lines()
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0.0, 1.0]
+
+
+def test_scatter_of_coinciding_points_and_of_missing_ones(ax):
+    values = [0.5] * 4 + [0.25, np.nan, 0.75]
+    against = [0.5] * 4 + [1.0, 0.5, np.nan]
+    display = QueryScatterDisplay(values, against, query_ids=list("abcdefg")).plot(ax)
+    areas = {(x, y): area for x, y, area in points(ax)}
+    assert set(areas) == {(0.5, 0.5), (1.0, 0.25)}
+    assert areas[0.5, 0.5] == pytest.approx(2 * areas[1.0, 0.25])  # √4
+    assert ax.get_title().replace("\n", " ").endswith("equal on 4, 2 left out")
+    assert display.extremes(1) == [("e", 0.25, 1.0)]
+    assert "They differ most on query e (0.250 and 1.000)" in display.description
+
+
+def test_scatter_of_many_points_gathers_them(ax):
+    rng = np.random.default_rng(0)
+    x, y = rng.random(5000), rng.random(5000)
+    plots.query_scatter(y, x, ax=ax)
+    drawn = np.array([(px, py) for px, py, _ in points(ax)])
+    assert 1000 < len(drawn) <= 2500
+    cells = np.unique(np.minimum((np.stack((x, y), axis=1) * 50).astype(int), 49), axis=0)
+    expected = (cells + 0.5) / 50
+    np.testing.assert_allclose(drawn[np.lexsort(drawn.T)], expected[np.lexsort(expected.T)])
+
+
+def test_scatter_of_what_does_not_fit(judged, data):
+    with pytest.raises(ValueError, match="values has 2 queries, against 1"):
+        QueryScatterDisplay([0.1, 0.2], [0.1]).plot(Figure().subplots())
+    with pytest.raises(ValueError, match="undefined for all 1 queries"):
+        QueryScatterDisplay([np.nan], [0.1]).plot(Figure().subplots())
+    other = evaluate(data.y, data.y, qid=data.qid + 1)
+    with pytest.raises(ValueError, match="different queries, or in another order"):
+        QueryScatterDisplay.from_evaluations(judged[0], other)
+    with pytest.raises(ValueError, match="'p@7' was not evaluated; there are"):
+        QueryScatterDisplay.from_evaluations(*judged, "p@7")
+
+
+def test_histogram_of_an_evaluation(judged, ax):
+    display = QueryHistogramDisplay.from_evaluation(judged[0], "map", bins=4).plot(ax)
+    values = judged[0].per_query["map"]
+    heights, _ = np.histogram(values, bins=4, range=(0, 1))
+    assert [bar.get_height() for bar in ax.patches] == heights.tolist()
+    assert f"mean {values.mean():.4f}" in display.description
+
+
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [([0.2, 1.0], (0, 1)), ([-0.2, 0.5], (-1, 1)), ([0.5, 12.0], (0, 12)), ([-3.0, -2.0], (-3, 0))],
+)
+def test_histogram_shows_all_values(ax, values, limits):
+    QueryHistogramDisplay([*values, np.nan]).plot(ax)
+    assert ax.get_xlim() == limits
+    assert sum(bar.get_height() for bar in ax.patches) == 2
+    assert "1 left out" in ax.get_title()
+
+
+def test_labels_of_a_dataset(data):
+    first, second = Figure().subplots(2, 1)
+    LabelsDisplay.from_dataset(data).plot([first, second])
+    values, counts = np.unique(data.labels, return_counts=True)
+    assert [bar.get_height() for bar in first.patches] == counts.tolist()
+    assert [tick.get_text() for tick in first.get_xticklabels()] == [f"{v:g}" for v in values]
+    sizes = np.diff(data.queries.offsets)
+    for bar in second.patches:
+        middle = bar.get_x() + bar.get_width() / 2
+        assert bar.get_height() == np.sum(np.abs(sizes - middle) <= bar.get_width() / 1.8)
+    assert sum(bar.get_height() for bar in second.patches) == 20
+
+
+def test_labels_that_cannot_be_drawn():
+    with pytest.raises(ValueError, match="1 counts for 2 labels"):
+        plots.labels([0, 1], [1], [1], axes=Figure().subplots(2, 1))
+    with pytest.raises(ValueError, match="0 labels and 0 queries"):
+        plots.labels([], [], [], axes=Figure().subplots(2, 1))
+
+
+# ---- comparisons --------------------------------------------------------------------------------
+
+
+def marks(ax):
+    """(difference, ends of the interval, filled) by method, from the top."""
+    ticks = {t.get_position()[1]: t.get_text() for t in ax.get_yticklabels()}
+    found = []
+    for drawn in ax.containers:
+        line, _, (interval,) = drawn.lines
+        ends = interval.get_segments()[0][:, 0]
+        filled = line.get_markerfacecolor() != "white"
+        place = line.get_ydata()[0]
+        found.append((place, ticks[place], line.get_xdata()[0], *ends, filled))
+    return [row[1:] for row in sorted(found, reverse=True)]
+
+
+def test_comparison_draws_differences_with_intervals(ax):
+    ComparisonDisplay.from_comparison(comparison(["base", "a", "b", "c", "d"])).plot(ax)
+    expected = [
+        ("c", 0.03, 0.015, 0.045, True),
+        ("a", 0.01, -0.005, 0.025, False),
+        ("b", -0.02, -0.035, -0.005, False),
+        ("d", -0.04, -0.055, -0.025, True),
+    ]
+    for row, other in zip(marks(ax), expected, strict=True):
+        assert (row[0], row[-1]) == (other[0], other[-1])
+        np.testing.assert_allclose(row[1:4], other[1:4])
+    assert "right is better" in ax.get_xlabel().replace("\n", " ")
+
+
+def test_comparison_of_errors_puts_the_smallest_on_top(ax):
+    found = comparison(["base", "a", "b"], "all_pairs", higher_is_better=lambda metric: False)
+    display = ComparisonDisplay(found).plot(ax)
+    assert [row[0] for row in marks(ax)] == ["b", "a"]
+    assert "left is better" in ax.get_xlabel().replace("\n", " ")
+    assert display.description.startswith("b -0.0200 (-0.0350 to -0.0050); a +0.0100")
+
+
+def test_comparison_leaves_out_what_has_no_value(ax):
+    found = comparison(["base", "a", "b"])
+    found.cells["a", "ndcg@10"] = cell(np.nan, np.nan, np.nan)
+    ComparisonDisplay(found).plot(ax)
+    assert [row[0] for row in marks(ax)] == ["b"]
+    found.cells["b", "ndcg@10"] = cell(np.nan, np.nan, np.nan)
+    with pytest.raises(ValueError, match="no method has a ndcg@10 to compare with that of 'base'"):
+        ComparisonDisplay(found).plot(Figure().subplots())
+
+
+def test_comparison_of_something_else():
+    with pytest.raises(TypeError, match=r"what linrank.compare returns, got int"):
+        ComparisonDisplay.from_comparison(3)
+    with pytest.raises(ValueError, match="'map' was not compared; there are ndcg@10"):
+        ComparisonDisplay.from_comparison(comparison(["base", "a"]), "map")
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=200), st.integers(5, 40))
+def test_a_readable_name_is_one_short_line(name, most):
+    shown = readable(name, most)
+    assert 0 < _ems(shown) <= max(most * 0.62, 6.0)
+    assert "\n" not in shown
+    shown.encode("utf-8")
+    assert readable(shown, max(most, 10)) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("bm25", "bm25"),
+        ("two\n lines", "two lines"),
+        ("\x00", "\ufffd"),
+        ("", "(no name)"),
+        ("a\u202eb", "ab"),
+        ("abcdefghijklmnopqrstuvwxyz", "abcd…wxyz"),
+        ("日本語の特徴の名前", "日本…名前"),
+    ],
+)
+def test_readable(name, shown):
+    assert readable(name, 11) == shown
+
+
+def test_names_are_no_formulas(ax):
+    WeightsDisplay(np.arange(1.0, len(HOSTILE) + 1), HOSTILE).plot(ax)
+    ticks = {t.get_text(): t for t in ax.get_yticklabels()}
+    assert "$x_1$ and $\\frac{1}{0}$" in ticks
+    assert not any(t.get_parse_math() for t in ticks.values())
+
+
+def test_counted():
+    assert counted(1, "query", "queries") == "1 query"
+    assert counted(2000, "query", "queries") == "2,000 queries"
+    assert counted(0, "row") == "0 rows"
+
+
+def test_public_names_are_those_of_the_package():
+    from linrank import displays
+
+    for name in set(displays.__all__) & set(linrank.__all__):
+        assert getattr(linrank, name) is getattr(displays, name)
+    assert set(displays.__all__) - set(linrank.__all__) == {"Display", "THEME_CSS"}
