@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.comparison import Comparison, compare, compare_evaluations
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
