@@ -20,7 +20,13 @@ void for_each_group(std::span<const std::int32_t> ends, std::int64_t depth, cons
     }
 }
 
+/// The ranks that are looked at: those of the list down to k.
 std::int64_t depth_of(const Measure &m, const RankedQuery &query) {
+    return m.k > 0 ? std::min<std::int64_t>(m.k, query.n_ranked) : query.n_ranked;
+}
+
+/// The ranks that the best list, of all rows, would fill down to k.
+std::int64_t reach_of(const Measure &m, const RankedQuery &query) {
     return m.k > 0 ? std::min<std::int64_t>(m.k, query.n_rows()) : query.n_rows();
 }
 
@@ -75,13 +81,14 @@ double ndcg(const Measure &m, const RankedQuery &query, std::span<const double> 
     const std::vector<double> gain = gains(m, query);
     if (!(gain.back() > 0.0)) return m.empty;
     if (m.short_is_zero && m.kind == Kind::ndcg && query.n_rows() < m.k) return 0.0;
-    const std::int64_t depth = depth_of(m, query);
-    const std::vector<double> dcg = running_dcg(query, gain, discount, depth);
-    const std::vector<double> ideal = running_ideal(query, gain, discount, depth);
+    std::vector<double> dcg = running_dcg(query, gain, discount, depth_of(m, query));
+    const std::vector<double> ideal = running_ideal(query, gain, discount, reach_of(m, query));
+    // Behind the end of the list nothing is gained.
+    dcg.resize(ideal.size(), dcg.empty() ? 0.0 : dcg.back());
     if (m.kind == Kind::ndcg) return dcg.back() / ideal.back();
     double sum = 0.0;
     for (std::size_t i = 0; i < dcg.size(); ++i) sum += dcg[i] / ideal[i];
-    return sum / static_cast<double>(depth);
+    return sum / static_cast<double>(ideal.size());
 }
 
 // ---- relevant or not --------------------------------------------------------------------------
@@ -111,9 +118,8 @@ double expected_hits(const RankedQuery &query, const Relevance &rel, std::int64_
 double precision(const Measure &m, const RankedQuery &query) {
     const Relevance rel(m, query);
     if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
-    const std::int64_t depth = depth_of(m, query);
-    const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : depth;
-    return expected_hits(query, rel, depth) / static_cast<double>(divisor);
+    const std::int64_t divisor = m.k > 0 && !m.reachable ? m.k : reach_of(m, query);
+    return expected_hits(query, rel, depth_of(m, query)) / static_cast<double>(divisor);
 }
 
 double recall(const Measure &m, const RankedQuery &query) {
@@ -145,7 +151,7 @@ double average_precision(const Measure &m, const RankedQuery &query) {
         }
         above += hits;
     });
-    const std::int64_t divisor = m.reachable ? std::min(rel.n, depth) : rel.n;
+    const std::int64_t divisor = m.reachable ? std::min(rel.n, reach_of(m, query)) : rel.n;
     return sum / static_cast<double>(divisor);
 }
 
@@ -171,6 +177,39 @@ double reciprocal_rank(const Measure &m, const RankedQuery &query) {
         }
     });
     return value;
+}
+
+/// (1 - p) Σ_{i<=k, relevant} p^(i-1). Tied rows are relevant with their share at each rank.
+double rank_biased_precision(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    double sum = 0.0, looking = 1.0;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        const double share = mean_of(query, rel.flag, begin, end);
+        for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
+            sum += looking * share;
+            looking *= m.persistence;
+        }
+    });
+    return (1.0 - m.persistence) * sum;
+}
+
+/// 1 if a relevant row is among the first k. Of g tied rows, r of them relevant, the first t are all
+/// of the others with probability Π_{j<t} (g-r-j)/(g-j).
+double success(const Measure &m, const RankedQuery &query) {
+    const Relevance rel(m, query);
+    if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
+    const std::int64_t depth = depth_of(m, query);
+    double none_yet = 1.0;
+    for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
+        const double hits = std::round(mean_of(query, rel.flag, begin, end) * (end - begin));
+        for (std::int64_t i = begin; hits > 0.0 && i < std::min<std::int64_t>(end, depth); ++i) {
+            const double left = static_cast<double>(end - i);
+            none_yet *= std::max(0.0, left - hits) / left;
+        }
+    });
+    return 1.0 - none_yet;
 }
 
 // ---- ERR --------------------------------------------------------------------------------------
@@ -241,7 +280,25 @@ double auc(const Measure &m, const RankedQuery &query) {
            (static_cast<double>(rel.n) * static_cast<double>(n_other));
 }
 
+// ---- Kendall's tau ----------------------------------------------------------------------------
+
+/// τ_b = (n_c - n_d) / √(p · p_s), p the pairs with different labels, p_s those with different scores.
+double kendall_tau(const RankedQuery &query, const PairCounts &pairs) {
+    const std::int64_t n = query.n_rows();
+    std::int64_t by_score = n * (n - 1) / 2;
+    for_each_group(query.score_end, n, [&](std::int64_t begin, std::int64_t end) {
+        by_score -= (end - begin) * (end - begin - 1) / 2;
+    });
+    const std::int64_t by_label = pairs.concordant + pairs.discordant + pairs.tied;
+    if (by_score == 0 || by_label == 0) return skipped;
+    // Two roots: the product of two numbers of pairs may be beyond 64 bits.
+    return static_cast<double>(pairs.concordant - pairs.discordant) /
+           std::sqrt(static_cast<double>(by_label)) / std::sqrt(static_cast<double>(by_score));
+}
+
 }  // namespace
+
+bool needs_pairs(const Measure &m) { return m.kind == Kind::kendall_tau; }
 
 std::vector<double> discounts(Discount kind, std::int64_t n) {
     std::vector<double> d(static_cast<std::size_t>(n));
@@ -262,7 +319,7 @@ double scaled_gain(double y, double y_max) {
 }
 
 double measure_query(const Measure &m, const RankedQuery &query,
-                     std::span<const double> discount) {
+                     std::span<const double> discount, const PairCounts &pairs) {
     if (query.n_rows() == 0) return skipped;
     switch (m.kind) {
         case Kind::ndcg:
@@ -273,6 +330,9 @@ double measure_query(const Measure &m, const RankedQuery &query,
         case Kind::reciprocal_rank: return reciprocal_rank(m, query);
         case Kind::err: return expected_reciprocal_rank(m, query);
         case Kind::auc: return auc(m, query);
+        case Kind::rbp: return rank_biased_precision(m, query);
+        case Kind::success: return success(m, query);
+        case Kind::kendall_tau: return kendall_tau(query, pairs);
     }
     return skipped;
 }

@@ -57,6 +57,8 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
     const auto tables = discount_tables(measures, input.queries.offsets);
     MetricValues out;
     out.values.resize(measures.size() * n_queries);
+    const bool with_pairs =
+        counted.pairs || std::any_of(measures.begin(), measures.end(), needs_pairs);
     if (counted.pairs) out.pairs.resize(3 * n_queries);
     if (counted.rows) out.rows.resize(6 * n_queries);
 
@@ -69,11 +71,12 @@ MetricValues evaluate_queries(const RankInput &input, std::span<const Measure> m
         for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
             rank_query(input, q, ties, keys, query);
             const auto at = static_cast<std::size_t>(q);
+            const PairCounts counts = with_pairs ? pair_counts(query, tree) : PairCounts{};
             for (std::size_t m = 0; m < measures.size(); ++m)
-                out.values[m * n_queries + at] = measure_query(
-                    measures[m], query, tables[static_cast<std::size_t>(measures[m].discount)]);
+                out.values[m * n_queries + at] =
+                    measure_query(measures[m], query,
+                                  tables[static_cast<std::size_t>(measures[m].discount)], counts);
             if (counted.pairs) {
-                const PairCounts counts = pair_counts(query, tree);
                 out.pairs[3 * at] = counts.concordant;
                 out.pairs[3 * at + 1] = counts.discordant;
                 out.pairs[3 * at + 2] = counts.tied;

@@ -51,12 +51,16 @@ void fill_levels(const RankInput &in, std::int64_t q, std::int64_t begin, Ranked
 void rank_query(const RankInput &in, std::int64_t q, Ties ties, std::vector<RankKey> &keys,
                 RankedQuery &out) {
     const std::int64_t begin = in.queries.offsets[static_cast<std::size_t>(q)];
-    const std::int32_t n = size_of(in.queries, q);
+    const std::int32_t n_rows = size_of(in.queries, q);
+    const std::int32_t n =
+        in.n_ranked.empty() ? n_rows
+                            : static_cast<std::int32_t>(in.n_ranked[static_cast<std::size_t>(q)]);
     keys.resize(static_cast<std::size_t>(n));
     fill_keys(in, begin, ties, keys);
     std::sort(keys.begin(), keys.end(), before);
 
-    out.level.resize(keys.size());
+    out.n_ranked = n;
+    out.level.resize(static_cast<std::size_t>(n_rows));
     out.score_end.clear();
     out.open_end.clear();
     for (std::int32_t i = 0; i < n; ++i) {
@@ -66,6 +70,12 @@ void rank_query(const RankInput &in, std::int64_t q, Ties ties, std::vector<Rank
         const bool last = i + 1 == n || keys[static_cast<std::size_t>(i) + 1].score != key.score;
         if (last) out.score_end.push_back(i + 1);
         if (last || ties != Ties::average) out.open_end.push_back(i + 1);
+    }
+    for (std::int32_t i = n; i < n_rows; ++i)
+        out.level[static_cast<std::size_t>(i)] = in.levels[static_cast<std::size_t>(begin + i)];
+    if (n < n_rows) {
+        out.score_end.push_back(n_rows);
+        out.open_end.push_back(n_rows);
     }
     fill_levels(in, q, begin, out);
 }

@@ -27,7 +27,8 @@ struct QueryView {
     }
 };
 
-/// A query after sorting. Rank 0 is the top.
+/// A query after sorting. Rank 0 is the top. Rows that were not retrieved stand behind the list, as one
+/// group of equal scores: they count among the rows to be found and have no rank.
 struct RankedQuery {
     std::vector<std::int32_t> level;      // level by rank
     std::vector<std::int32_t> score_end;  // ends of the groups of equal scores, ascending
@@ -36,6 +37,7 @@ struct RankedQuery {
     std::vector<std::int32_t> open_end;
     std::vector<double> label;            // label of each level, ascending
     std::vector<std::int32_t> n_at;       // rows in each level
+    std::int32_t n_ranked = 0;            // rows on the list; those behind it were not retrieved
     std::int32_t n_rows() const { return static_cast<std::int32_t>(level.size()); }
     std::int32_t n_levels() const { return static_cast<std::int32_t>(label.size()); }
 };
@@ -56,6 +58,8 @@ struct RankInput {
     std::span<const std::int32_t> levels;
     std::span<const std::int32_t> n_levels;
     std::span<const std::int64_t> docid;  // rank of the document id; empty: the row number is the id
+    // Of each query, how many of its positions, from the first on, are on the list; empty: all.
+    std::span<const std::int64_t> n_ranked = {};
 };
 
 /// Puts query q into `out`; `keys` is scratch memory kept between calls.

@@ -209,16 +209,16 @@ CASES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     ),
     "nul_line": (GOOD + b"\0\n", {}, r":3:1: expected a number for the label, got '\x00'"),
     "png": (b"\x89PNG\r\n\x1a\n", {}, r":1:1: expected a number for the label, got '\x89PNG'"),
-    "zip": (b"PK\x03\x04rest", {}, ": expected SVMlight text, got a zip archive; unpack it first"),
+    "zip": (b"PK\x03\x04rest", {}, ": expected UTF-8 text, got a zip archive; unpack it first"),
     "parquet": (
         b"PAR1rest",
         {},
-        ": expected SVMlight text, got a Parquet file; read it with pandas",
+        ": expected UTF-8 text, got a Parquet file; read it with pandas",
     ),
     "utf16": (
         "1 1:1\n".encode("utf-16"),
         {},
-        ": expected SVMlight text, got UTF-16 text; convert it",
+        ": expected UTF-8 text, got UTF-16 text; convert it",
     ),
     # compressed
     "gzip_truncated": (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank.metrics import convention, evaluate
+from linrank.metrics import convention, evaluate, evaluate_run, parse
 
 
 def queries(seed, n_queries=30, n_levels=4, decimals=1, most=14):
@@ -212,6 +212,42 @@ def test_xgboost(seed):
     assert_allclose([result[m] for m in ours], [truth[m] for m in ours], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("n_levels", "names"),
+    [
+        (4, ["ndcg@1", "ndcg@3", "ndcg@10", "ndcg", "ndcg@3-"]),
+        (2, ["map", "map@3", "map@3-", "pre@3", "ndcg@5"]),
+    ],
+)
+def test_xgboost_reports_of_training(n_levels, names):
+    """What a trained booster writes down of another set, against its own predictions for it."""
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(n_levels)
+    sets = []
+    for part in range(2):
+        y, _, sizes = queries(30 + part, n_queries=40, n_levels=n_levels)
+        x = np.column_stack([y + rng.normal(size=len(y)), rng.normal(size=len(y))]).round(1)
+        data = xgboost.DMatrix(x, label=y)
+        data.set_group(sizes)
+        sets.append((data, y, sizes))
+    reported: dict = {}
+    booster = xgboost.train(
+        {"objective": "rank:ndcg", "eval_metric": names, "max_depth": 2, "eta": 0.3, "nthread": 1},
+        sets[0][0],
+        num_boost_round=4,
+        evals=[(sets[1][0], "valid")],
+        evals_result=reported,
+        verbose_eval=False,
+    )
+    data, y, sizes = sets[1]
+    for rounds in (1, 4):  # a small tree ties many rows
+        s = booster.predict(data, output_margin=True, iteration_range=(0, rounds))
+        assert len(np.unique(s)) < len(s) / 3
+        result = evaluate(y, s, group=sizes, metrics=names, convention="xgboost")
+        for name in names:
+            assert_allclose(result[name], reported["valid"][name][rounds - 1], rtol=1e-12)
+
+
 # ---- LightGBM ---------------------------------------------------------------------------------
 
 
@@ -243,3 +279,57 @@ def test_lightgbm(seed):
     result = evaluate(y, s, group=sizes, metrics=names, convention="lightgbm")
     truth = [reported["valid"][name][0] for name in names]
     assert_allclose([result[name] for name in names], truth, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lightgbm_reports_of_training(seed):
+    """What a trained booster writes down of another set, against its own predictions for it."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(seed)
+    quiet = {"verbose": -1, "min_data_in_leaf": 5, "num_leaves": 4, "num_threads": 1}
+    sets = []
+    for part in range(2):
+        y, _, sizes = queries(seed + 40 + part, n_queries=40)
+        x = np.column_stack([y + rng.normal(size=len(y)), rng.normal(size=len(y))]).round(1)
+        sets.append((x, y, sizes))
+    (x, y, sizes), (valid_x, valid_y, valid_sizes) = sets
+    train = lightgbm.Dataset(x, label=y, group=sizes, params=quiet)
+    valid = lightgbm.Dataset(valid_x, label=valid_y, group=valid_sizes, reference=train)
+    reported: dict = {}
+    booster = lightgbm.train(
+        {"objective": "lambdarank", "metric": ["ndcg", "map"], "eval_at": [1, 3, 10], **quiet},
+        train,
+        num_boost_round=4,
+        valid_sets=[valid],
+        valid_names=["valid"],
+        callbacks=[lightgbm.record_evaluation(reported)],
+    )
+    names = [f"{m}@{k}" for m in ("ndcg", "map") for k in (1, 3, 10)]
+    for rounds in (1, 4):
+        s = booster.predict(valid_x, num_iteration=rounds)
+        assert len(np.unique(s)) < len(s) / 3
+        result = evaluate(valid_y, s, group=valid_sizes, metrics=names, convention="lightgbm")
+        truth = [reported["valid"][name][rounds - 1] for name in names]
+        assert_allclose([result[name] for name in names], truth, rtol=1e-12)
+
+
+# ---- ranx and ir_measures ---------------------------------------------------------------------
+
+
+def test_ir_measures_by_its_own_names():
+    """The names of ir_measures mean the same here: its numbers come from pytrec_eval."""
+    ir_measures = pytest.importorskip("ir_measures")
+    pytest.importorskip("pytrec_eval")
+    names = ["nDCG@10", "nDCG", "AP", "AP(rel=2)@5", "P(rel=2)@5", "R@3", "RR", "Success@2"]
+    y, s, sizes = queries(50)
+    docid = np.random.default_rng(50).permutation(len(y)).astype(str)
+    qrels, run = {}, {}
+    for q, (ids, a, b) in enumerate(by_query(sizes, docid, y, s)):
+        qrels[str(q)] = dict(zip(ids.tolist(), a.astype(int).tolist(), strict=True))
+        run[str(q)] = dict(zip(ids.tolist()[::2], b.tolist()[::2], strict=True))
+    result = evaluate_run(qrels, run, metrics=names)
+    measures = [ir_measures.parse_measure(name) for name in names]
+    for found in ir_measures.iter_calc(measures, qrels, run):
+        at = result.query_ids.tolist().index(found.query_id)
+        ours = result.per_query[str(parse(str(found.measure)))][at]
+        assert_allclose(ours, found.value, rtol=1e-12, err_msg=str(found.measure))

@@ -37,6 +37,14 @@ NAMES = [
     "domination_error",
     "domination_error(ties=error, over=queries)",
     "dominated_error(ties=right, over=rows)",
+    "rbp",
+    "rbp(p=0.95, rel=2)@10",
+    "success(rel=2)@5",
+    "kendall_tau",
+    "gamma",
+    "gamma(over=queries)",
+    "somers_d(over=pairs)",
+    "concordance_index(over=queries)",
 ]
 
 
@@ -77,6 +85,36 @@ def test_every_threshold_parses_back(rel):
         ("MeanNDCG", "mean_ndcg"),
         ("ndcg@10-", "ndcg(empty=0)@10"),
         ("pairwise_accuracy(TIES=half)", "pairwise_accuracy(ties=half)"),
+        # ir_measures
+        ("nDCG(dcg='exp-log2')@10", "ndcg(gain=exponential)@10"),
+        ("nDCG(dcg='log2')@10", "ndcg(gain=linear)@10"),
+        ("AP(rel=2)@100", "map(rel=2)@100"),
+        ("RR", "mrr"),
+        ("ERR@20", "err@20"),
+        ("RBP(rel=1,p=0.8)", "rbp(p=0.8, rel=1)"),
+        ("Success@5", "success@5"),
+        # trec_eval
+        ("ndcg_cut_10", "ndcg@10"),
+        ("ndcg_cut.10", "ndcg@10"),
+        ("P_5", "p@5"),
+        ("recall_100", "recall@100"),
+        ("map_cut_1000", "map@1000"),
+        ("success_1", "success@1"),
+        ("recip_rank", "mrr"),
+        # ranx
+        ("ndcg_burges@10", "ndcg(gain=exponential)@10"),
+        ("ndcg_burges", "ndcg(gain=exponential)"),
+        ("rbp.95", "rbp(p=0.95)"),
+        ("hit_rate@10", "success@10"),
+        ("precision@10", "p@10"),
+        # XGBoost, LightGBM, scikit-learn, SciPy, scikit-survival
+        ("pre@3", "p@3"),
+        ("map@5-", "map(empty=0)@5"),
+        ("mean_average_precision@5", "map@5"),
+        ("roc_auc", "auc"),
+        ("kendalltau", "kendall_tau"),
+        ("somersd", "somers_d"),
+        ("c_index", "concordance_index"),
     ],
 )
 def test_other_spellings(spelling, name):
@@ -109,6 +147,18 @@ def test_other_spellings(spelling, name):
         ("all_pairs_error(ties=right)", "ties must be one of error, half, skip, got 'right'"),
         ("dominated_error@5", "takes no @k"),
         ("dominated_eror", "Did you mean 'dominated_error'"),
+        ("rbp(p=1)", "p must be a number from 0 to below 1, got 1.0"),
+        ("rbp(p=-0.5)", "p must be a number from 0 to below 1, got -0.5"),
+        ("success", "success needs a cutoff: write success@10"),
+        ("kendall_tau@5", "takes no @k"),
+        ("kendall_tau(over=queries)", "kendall_tau has no option 'over'; it takes none"),
+        ("gamma(ties=half)", "gamma has no option 'ties'; it has over"),
+        ("ndcg(dcg=cubic)", "ndcg has no option 'dcg'"),
+        ("kendal_tau", "Did you mean 'kendall_tau'"),
+        ("sucess@5", "Did you mean 'success'"),
+        ("recip_rnk", "Did you mean 'mrr'"),
+        ("concordance", "Did you mean 'concordance_index'"),
+        ("nDGC(dcg='exp-log2')@10", "Did you mean 'ndcg'"),
     ],
 )
 def test_bad_names_say_what_is_valid(name, message):
@@ -124,7 +174,7 @@ def test_measures_are_values():
         PairwiseAccuracy(ties="no")
     with pytest.raises(TypeError, match="a metric is a name such as 'ndcg@10'"):
         parse(10)
-    assert len(valid_forms()) == 12
+    assert len(valid_forms()) == 18
 
 
 def test_conventions_can_be_changed():

@@ -49,6 +49,13 @@ def definition(name, y, s, ties, docid, y_max):
         "mrr": lambda: on(lambda r: reference.reciprocal_rank(r, m.k, m.rel or 1.0)),
         "err": lambda: on(lambda r: reference.err(r, m.y_max or y_max, m.k)),
         "auc": lambda: reference.auc(y, s, m.rel or 1.0),
+        "success": lambda: on(lambda r: reference.success(r, m.k, m.rel or 1.0)),
+        "rbp": lambda: on(
+            lambda r: reference.rank_biased_precision(
+                r, m.k, 0.8 if m.p is None else m.p, m.rel or 1.0
+            )
+        ),
+        "kendall_tau": lambda: reference.kendall_tau(y, s),
     }[m.name]()
 
 
@@ -76,6 +83,12 @@ NAMES = [
     "err(y_max=6)@5",
     "auc",
     "auc(rel=2)",
+    "success@1",
+    "success(rel=3)@3",
+    "rbp",
+    "rbp(p=0)",
+    "rbp(p=0.95, rel=2)@3",
+    "kendall_tau",
 ]
 
 
@@ -222,7 +235,10 @@ def test_missing_document_ids_are_row_numbers():
     assert with_ids["map"] != evaluate(y, s, qid=qid)["map"]
 
 
-@pytest.mark.parametrize("name", ["ndcg@5", "mean_ndcg", "map", "recall@2", "p@2", "mrr", "err"])
+@pytest.mark.parametrize(
+    "name",
+    ["ndcg@5", "mean_ndcg", "map", "recall@2", "p@2", "mrr", "err", "rbp", "success@2"],
+)
 def test_empty_rules(name):
     """A query of zeros next to a perfect one: 0, 1 or absent where it is 0/0, 0 or absent else."""
     y, s, qid = [1, 0, 0, 0], [2, 1, 2, 1], [5, 5, 6, 6]
@@ -232,7 +248,7 @@ def test_empty_rules(name):
     }
     full = values[0].per_query[name][0]
     assert full > 0
-    undefined = name not in ("p@2", "mrr", "err")
+    undefined = name not in ("p@2", "mrr", "err", "rbp", "success@2")
     assert values[0].per_query[name][1] == 0
     assert values[1].per_query[name][1] == (1 if undefined else 0)
     assert math.isnan(values["skip"].per_query[name][1])

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
     from linrank.data.svmlight import load
+    from linrank.data.trec import Qrels, Run, load_qrels, load_run, write_qrels, write_run
     from linrank.datasets import make_ranking
     from linrank.displays import (
         ComparisonDisplay,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from linrank.kernel_ranksvm import KernelRankSVM
     from linrank.kernel_ranksvm_cv import KernelRankSVMCV
     from linrank.metrics.evaluate import evaluate
+    from linrank.metrics.runs import evaluate_run
+    from linrank.metrics.survival import ConcordanceResult, concordance_index
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
     from linrank.path import PathResult, ranksvm_path
@@ -61,6 +64,7 @@ __all__ = [
     "CheckpointError",
     "Comparison",
     "ComparisonDisplay",
+    "ConcordanceResult",
     "ConvergenceDisplay",
     "ConvergenceWarning",
     "DataFormatError",
@@ -83,6 +87,7 @@ __all__ = [
     "PerQueryRanker",
     "PivotedTfidf",
     "Preferences",
+    "Qrels",
     "QueryHistogramDisplay",
     "QueryKFold",
     "QueryScatterDisplay",
@@ -91,6 +96,7 @@ __all__ = [
     "RankSVMCV",
     "RankerMixin",
     "RegularizedRankSVM",
+    "Run",
     "SGDRanker",
     "SGDRankerCV",
     "SupportDistribution",
@@ -98,24 +104,31 @@ __all__ = [
     "WeightsDisplay",
     "compare",
     "compare_evaluations",
+    "concordance_index",
     "domination_path",
     "dual_matrix",
     "evaluate",
+    "evaluate_run",
     "load",
     "load_model",
     "load_preferences",
+    "load_qrels",
+    "load_run",
     "make_ranking",
     "rank_profile",
     "ranking_scorer",
     "ranksvm_path",
     "support_distribution",
     "themed_svg",
+    "write_qrels",
+    "write_run",
 ]
 
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "ConcordanceResult": "linrank.metrics",
     "Comparison": "linrank.comparison",
     "ComparisonDisplay": "linrank.displays",
     "ConvergenceDisplay": "linrank.displays",
@@ -140,6 +153,7 @@ _HOME = {
     "PerQueryRanker": "linrank.per_query_ranker",
     "PivotedTfidf": "linrank.text_features",
     "Preferences": "linrank.data.preferences",
+    "Qrels": "linrank.data.trec",
     "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
     "QueryScatterDisplay": "linrank.displays",
@@ -148,24 +162,31 @@ _HOME = {
     "RankSVMCV": "linrank.ranksvm_cv",
     "RankerMixin": "linrank.ranker",
     "RegularizedRankSVM": "linrank.regularized_ranksvm",
+    "Run": "linrank.data.trec",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
     "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
+    "concordance_index": "linrank.metrics",
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
     "WeightsDisplay": "linrank.displays",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
+    "evaluate_run": "linrank.metrics",
     "load": "linrank.data.svmlight",
     "load_model": "linrank.model",
     "load_preferences": "linrank.data.preference_text",
+    "load_qrels": "linrank.data.trec",
+    "load_run": "linrank.data.trec",
     "make_ranking": "linrank.datasets",
     "rank_profile": "linrank.duals.profile",
     "ranking_scorer": "linrank.model_selection",
     "ranksvm_path": "linrank.path",
     "support_distribution": "linrank.duals.closeness",
+    "write_qrels": "linrank.data.trec",
+    "write_run": "linrank.data.trec",
     "themed_svg": "linrank.displays",
 }
 

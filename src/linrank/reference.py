@@ -202,6 +202,18 @@ def reciprocal_rank(ranked: Sequence[float], k: int | None = None, rel: float = 
     return float(next((1.0 / i for i, y in enumerate(ranked[:k], start=1) if y >= rel), 0.0))
 
 
+def success(ranked: Sequence[float], k: int, rel: float = 1.0) -> float:
+    """Return 1 if a relevant row is among the first k, else 0."""
+    return float(any(y >= rel for y in ranked[:k]))
+
+
+def rank_biased_precision(
+    ranked: Sequence[float], k: int | None = None, p: float = 0.8, rel: float = 1.0
+) -> float:
+    """Return ``(1 - p) Σ_{i<=k: rel} p^(i-1)``."""
+    return (1.0 - p) * sum(p**i for i, y in enumerate(ranked[:k]) if y >= rel)
+
+
 def err(ranked: Sequence[float], y_max: float, k: int | None = None) -> float:
     """Return ``Σ_{i<=k} (1/i) R_i Π_{t<i} (1 - R_t)`` with ``R = (2^y - 1)/2^y_max``."""
     stop = [(2.0**y - 1.0) / 2.0**y_max for y in ranked[:k]]
@@ -215,6 +227,40 @@ def pair_counts(y: Array, s: Array) -> tuple[int, int, int]:
     difference = np.where(s[:, None] > s[None, :], 1, np.where(s[:, None] < s[None, :], -1, 0))
     c, d, t = (int(np.sum(above & (difference == sign))) for sign in (1, -1, 0))
     return c, d, t
+
+
+def kendall_tau(y: Array, s: Array) -> float:
+    """Return ``τ_b = (c - d)/√(p p_s)``; NaN if all labels or all scores are equal."""
+    c, d, t = pair_counts(y, s)
+    by_score = sum(pair_counts(s, y))
+    return (c - d) / math.sqrt((c + d + t) * by_score) if (c + d + t) * by_score else math.nan
+
+
+def goodman_kruskal_gamma(y: Array, s: Array) -> float:
+    """Return ``(c - d)/(c + d)``; NaN if no pair differs in both."""
+    c, d, _ = pair_counts(y, s)
+    return (c - d) / (c + d) if c + d else math.nan
+
+
+def somers_d(y: Array, s: Array) -> float:
+    """Return ``(c - d)/(c + d + t)``; NaN if all labels are equal."""
+    c, d, t = pair_counts(y, s)
+    return (c - d) / (c + d + t) if c + d + t else math.nan
+
+
+def censored_counts(
+    event: Array, time: Array, risk: Array, tolerance: float
+) -> tuple[int, int, int, int]:
+    """Comparable pairs: risk in the right order, in the wrong one, tied; of all, equal times."""
+    c = d = t = at_once = 0
+    for i, j in itertools.permutations(range(len(time)), 2):
+        if event[i] and (time[j] > time[i] or (time[j] == time[i] and not event[j])):
+            is_tied = abs(risk[j] - risk[i]) <= tolerance
+            t += is_tied
+            c += not is_tied and risk[i] > risk[j]
+            d += not is_tied and risk[i] < risk[j]
+            at_once += time[j] == time[i]
+    return int(c), int(d), int(t), int(at_once)
 
 
 def auc(y: Array, s: Array, rel: float = 1.0) -> float:

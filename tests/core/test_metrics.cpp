@@ -113,7 +113,8 @@ void row_counts_equal_the_definition() {
 std::vector<Measure> all_measures() {
     std::vector<Measure> measures;
     for (const Kind kind : {Kind::ndcg, Kind::mean_ndcg, Kind::average_precision, Kind::precision,
-                            Kind::recall, Kind::reciprocal_rank, Kind::err, Kind::auc}) {
+                            Kind::recall, Kind::reciprocal_rank, Kind::err, Kind::auc, Kind::rbp,
+                            Kind::success}) {
         Measure m{kind};
         m.y_max = 4.0;
         measures.push_back(m);
@@ -167,6 +168,36 @@ void err_has_its_check_value() {
     check(std::abs(got.means[0] - 0.479797363) < 5e-10, "ERR of 3 0 2 1");
 }
 
+double value_of(const Problem &p, Kind kind, std::int64_t n_ranked, std::int64_t k = 0) {
+    Measure m{kind};
+    m.k = k;
+    m.y_max = 4.0;
+    RankInput input = p.input();
+    const std::vector<std::int64_t> listed{n_ranked};
+    input.n_ranked = listed;
+    return evaluate_queries(input, std::vector{m}, Ties::stable, {}, 1).means[0];
+}
+
+/// A list that ends before the last rows: nothing is found behind its end, and all is to be found.
+void rows_behind_the_list_have_no_rank() {
+    const Problem p{{0, 4}, {}, {1, 0, 1, 2}, {4, 3, 0, 0}, {1, 0, 1, 2}, {3}};
+    check(value_of(p, Kind::recall, 2, 4) == 1.0 / 3.0, "recall of a list of two");
+    check(value_of(p, Kind::average_precision, 2) == 1.0 / 3.0, "AP of a list of two");
+    check(value_of(p, Kind::precision, 2, 4) == 0.25, "precision of a list of two");
+    check(std::abs(value_of(p, Kind::rbp, 2) - 0.2) < 1e-15, "RBP of a list of two");
+    const double ideal = 3.0 + 1.0 / std::log2(3.0) + 0.5;
+    check(std::abs(value_of(p, Kind::ndcg, 2) - 1.0 / ideal) < 1e-15, "NDCG of a list of two");
+    for (const Kind kind : {Kind::ndcg, Kind::mean_ndcg, Kind::average_precision, Kind::recall,
+                            Kind::reciprocal_rank, Kind::err, Kind::rbp, Kind::success})
+        check(value_of(p, kind, 0, kind == Kind::mean_ndcg ? 0 : 3) == 0.0, "an empty list");
+    // The rows behind the list are tied below it: (1, 0) right; (2, 1) and (2, 0), (1, 0) not.
+    RankInput input = p.input();
+    const std::vector<std::int64_t> listed{2};
+    input.n_ranked = listed;
+    const auto counts = evaluate_queries(input, {}, Ties::stable, {true, false}, 1).pairs;
+    check(counts == std::vector<std::int64_t>({1, 3, 1}), "pairs of a list of two");
+}
+
 void ranks_are_a_permutation_of_each_query() {
     const Problem p = random_problem(11, 500, 5, 10);
     std::vector<std::int64_t> ranks(p.labels.size());
@@ -198,6 +229,7 @@ int main() {
     tie_rules_are_ordered();
     gains_are_scaled();
     err_has_its_check_value();
+    rows_behind_the_list_have_no_rank();
     ranks_are_a_permutation_of_each_query();
     cuts_cover_all_queries();
     return n_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -285,8 +285,8 @@ def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> N
         "--convention",
         default="linrank",
         metavar="NAME",
-        help="whose rules for gains, ties and empty queries: linrank (default), letor, mslr, "
-        "trec_eval, sklearn, lightgbm, xgboost",
+        help="whose rules for gains, ties and empty queries: linrank (default; TREC files: "
+        "trec_eval), letor, mslr, trec_eval, sklearn, lightgbm, xgboost",
     )
 
 

@@ -1,12 +1,13 @@
-"""``linrank evaluate``: the metrics of scores, given or computed by a model."""
+"""``linrank evaluate``: the metrics of scores, given or computed by a model, or of a TREC run."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_metrics, add_reading, add_reporting
 from linrank.cli.console import Console
+from linrank.cli.evaluate_run import add_run, evaluate_files, is_run
 from linrank.cli.main import OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import read_model
@@ -28,16 +29,21 @@ __all__ = ["configure", "run"]
 DESCRIPTION = """\
 Rank the rows of each query of DATA by score and compare with the labels. SCORES has one number
 per row, in the order of the file (as linrank predict writes it); --model computes them instead.
+With --qrels and --run, the same for a TREC run, by the rules of trec_eval.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="labelled rows, or - for standard input")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", help="labelled rows, or - for standard input"
+    )
     parser.add_argument("scores", metavar="SCORES", nargs="?", help="score file, or - for stdin")
     parser.add_argument("--model", metavar="MODEL", help="score the rows with this model")
+    add_run(parser)
     add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
+    parser.set_defaults(convention=None)  # depends on what is evaluated
     parser.add_argument("--per-query", metavar="FILE.csv", help="write the values of every query")
     add_reading(parser)
     add_reporting(parser)
@@ -45,17 +51,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read, score, measure, print."""
+    if args.json and args.per_query == STANDARD:
+        parser.error("--json and --per-query - would both write to standard output")
+    if is_run(args):
+        judged, result = evaluate_files(args, parser)
+        sources = {"qrels": args.qrels, "run": args.run, "rows": judged.run.n_rows}
+    else:
+        data, result = _evaluate_data(args, parser)
+        sources = {
+            "data": args.data,
+            "scores": args.scores,
+            "model": args.model,
+            "rows": data.n_rows,
+        }
+    if args.per_query is not None:
+        write_lines(args.per_query, _csv(result))
+    if args.json:
+        _print_json(args.convention, sources, result)
+    elif args.per_query != STANDARD:
+        write_standard(result.to_text() + "\n")
+    return OK
+
+
+def _evaluate_data(
+    args: argparse.Namespace, parser: argparse.ArgumentParser
+) -> tuple[Dataset, Evaluation]:
+    if args.data is None:
+        parser.error("give DATA and its scores, or --qrels and --run")
+    if args.complete:
+        parser.error("--complete is an option of --qrels and --run")
     if (args.scores is None) == (args.model is None):
         parser.error("give either SCORES or --model MODEL")
     if [args.data, args.scores, args.model].count(STANDARD) > 1:
         parser.error("only one of the files can be standard input")
-    if args.json and args.per_query == STANDARD:
-        parser.error("--json and --per-query - would both write to standard output")
     if args.per_query is not None:
         check_writable(args.per_query)
         check_apart(args.per_query, args.data, args.scores, args.model)
     from linrank.metrics import DEFAULT_METRICS, evaluate
 
+    args.convention = args.convention or "linrank"
     check_metrics(args.metrics, args.convention)
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -69,13 +103,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         docid=_docids(data),
         n_jobs=args.jobs,
     )
-    if args.per_query is not None:
-        write_lines(args.per_query, _csv(result))
-    if args.json:
-        _print_json(args, data, result)
-    elif args.per_query != STANDARD:
-        write_standard(result.to_text() + "\n")
-    return OK
+    return data, result
 
 
 def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
@@ -113,7 +141,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
 
 
-def _print_json(args: argparse.Namespace, data: Dataset, result: Evaluation) -> None:
+def _print_json(convention: str, sources: dict[str, Any], result: Evaluation) -> None:
     import json
 
     from linrank import __version__
@@ -121,12 +149,9 @@ def _print_json(args: argparse.Namespace, data: Dataset, result: Evaluation) -> 
     report = {
         "command": "evaluate",
         "linrank": __version__,
-        "data": args.data,
-        "scores": args.scores,
-        "model": args.model,
-        "rows": data.n_rows,
-        "queries": data.queries.n_queries,
-        "convention": args.convention,
+        **sources,
+        "queries": result.n_queries,
+        "convention": convention,
         "rules": result.convention.describe(),
         "metrics": result.to_dict()["means"],
     }

@@ -86,17 +86,9 @@ def _run_lines(
     """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number."""
     import numpy as np
 
-    queries, docids = data.queries, data.docids
-    for q in range(queries.n_queries):
-        positions = np.arange(queries.offsets[q], queries.offsets[q + 1])
-        rows = positions if queries.order is None else queries.order[positions]
-        best = rows[np.argsort(-scores[rows], kind="stable")][:topk].tolist()
-        qid = 1 if queries.ids is None else queries.ids[q]
-        yield "".join(
-            f"{qid} Q0 {_docid(docids, row)} {rank} {scores[row].item()!r} {tag}\n"
-            for rank, row in enumerate(best, 1)
-        )
+    from linrank.data.trec_text import run_lines
 
-
-def _docid(docids: list[str | None] | None, row: int) -> str:
-    return (docids[row] if docids is not None else None) or str(row + 1)
+    queries, docids = data.queries, data.docids or [None] * data.n_rows
+    query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+    names = [docid or str(row) for row, docid in enumerate(docids, 1)]
+    return run_lines(query, [1] if queries.ids is None else queries.ids, names, scores, tag, topk)

@@ -184,7 +184,7 @@ def _format(head: bytes, name: str) -> str | None:
     """The compression that ``head`` is the start of, None for plain text."""
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
-            raise DataFormatError(f"{name}: expected SVMlight text, got {what}")
+            raise DataFormatError(f"{name}: expected UTF-8 text, got {what}")
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 

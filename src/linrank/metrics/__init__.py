@@ -1,6 +1,7 @@
 """Ranking measures: values that parse from their names, under the field's conventions."""
 
 from linrank.metrics.conventions import CONVENTIONS, Convention, convention
+from linrank.metrics.correlations import ConcordanceIndex, Gamma, KendallTau, SomersD
 from linrank.metrics.counted import PairCounts, RowCounts
 from linrank.metrics.evaluate import DEFAULT_METRICS, evaluate, rank_within_queries
 from linrank.metrics.evaluation import Evaluation
@@ -16,10 +17,14 @@ from linrank.metrics.measures import (
     Measure,
     PairwiseAccuracy,
     Precision,
+    RankBiasedPrecision,
     Recall,
     ReciprocalRank,
+    Success,
 )
 from linrank.metrics.parsing import parse, parse_scoring, valid_forms
+from linrank.metrics.runs import RUN_METRICS, evaluate_run
+from linrank.metrics.survival import ConcordanceResult, concordance_index
 
 __all__ = [
     "AUC",
@@ -27,22 +32,32 @@ __all__ = [
     "DEFAULT_METRICS",
     "ERR",
     "NDCG",
+    "RUN_METRICS",
     "AllPairsError",
     "AveragePrecision",
+    "ConcordanceIndex",
+    "ConcordanceResult",
     "Convention",
     "DominatedError",
     "DominationError",
     "Evaluation",
+    "Gamma",
+    "KendallTau",
     "MeanNDCG",
     "Measure",
     "PairCounts",
     "PairwiseAccuracy",
     "Precision",
+    "RankBiasedPrecision",
     "Recall",
     "ReciprocalRank",
     "RowCounts",
+    "SomersD",
+    "Success",
+    "concordance_index",
     "convention",
     "evaluate",
+    "evaluate_run",
     "parse",
     "parse_scoring",
     "rank_within_queries",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
+from linrank.metrics.correlations import ConcordanceIndex, Gamma, SomersD
 from linrank.metrics.measures import (
     AllPairsError,
     DominatedError,
@@ -17,9 +18,10 @@ from linrank.metrics.measures import (
     PairwiseAccuracy,
 )
 
-__all__ = ["Counts", "PairCounts", "RowCounts"]
+__all__ = ["Counts", "PairCounts", "RowCounts", "pair_share"]
 
 Array = NDArray[Any]
+_OF_PAIRS = (PairwiseAccuracy, AllPairsError, ConcordanceIndex, Gamma, SomersD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ class Counts:
     def needed(measures: list[Measure]) -> tuple[bool, bool]:
         """Whether pairs are to be counted, and rows."""
         return (
-            any(isinstance(m, (PairwiseAccuracy, AllPairsError)) for m in measures),
+            any(isinstance(m, _OF_PAIRS) for m in measures),
             any(isinstance(m, (DominationError, DominatedError)) for m in measures),
         )
 
@@ -92,19 +94,34 @@ class Counts:
 
     def measure(self, measure: Measure, chosen: Convention) -> tuple[float, Array] | None:
         """Mean and values by query, NaN where nothing is to be judged; None if not counted."""
-        if isinstance(measure, (PairwiseAccuracy, AllPairsError)) and self.pairs is not None:
-            ties = measure.ties or chosen.pair_ties
-            counts, is_error = self.pairs, isinstance(measure, AllPairsError)
-            # Twice the counts: a half is then an integer, and sums are exact.
-            part = 2 * (counts.discordant if is_error else counts.concordant)
-            tied = {"error": 2 * is_error, "half": 1, "skip": 0}[ties]
-            total = counts.concordant + counts.discordant + (ties != "skip") * counts.tied
-            return _share(part + tied * counts.tied, 2 * total, measure.over)
+        if isinstance(measure, _OF_PAIRS) and self.pairs is not None:
+            twice, total = pair_share(measure, self.pairs, chosen)
+            return _share(twice, 2 * total, measure.over)
         rows = {DominationError: self.dominating, DominatedError: self.dominated}.get(type(measure))
         if rows is None or not isinstance(measure, (DominationError, DominatedError)):
             return None
         wrong = rows.wrong + (rows.tied if measure.ties == "error" else 0)
         return _share(wrong, rows.total, measure.over)
+
+
+def pair_share(measure: Measure, counts: PairCounts, chosen: Convention) -> tuple[Array, Array]:
+    """Twice the numerator of each query, and its denominator; int64.
+
+    Twice: half a pair is then an integer, and sums are exact.
+    """
+    right, wrong, tied = counts.concordant, counts.discordant, counts.tied
+    if isinstance(measure, Gamma):
+        return 2 * (right - wrong), right + wrong
+    if isinstance(measure, SomersD):
+        return 2 * (right - wrong), right + wrong + tied
+    if isinstance(measure, ConcordanceIndex):
+        return 2 * right + tied, right + wrong + tied
+    if not isinstance(measure, (PairwiseAccuracy, AllPairsError)):
+        raise TypeError(f"{measure} is no share of pairs")
+    ties, is_error = measure.ties or chosen.pair_ties, isinstance(measure, AllPairsError)
+    credit = {"error": 2 * is_error, "half": 1, "skip": 0}[ties]
+    twice = 2 * (wrong if is_error else right) + credit * tied
+    return twice, right + wrong + (ties != "skip") * tied
 
 
 def _share(part: Array, total: Array, over: str | None) -> tuple[float, Array]:

@@ -18,7 +18,14 @@ from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure
 from linrank.metrics.parsing import parse, valid_forms
 from linrank.threads import resolve
 
-__all__ = ["DEFAULT_METRICS", "evaluate", "evaluate_queries", "rank_within_queries"]
+__all__ = [
+    "DEFAULT_METRICS",
+    "evaluate",
+    "evaluate_queries",
+    "has_gains",
+    "measures_of",
+    "rank_within_queries",
+]
 
 Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")
@@ -32,6 +39,9 @@ _KINDS = {
     "mrr": "reciprocal_rank",
     "err": "err",
     "auc": "auc",
+    "rbp": "rbp",
+    "success": "success",
+    "kendall_tau": "kendall_tau",
 }
 
 
@@ -61,8 +71,9 @@ def evaluate(
     group : integers (n_queries,), optional
         Sizes of consecutive queries, instead of ``qid``.
     metrics : names or measures
-        ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``mrr[@k]``, ``err[@k]``,
-        ``pairwise_accuracy``, ``auc``, ``all_pairs_error``, ``domination_error``,
+        ``ndcg[@k]``, ``mean_ndcg``, ``map[@k]``, ``p@k``, ``recall@k``, ``success@k``, ``mrr[@k]``,
+        ``err[@k]``, ``rbp[@k]``, ``pairwise_accuracy``, ``auc``, ``concordance_index``,
+        ``kendall_tau``, ``gamma``, ``somers_d``, ``all_pairs_error``, ``domination_error``,
         ``dominated_error``, with options as in ``p(rel=2)@5``.
     convention : str or Convention
         ``linrank``, ``letor``, ``mslr``, ``trec_eval``, ``sklearn``, ``lightgbm`` or ``xgboost``:
@@ -106,11 +117,16 @@ def evaluate_queries(
     metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
     convention: str | Convention = "linrank",
     docid: Any = None,
+    n_ranked: Array | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """`evaluate` for rows that are grouped already; ``labels`` are float64, finite, by row."""
+    """`evaluate` for rows that are grouped already; ``labels`` are float64, finite, by row.
+
+    Of each query, ``n_ranked`` positions from the first on are on its list; those behind were not
+    retrieved: they count among the rows to be found, below all others. None: all are on it.
+    """
     chosen = named_convention(convention)
-    measures = _measures(metrics)
+    measures = measures_of(metrics)
     scores = _scores(scores, len(labels), chosen)
     _check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.name in _KINDS]
@@ -125,6 +141,7 @@ def evaluate_queries(
         queries.levels,
         queries.n_levels,
         _document_keys(docid, len(labels)) if chosen.ties == "docid" else None,
+        n_ranked,
         [_kernel(m, chosen, y_max) for m in kernels],
         _core.Ties[chosen.ties],
         with_pairs,
@@ -170,7 +187,7 @@ def _threads(n_jobs: int | None, n_rows: int) -> int:
     return n_threads if n_rows >= _PARALLEL_ROWS else 1
 
 
-def _measures(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+def measures_of(metrics: str | Measure | Iterable[str | Measure]) -> list[Measure]:
     """The measures in the order given, each once."""
     if isinstance(metrics, (str, Measure)):
         metrics = [metrics]
@@ -199,6 +216,7 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
         short_is_zero=chosen.short_is_zero,
         reachable=chosen.reachable,
         step_precision=chosen.step_precision,
+        persistence=float(choose("p", 0.8)),
     )
 
 
@@ -235,6 +253,11 @@ def _reject(bad: Array, values: Array, name: str, why: str) -> None:
         )
 
 
+def has_gains(measures: Iterable[Measure]) -> bool:
+    """Whether one of the measures is made of gains, which negative labels do not have."""
+    return any(isinstance(m, (NDCG, MeanNDCG, ERR)) for m in measures)
+
+
 def _check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
     """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max."""
     gainful = [m for m in measures if isinstance(m, (NDCG, MeanNDCG, ERR))]
@@ -264,4 +287,6 @@ def _document_keys(docid: Any, n_rows: int) -> Array | None:
         if missing.any():
             raise ValueError(f"docid of row {int(np.argmax(missing))} is missing; ties need it")
         ids = ids.astype(str)
+    if ids.dtype == np.int64 and len(ids) and ids.min() >= 0:
+        return ids  # numbers are their own order
     return np.unique(ids, return_inverse=True)[1].astype(np.int64)

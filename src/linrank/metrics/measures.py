@@ -22,8 +22,10 @@ __all__ = [
     "Measure",
     "PairwiseAccuracy",
     "Precision",
+    "RankBiasedPrecision",
     "Recall",
     "ReciprocalRank",
+    "Success",
 ]
 
 Gain = Literal["exponential", "linear"]
@@ -158,6 +160,31 @@ class ERR(Measure):
 
 
 @dataclass(frozen=True)
+class RankBiasedPrecision(Measure):
+    """``(1 - p) Σ_{i<=k, relevant} p^(i-1)``: what a reader finds who goes on with chance ``p``.
+
+    Relevance is yes or no (y >= ``rel``), as in Moffat & Zobel (2008); ``p`` is 0.8 if not given. A
+    list of n rows cannot reach more than 1 - p^n: what a longer one might add is not guessed.
+    """
+
+    name: ClassVar[str] = "rbp"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "optional"
+    k: int | None = None
+    p: float | None = None
+    rel: float | None = None
+
+
+@dataclass(frozen=True)
+class Success(Measure):
+    """1 if a relevant row is among the first k, else 0; also known as the hit rate."""
+
+    name: ClassVar[str] = "success"
+    cutoff: ClassVar[Literal["none", "optional", "required"]] = "required"
+    k: int | None = None
+    rel: float | None = None
+
+
+@dataclass(frozen=True)
 class PairwiseAccuracy(Measure):
     """Share of the pairs ``y_i > y_j`` of a query with ``s_i > s_j``.
 
@@ -222,25 +249,6 @@ class AUC(Measure):
     rel: float | None = None
 
 
-MEASURES: dict[str, type[Measure]] = {
-    kind.name: kind
-    for kind in (
-        NDCG,
-        MeanNDCG,
-        AveragePrecision,
-        Precision,
-        Recall,
-        ReciprocalRank,
-        ERR,
-        PairwiseAccuracy,
-        AUC,
-        AllPairsError,
-        DominationError,
-        DominatedError,
-    )
-}
-
-
 def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
     """Raise ValueError unless ``value`` is one that ``option`` can take."""
     if option in choices:
@@ -249,6 +257,9 @@ def check_option(option: str, value: Any, choices: Mapping[str, tuple[str, ...]]
     elif option == "empty":
         if isinstance(value, bool) or value not in (0, 1, "skip"):
             raise ValueError(f"empty must be 0, 1 or 'skip', got {value!r}")
+    elif option == "p":
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise ValueError(f"p must be a number from 0 to below 1, got {value!r}")
     elif not isinstance(value, (int, float)) or not abs(value) < float("inf"):
         raise ValueError(f"{option} must be a finite number, got {value!r}")
 

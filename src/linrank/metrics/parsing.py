@@ -6,20 +6,53 @@ import dataclasses
 import re
 from typing import Any
 
-from linrank.metrics.measures import MEASURES, DominatedError, DominationError, Measure
+from linrank.metrics.correlations import ConcordanceIndex, Gamma, KendallTau, SomersD
+from linrank.metrics.measures import (
+    AUC,
+    ERR,
+    NDCG,
+    AllPairsError,
+    AveragePrecision,
+    DominatedError,
+    DominationError,
+    MeanNDCG,
+    Measure,
+    PairwiseAccuracy,
+    Precision,
+    RankBiasedPrecision,
+    Recall,
+    ReciprocalRank,
+    Success,
+)
+from linrank.metrics.spellings import ALIASES, OPTIONS, respelt
 
 __all__ = ["parse", "parse_scoring", "valid_forms"]
 
 _FORM = re.compile(
     r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\))?\s*(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
 )
-_ALIASES = {
-    "ap": "map",
-    "precision": "p",
-    "pre": "p",
-    "r": "recall",
-    "rr": "mrr",
-    "meanndcg": "mean_ndcg",
+MEASURES: dict[str, type[Measure]] = {
+    kind.name: kind
+    for kind in (
+        NDCG,
+        MeanNDCG,
+        AveragePrecision,
+        Precision,
+        Recall,
+        Success,
+        ReciprocalRank,
+        ERR,
+        RankBiasedPrecision,
+        PairwiseAccuracy,
+        AUC,
+        ConcordanceIndex,
+        KendallTau,
+        Gamma,
+        SomersD,
+        AllPairsError,
+        DominationError,
+        DominatedError,
+    )
 }
 
 
@@ -32,7 +65,9 @@ def valid_forms() -> tuple[str, ...]:
 def parse(text: str | Measure) -> Measure:
     """Return the measure that ``text`` names; a measure is returned as it is.
 
-    Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``.
+    Case does not matter. A trailing ``-`` is XGBoost's spelling of ``empty=0``. Names as
+    ir_measures, trec_eval, ranx, LightGBM and scikit-learn write them are understood where they
+    mean one of ours.
 
     Examples
     --------
@@ -43,11 +78,11 @@ def parse(text: str | Measure) -> Measure:
         return text
     if not isinstance(text, str):
         raise TypeError(f"a metric is a name such as 'ndcg@10' or a Measure, got {text!r}")
-    lowered = text.strip().lower()
+    lowered = respelt(text.strip().lower())
     match = _FORM.fullmatch(lowered)
     if match is None:
         raise _unknown(text, re.split(r"[@(]", lowered)[0])
-    name = _ALIASES.get(match["name"], match["name"])
+    name = ALIASES.get(match["name"], match["name"])
     kind = MEASURES.get(name)
     if kind is None:
         raise _unknown(text, match["name"])
@@ -89,7 +124,8 @@ def _cutoff(kind: type[Measure], k: str, text: str) -> int:
 def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in inside.split(","))):
-        option, equals, value = (p.strip() for p in part.partition("="))
+        option, equals, value = (p.strip(" '\"") for p in part.partition("="))
+        option, value = OPTIONS.get((option, value), (option, value))
         if not equals:
             raise ValueError(f"metric {text!r}: write options as option=value, got {part!r}")
         _require(kind, option, text)
@@ -104,9 +140,8 @@ def _options(kind: type[Measure], inside: str, text: str) -> dict[str, Any]:
 def _require(kind: type[Measure], option: str, text: str) -> None:
     known = [f.name for f in dataclasses.fields(kind) if f.name != "k"]
     if option not in known:
-        raise ValueError(
-            f"metric {text!r}: {kind.name} has no option {option!r}; it has {', '.join(known)}"
-        )
+        has = f"it has {', '.join(known)}" if known else "it takes none"
+        raise ValueError(f"metric {text!r}: {kind.name} has no option {option!r}; {has}")
 
 
 def _number(value: str, text: str) -> float:
@@ -119,6 +154,6 @@ def _number(value: str, text: str) -> float:
 def _unknown(text: str, name: str) -> ValueError:
     import difflib  # needed only to say what is wrong
 
-    near = difflib.get_close_matches(name, [*MEASURES, *_ALIASES], n=1, cutoff=0.5)
-    hint = f" Did you mean {_ALIASES.get(near[0], near[0])!r}?" if near else ""
+    near = difflib.get_close_matches(name, [*MEASURES, *ALIASES], n=1, cutoff=0.5)
+    hint = f" Did you mean {ALIASES.get(near[0], near[0])!r}?" if near else ""
     return ValueError(f"unknown metric {text!r}.{hint} Valid forms: {', '.join(valid_forms())}")

@@ -1,0 +1,216 @@
+#include "trec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include "decimal.hpp"
+#include "parallel.hpp"
+#include "ranking.hpp"
+
+namespace linrank::trec {
+namespace {
+
+constexpr std::size_t longest_number = 400;
+constexpr std::array<std::size_t, 2> n_columns{4, 6};
+constexpr std::array<const char *, 2> form{"'qid iteration docid relevance'",
+                                           "'qid Q0 docid rank score tag'"};
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+/// A word of the text for a message: cut when long, what cannot be printed as \xNN.
+std::string quoted(std::string_view word) {
+    constexpr std::size_t longest = 40;
+    std::string text = "'";
+    for (const char c : word.substr(0, longest)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte >= 0x20 && byte < 0x7F) {
+            text += c;
+        } else {
+            std::array<char, 5> escape{};
+            std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(byte));
+            text += escape.data();
+        }
+    }
+    return text + (word.size() > longest ? "...'" : "'");
+}
+
+/// Words of a line, the first `most` of them, and how many there are.
+template <std::size_t most>
+std::size_t split(std::string_view line, std::array<std::string_view, most> &words) {
+    std::size_t n = 0;
+    for (std::size_t at = 0;;) {
+        while (at < line.size() && is_blank(line[at])) ++at;
+        if (at == line.size()) return n;
+        const std::size_t begin = at;
+        while (at < line.size() && !is_blank(line[at])) ++at;
+        if (n < most) words[n] = line.substr(begin, at - begin);
+        ++n;
+    }
+}
+
+/// What is wrong with the number, if something is.
+std::optional<std::string> read_value(std::string_view word, const char *what, double &value) {
+    // A copy with zeros behind it: the routine looks some characters ahead.
+    std::array<char, longest_number + 16> text{};
+    auto outcome = decimal::Outcome::not_a_number;
+    const char *end = text.data();
+    if (word.size() <= longest_number) {
+        std::memcpy(text.data(), word.data(), word.size());
+        outcome = decimal::read_number(end, value);
+    }
+    if (outcome == decimal::Outcome::number && end == text.data() + word.size()) return {};
+    if (outcome == decimal::Outcome::overflow)
+        return std::string("the ") + what + " is out of range: " + quoted(word);
+    return std::string("the ") + what + " is " + quoted(word) + "; expected a finite number";
+}
+
+std::string wrong_columns(Kind kind, std::size_t n) {
+    const auto own = static_cast<std::size_t>(kind), other = 1 - own;
+    std::string message = "expected " + std::to_string(n_columns[own]) + " columns " + form[own] +
+                          ", got " + std::to_string(n);
+    if (n == n_columns[other])
+        message += kind == Kind::run ? "; this looks like a file of judgements (qrels)"
+                                     : "; this looks like a run";
+    return message;
+}
+
+std::uint64_t mixed(std::uint64_t h) {
+    h ^= h >> 32;
+    h *= 0xD6E8FEB86659FD93u;
+    h ^= h >> 32;
+    return h;
+}
+
+std::uint64_t hash_of(std::int64_t query, std::string_view word) {
+    return mixed(std::hash<std::string_view>{}(word) + mixed(static_cast<std::uint64_t>(query)));
+}
+
+/// A power of two, more than twice n: open addressing ends soon.
+std::size_t n_slots(std::size_t n) {
+    std::size_t size = 16;
+    while (size < 2 * n + 2) size *= 2;
+    return size;
+}
+
+}  // namespace
+
+void WordList::push(std::string_view word) {
+    text.insert(text.end(), word.begin(), word.end());
+    offsets.push_back(static_cast<std::int64_t>(text.size()));
+}
+
+// ---- reading ----------------------------------------------------------------------------------
+
+std::optional<Fault> Reader::read(std::string_view block) {
+    for (std::size_t begin = 0; begin < block.size();) {
+        const std::size_t end = std::min(block.find('\n', begin), block.size());
+        ++n_lines;
+        if (auto message = read_line(block.substr(begin, end - begin)))
+            return Fault{n_lines, *message};
+        begin = end + 1;
+    }
+    return {};
+}
+
+std::optional<std::string> Reader::read_line(std::string_view line) {
+    std::array<std::string_view, 6> words;
+    const std::size_t n = split(line, words);
+    if (n == 0) return {};
+    if (n != n_columns[static_cast<std::size_t>(kind)]) return wrong_columns(kind, n);
+    if (std::memchr(line.data(), '\0', line.size()) != nullptr)
+        return "NUL byte; expected text";
+    double value = 0.0;
+    const bool is_run = kind == Kind::run;
+    if (auto message = read_value(words[is_run ? 4 : 3], is_run ? "score" : "relevance", value))
+        return message;
+    table.query.push_back(query_of(words[0]));
+    table.documents.push(words[2]);
+    table.value.push_back(value);
+    table.line.push_back(n_lines);
+    if (is_run && table.line.size() == 1) table.tag = words[5];
+    return {};
+}
+
+std::int64_t Reader::query_of(std::string_view id) {
+    const Words ids = table.query_ids.view();
+    // Lines of one query mostly come together.
+    if (!table.query.empty() && ids[table.query.back()] == id) return table.query.back();
+    if (slots.size() < n_slots(static_cast<std::size_t>(ids.size()) + 1)) grow();
+    std::size_t at = hash_of(0, id) & (slots.size() - 1);
+    while (slots[at] >= 0 && ids[slots[at]] != id) at = (at + 1) & (slots.size() - 1);
+    if (slots[at] < 0) {
+        slots[at] = ids.size();
+        table.query_ids.push(id);
+    }
+    return slots[at];
+}
+
+void Reader::grow() {
+    const Words ids = table.query_ids.view();
+    slots.assign(2 * n_slots(static_cast<std::size_t>(ids.size()) + 1), -1);
+    for (std::int64_t q = 0; q < ids.size(); ++q) {
+        std::size_t at = hash_of(0, ids[q]) & (slots.size() - 1);
+        while (slots[at] >= 0) at = (at + 1) & (slots.size() - 1);
+        slots[at] = q;
+    }
+}
+
+// ---- documents of a query ---------------------------------------------------------------------
+
+DocumentIndex::DocumentIndex(std::span<const std::int64_t> query, Words documents)
+    : query(query), documents(documents), hashes(query.size()), slots(n_slots(query.size()), -1) {
+    for (std::size_t row = 0; row < query.size(); ++row) {
+        const std::string_view document = documents[static_cast<std::int64_t>(row)];
+        hashes[row] = hash_of(query[row], document);
+        const std::size_t at = slot_of(query[row], document, hashes[row]);
+        if (slots[at] < 0) {
+            slots[at] = static_cast<std::int64_t>(row);
+        } else if (repeated < 0) {
+            repeated = static_cast<std::int64_t>(row);
+            earlier = slots[at];
+        }
+    }
+}
+
+std::size_t DocumentIndex::slot_of(std::int64_t q, std::string_view document,
+                                   std::uint64_t hash) const {
+    std::size_t at = hash & (slots.size() - 1);
+    for (; slots[at] >= 0; at = (at + 1) & (slots.size() - 1)) {
+        const auto row = static_cast<std::size_t>(slots[at]);
+        if (hashes[row] == hash && query[row] == q && documents[slots[at]] == document) break;
+    }
+    return at;
+}
+
+std::int64_t DocumentIndex::find(std::int64_t q, std::string_view document) const {
+    return slots[slot_of(q, document, hash_of(q, document))];
+}
+
+std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
+                                   std::span<const std::int64_t> rows, Words documents,
+                                   int n_threads) {
+    std::vector<std::int64_t> places(rows.size());
+    const std::vector<std::int64_t> cuts = cut_queries(offsets);
+    parallel_for(static_cast<std::int64_t>(cuts.size()) - 1, n_threads, [&](std::int64_t chunk) {
+        std::vector<std::int64_t> order;
+        const auto c = static_cast<std::size_t>(chunk);
+        for (std::int64_t q = cuts[c]; q < cuts[c + 1]; ++q) {
+            const auto at = static_cast<std::size_t>(q);
+            order.resize(static_cast<std::size_t>(offsets[at + 1] - offsets[at]));
+            std::iota(order.begin(), order.end(), offsets[at]);
+            std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+                return documents[rows[static_cast<std::size_t>(a)]] <
+                       documents[rows[static_cast<std::size_t>(b)]];
+            });
+            for (std::size_t i = 0; i < order.size(); ++i)
+                places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+        }
+    });
+    return places;
+}
+
+}  // namespace linrank::trec

@@ -1,0 +1,98 @@
+// TREC files: judgements `qid iteration docid relevance` and runs `qid Q0 docid rank score tag`.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace linrank::trec {
+
+/// Words one after the other: word i is text[offsets[i], offsets[i+1]).
+struct Words {
+    std::span<const char> text;
+    std::span<const std::int64_t> offsets;
+
+    std::string_view operator[](std::int64_t i) const {
+        const auto at = static_cast<std::size_t>(i);
+        const auto begin = static_cast<std::size_t>(offsets[at]);
+        return {text.data() + begin, static_cast<std::size_t>(offsets[at + 1]) - begin};
+    }
+    std::int64_t size() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+};
+
+struct WordList {
+    std::vector<std::uint8_t> text;
+    std::vector<std::int64_t> offsets{0};
+
+    void push(std::string_view word);
+    Words view() const {
+        return {{reinterpret_cast<const char *>(text.data()), text.size()}, offsets};
+    }
+};
+
+enum class Kind { qrels, run };
+
+struct Fault {
+    std::int64_t line;  // from 1
+    std::string message;
+};
+
+/// What the lines say, by row; a row is a line that is not blank.
+struct Table {
+    std::vector<std::int64_t> query;  // number of the query, by first appearance
+    WordList query_ids;
+    WordList documents;
+    std::vector<double> value;       // relevance or score
+    std::vector<std::int64_t> line;  // where the row stands, for messages
+    std::string tag;                 // last word of the first line of a run
+};
+
+/// Reads blocks of whole lines one after the other.
+class Reader {
+public:
+    explicit Reader(Kind kind) : kind(kind) {}
+
+    /// The first fault, if there is one: nothing is to be read after it.
+    std::optional<Fault> read(std::string_view block);
+
+    Table table;
+
+private:
+    Kind kind;
+    std::int64_t n_lines = 0;
+    std::vector<std::int64_t> slots;  // hash table of the query ids; -1: free
+
+    std::optional<std::string> read_line(std::string_view line);
+    std::int64_t query_of(std::string_view id);
+    void grow();
+};
+
+/// The rows of a file by (query, document).
+class DocumentIndex {
+public:
+    DocumentIndex(std::span<const std::int64_t> query, Words documents);
+
+    /// Row of the document in the query, -1 if there is none.
+    std::int64_t find(std::int64_t query, std::string_view document) const;
+
+    /// A row that names the same query and document as an earlier one, and that one; -1 if none.
+    std::int64_t repeated = -1, earlier = -1;
+
+private:
+    std::span<const std::int64_t> query;
+    Words documents;
+    std::vector<std::uint64_t> hashes;  // by row
+    std::vector<std::int64_t> slots;
+
+    std::size_t slot_of(std::int64_t query, std::string_view document, std::uint64_t hash) const;
+};
+
+/// Of the documents rows[offsets[q]..offsets[q+1]) of each query, the place of each in the order of
+/// their ids, byte by byte.
+std::vector<std::int64_t> id_order(std::span<const std::int64_t> offsets,
+                                   std::span<const std::int64_t> rows, Words documents,
+                                   int n_threads);
+
+}  // namespace linrank::trec

@@ -1,0 +1,65 @@
+"""Words of a file, one per row, kept as one text: a fifth of the memory of Python strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Words"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Word ``i`` is ``text[offsets[i]:offsets[i+1]]``, in UTF-8.
+
+    Attributes
+    ----------
+    text : uint8 array
+        All words one after another.
+    offsets : int64 array (n_words + 1,)
+        Where each begins.
+    """
+
+    text: Array
+    offsets: Array
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> Words:
+        """From strings.
+
+        Examples
+        --------
+        >>> Words.of(["a", "bc"]).tolist()
+        ['a', 'bc']
+        """
+        encoded = [word.encode("utf-8", "surrogateescape") for word in words]
+        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        return cls(text, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> str:
+        """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"row {i} of {len(self)} rows")
+        i %= len(self)
+        part = self.text[self.offsets[i] : self.offsets[i + 1]]
+        return part.tobytes().decode("utf-8", "surrogateescape")
+
+    def tolist(self, errors: str = "surrogateescape") -> list[str]:
+        """All words; ``errors`` as in ``bytes.decode``."""
+        text, ends = self.text.tobytes(), self.offsets.tolist()
+        if text.isascii():  # then a place in the bytes is a place in the string
+            whole = text.decode("ascii")
+            return [whole[a:b] for a, b in pairwise(ends)]
+        parts = (text[a:b] for a, b in pairwise(ends))
+        return [part.decode("utf-8", errors) for part in parts]

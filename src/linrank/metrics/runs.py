@@ -1,0 +1,234 @@
+"""Runs judged by qrels, as trec_eval does: what was retrieved, and what should have been."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.queries import Queries
+from linrank.data.trec import Qrels, Run, load_qrels, load_run
+from linrank.metrics.conventions import Convention
+from linrank.metrics.conventions import convention as named_convention
+from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
+from linrank.metrics.evaluation import Evaluation
+from linrank.metrics.measures import Measure
+from linrank.threads import resolve
+
+__all__ = ["RUN_METRICS", "JudgedRun", "evaluate_run"]
+
+Array = NDArray[Any]
+RUN_METRICS = ("ndcg@10", "map", "mrr", "p@10", "recall@100")
+
+
+def evaluate_run(
+    qrels: Any,
+    run: Any,
+    *,
+    metrics: str | Measure | Iterable[str | Measure] = RUN_METRICS,
+    convention: str | Convention = "trec_eval",
+    complete: bool = False,
+    n_jobs: int | None = None,
+) -> Evaluation:
+    """Return the means of ranking measures of a run, by the judgements of its documents.
+
+    A document that was retrieved but not judged has relevance 0. One that was judged but not
+    retrieved has no rank; it counts among the relevant documents (in the ideal DCG, in AP, in
+    recall) and, in measures of pairs and rows, stands below all that were retrieved, tied with the
+    others like it. Queries are averaged in the order of the qrels; those of the run without any
+    judgement are left out.
+
+    Parameters
+    ----------
+    qrels : Qrels, path or mapping
+        Judgements, the name of a file of them, or ``{query: {document: relevance}}``.
+    run : Run, path or mapping
+        Scores, the name of a file, or ``{query: {document: score}}``.
+    metrics : names or measures
+        As in `evaluate`.
+    convention : str or Convention, default="trec_eval"
+        As in `evaluate`.
+    complete : bool, default=False
+        Whether queries of the qrels that the run lacks count too, with nothing retrieved, as by
+        ``trec_eval -c``.
+    n_jobs : int, optional
+        Threads; None uses all cores. Results do not depend on it.
+
+    Returns
+    -------
+    Evaluation
+        With ids of queries as strings.
+
+    Raises
+    ------
+    ValueError
+        No query of the run is judged.
+
+    Examples
+    --------
+    >>> qrels = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}}
+    >>> run = {"q1": {"a": 0.9, "x": 0.5, "c": 0.1}, "q3": {"a": 1.0}}
+    >>> print(evaluate_run(qrels, run, metrics=["P@2", "map"]))
+    metric      mean   queries
+    p@2       0.5000         1
+    map       0.8333         1
+    convention trec_eval: gain y, discount 1/log2(i+1), ties by descending document id, ...
+    >>> evaluate_run(qrels, run, metrics="map", complete=True).per_query["map"].round(4)
+    array([0.8333, 0.    ])
+    """
+    judged = JudgedRun.of(qrels, run, complete=complete, n_jobs=n_jobs)
+    return judged.evaluate(metrics=metrics, convention=convention, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedRun:
+    """The documents of the queries that count: first those retrieved, then the others judged.
+
+    Attributes
+    ----------
+    qrels, run : Qrels, Run
+        What was given.
+    queries : Queries
+        Queries in the order of the qrels.
+    labels, scores : float64 array (n_rows,)
+        Relevance, 0 where not judged; score, 0 where not retrieved.
+    n_ranked : int64 array (n_queries,)
+        Documents of each query that were retrieved.
+    retrieved : int64 array
+        Row in the run of each retrieved document, query by query.
+    n_not_judged, n_not_retrieved : int
+        Queries of the run without judgements; queries of the qrels that the run lacks.
+    """
+
+    qrels: Qrels
+    run: Run
+    queries: Queries
+    labels: Array
+    scores: Array
+    n_ranked: Array
+    retrieved: Array
+    n_not_judged: int
+    n_not_retrieved: int
+
+    @classmethod
+    def of(
+        cls, qrels: Any, run: Any, *, complete: bool = False, n_jobs: int | None = None
+    ) -> JudgedRun:
+        """Bring judgements and scores together."""
+        qrels, run = _table(qrels, Qrels, load_qrels), _table(run, Run, load_run)
+        numbers = {q: i for i, q in enumerate(qrels.query_ids.tolist())}
+        of_run = np.array([numbers.get(q, -1) for q in run.query_ids.tolist()], dtype=np.int64)
+        in_run = np.zeros(qrels.n_queries, dtype=bool)
+        in_run[of_run[of_run >= 0]] = True
+        if not in_run.any():
+            raise ValueError(_nothing_in_common(qrels, run))
+        kept = np.ones_like(in_run) if complete else in_run
+        new = np.where(kept, np.cumsum(kept) - 1, -1)  # numbers of the queries that count
+        run_query, qrels_query = np.append(new, -1)[of_run][run.query], new[qrels.query]
+
+        own = np.flatnonzero(run_query >= 0)
+        row = _core.find_documents(
+            qrels.query, qrels.docids.text, qrels.docids.offsets,
+            of_run[run.query], run.docids.text, run.docids.offsets,
+        )[own]  # fmt: skip
+        missed = qrels_query >= 0
+        missed[row[row >= 0]] = False
+        missed = np.flatnonzero(missed)
+        # Query by query, retrieved before missed; inside, in the order of the files.
+        query = np.concatenate([run_query[own], qrels_query[missed]])
+        order = np.argsort(query, kind="stable")
+        labels = np.concatenate(
+            [np.where(row >= 0, qrels.relevance[row], 0.0), qrels.relevance[missed]]
+        )[order]
+        scores = np.concatenate([run.scores[own], np.zeros(len(missed))])[order]
+        n_queries = int(kept.sum())
+        queries = Queries.of(labels, group=np.bincount(query, minlength=n_queries), n_jobs=n_jobs)
+        return cls(
+            qrels,
+            run,
+            Queries(queries.offsets, None, queries.levels, queries.n_levels, qrels.query_ids[kept]),
+            labels,
+            scores,
+            np.bincount(run_query[own], minlength=n_queries).astype(np.int64),
+            own[order[order < len(own)]],
+            int((of_run < 0).sum()),
+            int((~in_run).sum()),
+        )
+
+    def evaluate(
+        self,
+        *,
+        metrics: str | Measure | Iterable[str | Measure] = RUN_METRICS,
+        convention: str | Convention = "trec_eval",
+        n_jobs: int | None = None,
+    ) -> Evaluation:
+        """`evaluate_run` of what was brought together."""
+        chosen, measures = named_convention(convention), measures_of(metrics)
+        if has_gains(measures) and not chosen.negative_is_zero:
+            self._check_relevance(chosen)
+        return evaluate_queries(
+            self.queries,
+            self.labels,
+            self.scores,
+            metrics=measures,
+            convention=chosen,
+            docid=self._id_order(n_jobs) if chosen.ties == "docid" else None,
+            n_ranked=self.n_ranked,
+            n_jobs=n_jobs,
+        )
+
+    def _id_order(self, n_jobs: int | None) -> Array:
+        """Place of each document among the ids of its query; 0 where it was not retrieved."""
+        offsets = np.concatenate([[0], np.cumsum(self.n_ranked)])
+        documents = self.run.docids
+        places = _core.document_order(
+            offsets, self.retrieved, documents.text, documents.offsets, resolve(n_jobs)
+        )
+        keys = np.zeros(len(self.labels), dtype=np.int64)
+        # Retrieved document t of query q stands at offsets[q] + t.
+        shift = self.queries.offsets[:-1] - offsets[:-1]
+        keys[np.arange(len(places)) + np.repeat(shift, self.n_ranked)] = places
+        return keys
+
+    def _check_relevance(self, chosen: Convention) -> None:
+        negative = np.flatnonzero(self.qrels.relevance < 0)
+        if len(negative) == 0:
+            return
+        row = int(negative[0])
+        where = "" if self.qrels.lines is None else f"{self.qrels.source}:{self.qrels.lines[row]}: "
+        raise ValueError(
+            f"{where}document {self.qrels.docids[row]!r} of query "
+            f"{self.qrels.query_ids[self.qrels.query[row]]!r} has relevance "
+            f"{self.qrels.relevance[row]:g}, which has no gain under {chosen.name}; "
+            "use the convention trec_eval, where it counts 0"
+        )
+
+
+def _table(given: Any, kind: type[Any], load: Any) -> Any:
+    if isinstance(given, kind):
+        return given
+    if isinstance(given, Mapping):
+        return kind.from_dict(given)
+    if isinstance(given, (str, os.PathLike)) or hasattr(given, "read"):
+        return load(given)
+    name = kind.__name__.lower()
+    raise TypeError(
+        f"{name} must be a {kind.__name__}, the path of a file or {{query: {{document: number}}}}, "
+        f"got {type(given).__name__}"
+    )
+
+
+def _nothing_in_common(qrels: Qrels, run: Run) -> str:
+    def some(table: Qrels | Run) -> str:
+        ids = [repr(q) for q in table.query_ids[:3].tolist()]
+        return ", ".join(ids) + (", ..." if table.n_queries > 3 else "")
+
+    return (
+        f"none of the {run.n_queries} queries of the run {run.source} ({some(run)}) is judged in "
+        f"the qrels {qrels.source} ({some(qrels)}); the ids must be the same, letter by letter"
+    )

@@ -1,0 +1,243 @@
+"""Runs judged by qrels: number by number against trec_eval, and what it leaves open."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import Qrels, Run, evaluate, evaluate_run, load_qrels, load_run, reference
+from linrank.metrics import convention
+from linrank.metrics.runs import JudgedRun
+
+TREC_NAMES = {
+    "map": "map",
+    "mrr": "recip_rank",
+    "ndcg": "ndcg",
+    **{f"ndcg@{k}": f"ndcg_cut_{k}" for k in (5, 10, 20)},
+    **{f"p@{k}": f"P_{k}" for k in (5, 10, 20)},
+    **{f"recall@{k}": f"recall_{k}" for k in (5, 10, 20)},
+    **{f"map@{k}": f"map_cut_{k}" for k in (5, 10, 20)},
+    **{f"success@{k}": f"success_{k}" for k in (1, 5, 10)},
+}
+
+
+def collection(seed, n_queries=40, negative=False):
+    """(qrels, run): pools that overlap in part, tied scores, queries that only one of them has.
+
+    Some queries have no relevant document, some nothing relevant was retrieved for, some lists are
+    shorter than any cutoff.
+    """
+    rng = np.random.default_rng(seed)
+    qrels, run = {}, {}
+    for q in range(n_queries):
+        documents = [f"D{d}" for d in rng.permutation(60)]
+        n_judged, n_retrieved = rng.integers(1, 40), rng.integers(1, 45)
+        first = rng.integers(0, 20)
+        grades = rng.integers(-2 if negative else 0, 4, n_judged)
+        if q % 7 == 3:
+            grades[:] = 0
+        judged = documents[:n_judged]
+        scores = rng.normal(size=n_retrieved).round(1) + rng.choice([0, 1e-12], n_retrieved)
+        if q % 9 != 4:
+            qrels[f"q{q}"] = dict(zip(judged, grades.tolist(), strict=True))
+        if q % 11 != 5:
+            retrieved = documents[first : first + n_retrieved]
+            run[f"q{q}"] = dict(zip(retrieved, scores[: len(retrieved)].tolist(), strict=True))
+    return qrels, run
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("level", [1, 2])
+def test_trec_eval(seed, level):
+    """Unjudged documents retrieved, judged ones not: every measure of every query."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    qrels, run = collection(seed, negative=seed % 2 == 1)
+    families = {"map", "recip_rank", "ndcg", "ndcg_cut.5,10,20", "P.5,10,20", "recall.5,10,20"}
+    families |= {"map_cut.5,10,20", "success.1,5,10"}
+    judge = pytrec_eval.RelevanceEvaluator(qrels, families, relevance_level=level)
+    truth = judge.evaluate(run)
+    chosen = convention("trec_eval", relevant_from=level)
+    result = evaluate_run(qrels, run, metrics=list(TREC_NAMES), convention=chosen)
+    assert result.query_ids.tolist() == [q for q in qrels if q in run]
+    assert set(truth) == set(result.query_ids)
+    for ours, theirs in TREC_NAMES.items():
+        expected = [truth[q][theirs] for q in result.query_ids]
+        assert_allclose(result.per_query[ours], expected, rtol=1e-12, atol=1e-15, err_msg=ours)
+        assert_allclose(result[ours], np.mean(expected), rtol=1e-12)
+
+
+def test_trec_names_are_understood():
+    qrels, run = collection(0)
+    ours = evaluate_run(qrels, run, metrics=list(TREC_NAMES))
+    theirs = evaluate_run(qrels, run, metrics=list(TREC_NAMES.values()))
+    assert dict(ours) == dict(theirs)
+
+
+def test_complete_counts_what_nobody_found():
+    """trec_eval -c: means over all queries of the qrels, 0 where the run has nothing."""
+    qrels, run = collection(1)
+    part, whole = (evaluate_run(qrels, run, complete=c) for c in (False, True))
+    assert whole.query_ids.tolist() == list(qrels)
+    for name in part:
+        values = dict(zip(part.query_ids, part.per_query[name], strict=True))
+        assert_array_equal(whole.per_query[name], [values.get(q, 0.0) for q in qrels])
+        assert_allclose(whole[name], sum(values.values()) / len(qrels), rtol=1e-13)
+
+
+@pytest.mark.parametrize("ties", ["stable", "average", "pessimistic", "docid"])
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_every_measure_equals_its_definition(ties, data):
+    """A list that ends, and rows behind it that count among those to be found."""
+    n_listed, n_missed = data.draw(st.integers(0, 6)), data.draw(st.integers(0, 4))
+    grade, score = st.integers(0, 3), st.integers(0, 3)
+    listed = [float(data.draw(grade)) for _ in range(n_listed)]
+    missed = [float(data.draw(grade)) for _ in range(n_missed)]
+    scores = [float(data.draw(score)) for _ in range(n_listed)]
+    qrels = {"q": {f"d{i}": g for i, g in enumerate(listed + missed)}, "other": {"x": 3}}
+    run = {"q": {f"d{i}": s for i, s in enumerate(scores)}, "other": {"x": 1}}
+    k = data.draw(st.sampled_from([1, 2, 3, 7]))
+    names = ["ndcg", f"ndcg@{k}", "mean_ndcg", "map", f"map@{k}", f"p@{k}", f"recall@{k}", "mrr"]
+    names += [f"success@{k}", "rbp", "err", "auc", "pairwise_accuracy", "kendall_tau"]
+    result = evaluate_run(
+        qrels if listed or missed else {"q": {"d0": 0}, "other": {"x": 3}},
+        run,
+        metrics=names,
+        convention=convention("linrank", ties=ties),
+        complete=True,
+    )
+    values = {name: result.per_query[name][0] for name in names}
+    everything = np.array(listed + missed or [0.0])
+    bottom = np.array(scores + [-1.0] * (len(everything) - n_listed))
+    relevant = int((everything >= 1).sum())
+
+    def on_list(measure):
+        """Expectation of a function of the labels on the list, over the orders of ties."""
+        if not listed:
+            return measure(np.array([]))
+        return reference.expected(measure, np.array(listed), np.array(scores), ties)
+
+    def dcg(labels, m):
+        return reference.dcg(labels, m, "exponential", "standard")
+
+    def ndcg(m):
+        best = dcg(sorted(everything, reverse=True), m)
+        return on_list(lambda r: dcg(r, m)) / best if best else 0.0
+
+    hits = on_list(lambda r: sum(r[:k] >= 1))
+    truth = {
+        "ndcg": ndcg(None),
+        f"ndcg@{k}": ndcg(k),
+        "mean_ndcg": np.mean([ndcg(m) for m in range(1, len(everything) + 1)]),
+        f"p@{k}": hits / k,
+        f"recall@{k}": hits / relevant if relevant else 0.0,
+        "mrr": on_list(lambda r: reference.reciprocal_rank(r)),
+        f"success@{k}": on_list(lambda r: reference.success(r, k)),
+        "rbp": on_list(lambda r: reference.rank_biased_precision(r)),
+        "err": on_list(lambda r: reference.err(r, 3.0)),
+        "auc": reference.auc(everything, bottom),
+        "kendall_tau": reference.kendall_tau(everything, bottom),
+    }
+    for name, depth in (("map", None), (f"map@{k}", k)):
+
+        def precisions(r, depth=depth):
+            ap = reference.average_precision(r, depth)
+            return 0.0 if math.isnan(ap) else ap * sum(r >= 1)
+
+        truth[name] = on_list(precisions) / relevant if relevant else 0.0
+    c, d, t = reference.pair_counts(everything, bottom)
+    truth["pairwise_accuracy"] = c / (c + d + t) if c + d + t else math.nan
+    for name in names:
+        assert_allclose(values[name], truth[name], rtol=1e-12, atol=1e-15, err_msg=name)
+
+
+def test_everything_judged_and_retrieved_is_evaluate():
+    """Without missing documents a run is nothing but labels and scores."""
+    rng = np.random.default_rng(5)
+    n = 30_000
+    qid = np.sort(rng.integers(0, 300, n))
+    y, s = rng.integers(0, 4, n).astype(float), rng.normal(size=n).round(1)
+    docid = np.array([f"d{i}" for i in rng.permutation(n)])
+    mixed = rng.permutation(n)
+    names = ["ndcg@10", "map", "err", "pairwise_accuracy", "domination_error", "auc", "gamma"]
+    for chosen in ("trec_eval", "sklearn"):
+        run = Run.of(qid[mixed], docid[mixed], s[mixed])
+        got = evaluate_run(Qrels.of(qid, docid, y), run, metrics=names, convention=chosen)
+        expected = evaluate(y, s, qid=qid, docid=docid, metrics=names, convention=chosen)
+        assert got.query_ids.tolist() == [str(q) for q in expected.query_ids]
+        for name in names:
+            assert_allclose(got.per_query[name], expected.per_query[name], rtol=1e-13)
+            assert_allclose(got[name], expected[name], rtol=1e-13)
+        assert got.pairs.totals() == expected.pairs.totals()
+
+
+def test_threads_change_no_bit():
+    rng = np.random.default_rng(6)
+    n = 40_000
+    qid, docid = rng.integers(0, 50, n), np.arange(n).astype(str)
+    qrels = Qrels.of(qid[::2], docid[::2], rng.integers(0, 3, n // 2))
+    run = Run.of(qid, docid, rng.normal(size=n).round(2))
+    one, three = (evaluate_run(qrels, run, n_jobs=j) for j in (1, 3))
+    assert dict(one) == dict(three)
+
+
+def test_ids_are_compared_as_bytes():
+    """Ties go to the larger id: accents and capitals sort by their code, numbers as text."""
+    documents = ["a", "B", "é", "z", "10", "9", "中"]
+    run = {"q": dict.fromkeys(documents, 1.0)}
+    for winner in documents:
+        result = evaluate_run({"q": {winner: 1}}, run, metrics="mrr")
+        rank = sorted(documents, reverse=True).index(winner) + 1
+        assert result["mrr"] == pytest.approx(1 / rank)
+
+
+def test_files_objects_and_mappings_are_the_same(tmp_path):
+    (tmp_path / "q").write_text("1 0 a 1\n1 0 b 2\n")
+    (tmp_path / "r").write_text("1 Q0 b 1 0.5 t\n1 Q0 c 2 0.25 t\n")
+    by_path = evaluate_run(tmp_path / "q", str(tmp_path / "r"))
+    qrels, run = load_qrels(tmp_path / "q"), load_run(tmp_path / "r")
+    assert dict(by_path) == dict(evaluate_run(qrels, run))
+    assert dict(by_path) == dict(evaluate_run({1: {"a": 1, "b": 2}}, {1: {"b": 0.5, "c": 0.25}}))
+    assert by_path["map"] == 0.5
+
+
+def test_what_was_left_out_is_counted():
+    judged = JudgedRun.of({"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}, {"a": {"x": 1}, "d": {}})
+    assert (judged.n_not_judged, judged.n_not_retrieved) == (0, 2)  # d has no line: it is not there
+    judged = JudgedRun.of({"a": {"x": 1}}, {"a": {"x": 1}, "d": {"y": 1}})
+    assert (judged.n_not_judged, judged.n_not_retrieved) == (1, 0)
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+def test_nothing_in_common_names_the_ids(tmp_path):
+    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 a 1\n" for q in range(51, 60)))
+    (tmp_path / "run.txt").write_text("q51 Q0 a 1 1 t\n")
+    with pytest.raises(ValueError, match=r"none of the 1 queries of the run .*run\.txt \('q51'\)"):
+        evaluate_run(tmp_path / "qrels.txt", tmp_path / "run.txt")
+    with pytest.raises(ValueError, match=r"qrels\.txt \('51', '52', '53', \.\.\.\); the ids must"):
+        evaluate_run(tmp_path / "qrels.txt", tmp_path / "run.txt", complete=True)
+
+
+def test_negative_relevance_needs_a_rule(tmp_path):
+    (tmp_path / "q").write_text("1 0 a 1\n1 0 spam -2\n")
+    run = {"1": {"a": 1.0}}
+    assert evaluate_run(tmp_path / "q", run, metrics="ndcg")["ndcg"] == 1.0
+    with pytest.raises(ValueError, match=r"q:2: document 'spam' of query '1' has relevance -2"):
+        evaluate_run(tmp_path / "q", run, metrics="ndcg", convention="linrank")
+    assert evaluate_run(tmp_path / "q", run, metrics="map", convention="linrank")["map"] == 1.0
+
+
+def test_wrong_types():
+    with pytest.raises(TypeError, match=r"run must be a Run, the path of a file or .* got list"):
+        evaluate_run({"q": {"d": 1}}, [1, 2])
+    with pytest.raises(TypeError, match="qrels must be a Qrels"):
+        evaluate_run(Run.of(["q"], ["d"], [1]), {"q": {"d": 1}})
+    with pytest.raises(ValueError, match=r"unknown metric 'nDGC@10'\. Did you mean 'ndcg'"):
+        evaluate_run({"q": {"d": 1}}, {"q": {"d": 1}}, metrics="nDGC@10")
