@@ -68,6 +68,11 @@ def only_infinite(task):
     yield Candidate({}, lambda data: np.full(data.n_rows, np.inf), lambda: Size(1), 0.0)
 
 
+def flat_first(task):
+    yield linear_candidate(np.zeros(task.train.n_features), {"k": -1}, seconds=0.0)
+    yield from first_feature(task)
+
+
 def equal(task):
     """Candidates of the same order: the first is to be taken."""
     coef = np.eye(task.train.n_features)[0]

@@ -90,6 +90,16 @@ def test_models_and_scores_at_hand(subsets, capsys, tmp_path):
     assert "| large (baseline)" in table.read_text()
 
 
+def test_models_are_compared_on_negative_labels_without_ndcg(subsets, capsys, tmp_path):
+    lines = [line.split(" ", 1) for line in open(subsets[2], encoding="utf-8")]
+    lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
+    lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
+    assert main(["train", subsets[0], model, "-q"]) == 0
+    assert main(["compare", str(lower), "--models", model, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]
+    assert list(found) == ["map", "pairwise_accuracy"]
+
+
 def test_models_that_count_features_differently_are_refused(subsets, capsys, tmp_path):
     zero = tmp_path / "zero.txt"
     zero.write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3\n")

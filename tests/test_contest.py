@@ -128,6 +128,21 @@ def test_candidates_whose_scores_are_not_finite_are_passed_over(parts):
 # ---- what goes wrong ----------------------------------------------------------------------------
 
 
+def test_candidates_that_the_measure_cannot_judge_are_passed_over(parts):
+    """All scores equal have no Kendall's τ: no number, and not the best of all."""
+    contest = contest_of(parts, method("flat_first"), scoring="kendall_tau", metrics="kendall_tau")
+    (outcome,) = contest["flat_first"].outcomes
+    assert outcome.parameters == {"k": 0}
+    assert np.isfinite(outcome.score)
+
+
+def test_negative_labels_are_chosen_by_pairs_unless_told(parts):
+    lower = [replace(part, labels=part.labels - 5.0) for part in parts]
+    contest = contest_of(lower, metrics=None)
+    assert contest.rules.scoring == "pairwise_accuracy"
+    assert contest.metrics == ("map", "pairwise_accuracy")
+
+
 def test_a_method_that_fails_is_a_row_that_says_so(parts, temporary):
     missing = replace(method("chatter"), name="absent", needs="no_such_package")
     names = ("crash", "leave", "refuse", "nothing", "chatter")
@@ -275,7 +290,7 @@ def test_names_of_strangers_are_escaped(parts):
 
 
 def test_the_time_left_is_estimated_by_what_methods_took_before():
-    board = _Board(deque(), None)
+    board = _Board(deque(), None, "map")
     assert board.estimate([("a", 0.0)], 1) is None
     board._seconds = {"a": [2.0, 4.0], "b": [9.0]}
     # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.

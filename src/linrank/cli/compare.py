@@ -56,7 +56,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--without", metavar="A,B,...", help="train all but these")
     group.add_argument("--list-methods", action="store_true", help="say which there are")
     group.add_argument(
-        "--scoring", metavar="METRIC", help="parameters are chosen by this (default: ndcg@10)"
+        "--scoring",
+        metavar="METRIC",
+        help="parameters are chosen by this (default: ndcg@10, of negative labels "
+        "pairwise_accuracy)",
     )
     group.add_argument(
         "--scale",
@@ -157,7 +160,7 @@ def _run_contest(args: argparse.Namespace) -> int:
     without = [] if args.without is None else _names(args.without)
     baseline = args.baseline or BASELINE
     chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
-    scoring = str(parse_scoring(args.scoring or "ndcg@10"))
+    scoring = None if args.scoring is None else parse_scoring(args.scoring)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.folds or args.files, args, console)
     with say_warnings(console):
@@ -174,7 +177,7 @@ def _run_contest(args: argparse.Namespace) -> int:
             correction=None if args.correction == "none" else args.correction,
             random_state=args.seed,
             n_jobs=args.jobs,
-            progress=contest_progress(console, scoring),
+            progress=contest_progress(console),
         )
     console.clear()
     show(contest, args, console)

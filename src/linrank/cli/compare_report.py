@@ -68,7 +68,7 @@ def say_warnings(console: Console) -> Iterator[None]:
         yield
 
 
-def contest_progress(console: Console, scoring: str) -> Callable[[dict[str, Any]], None]:
+def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
     """What is shown of a contest on its way."""
 
     def show_state(state: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ def contest_progress(console: Console, scoring: str) -> Callable[[dict[str, Any]
             return
         name = f"{state['method']}, fold {state['fold']}"
         if state["status"] == "done":
-            score = f"{scoring} {abs(state['score']):.4f} on validation"
+            score = f"{state['scoring']} {abs(state['score']):.4f} on validation"
             console.detail(f"{done}  {name}: {score} in {seconds(state['seconds'])}")
         else:
             console.say(state["status"], f" {name}: {state['why']}")

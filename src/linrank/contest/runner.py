@@ -60,7 +60,7 @@ def run_all(
         for number, data in enumerate(protocol.subsets):
             write_subset(folder, number, data)
         waiting = deque((k, method) for k in range(len(protocol.folds)) for method in present)
-        board = _Board(waiting, progress)
+        board = _Board(waiting, progress, rules.scoring)
         running: list[tuple[int, Method, Worker]] = []
         try:
             while waiting or running:
@@ -135,8 +135,10 @@ def _outcome(worker: Worker) -> Outcome:
 class _Board:
     """Tells of jobs that are done, and how long the others may take."""
 
-    def __init__(self, waiting: deque[tuple[int, Method]], progress: Progress | None) -> None:
-        self._waiting, self._progress = waiting, progress
+    def __init__(
+        self, waiting: deque[tuple[int, Method]], progress: Progress | None, scoring: str
+    ) -> None:
+        self._waiting, self._progress, self._scoring = waiting, progress, scoring
         self._n_total, self._n_done = len(waiting), 0
         self._seconds: dict[str, list[float]] = {}
         self._began = time.monotonic()
@@ -151,6 +153,7 @@ class _Board:
                 "method": method.name,
                 "status": outcome.status,
                 "why": outcome.why,
+                "scoring": self._scoring,
                 "score": outcome.score,
                 "seconds": worker.seconds,
                 "parameters": outcome.parameters,

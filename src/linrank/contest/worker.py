@@ -68,7 +68,7 @@ def search(
     if best is None:
         raise ValueError("the method has come up with no model")
     if not np.isfinite(best_score):
-        raise ValueError("no candidate gives finite scores")
+        raise ValueError("no candidate gives finite scores that the measure can judge")
     if best.fit is not None:
         start = time.process_time()
         best.fit()
