@@ -91,7 +91,8 @@ def test_models_and_scores_at_hand(subsets, capsys, tmp_path):
 
 
 def test_models_are_compared_on_negative_labels_without_ndcg(subsets, capsys, tmp_path):
-    lines = [line.split(" ", 1) for line in open(subsets[2], encoding="utf-8")]
+    with open(subsets[2], encoding="utf-8") as file:
+        lines = [line.split(" ", 1) for line in file]
     lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
     lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
     assert main(["train", subsets[0], model, "-q"]) == 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections import deque
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from contest_trainers import method
-from linrank import RankSVM, compare_methods, evaluate, make_ranking
-from linrank.contest.methods import Method
+from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
+from linrank.contest.methods import METHODS, Method
 from linrank.contest.process import Outcome
 from linrank.contest.runner import _Board
 from linrank.metrics import Evaluation
@@ -168,10 +170,35 @@ def test_a_method_over_budget_is_ended_and_its_best_so_far_counts(parts, tempora
     assert "no candidate within 1 s" in contest["sleep"].remark
     cut = contest["tire"]
     assert (cut.outcomes[0].status, cut.outcomes[0].n_candidates) == ("cut", 1)
+    assert cut.remark == "stopped after 1 s; the only candidate so far counts"
+    assert cut.fit_seconds == 0.25
     assert cut.evaluation.means == contest["first_feature"].evaluation.means
     assert "tire *" in contest.to_text()
     assert "*: the budget ended the search" in contest.to_text()
     assert os.listdir(temporary) == []
+
+
+def test_a_cut_between_two_messages_keeps_scores_and_parameters_together(parts):
+    """The second candidate is better, and the process is ended before it can tell."""
+    contest = contest_of(parts, method("mute_at_the_second"), budget=1.0)
+    (outcome,) = contest["mute_at_the_second"].outcomes
+    assert (outcome.status, outcome.parameters) == ("cut", {"k": 0})
+    np.testing.assert_array_equal(outcome.scores, np.zeros(parts[2].n_rows))
+
+
+def test_what_was_said_last_counts_after_a_cut(parts):
+    contest = contest_of(parts, method("tire"), budget=1.0, progress=lambda state: time.sleep(1.5))
+    assert contest["tire"].outcomes[0].status == "cut"
+
+
+@pytest.mark.parametrize("name", ["catboost", "forest", "svr-l2", "sgd"])
+def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
+    """There they are maps of files that cannot be written."""
+    if METHODS[name].needs is not None:
+        pytest.importorskip(METHODS[name].needs)
+    sparse = [Dataset.of(csr_array(part.X), part.y, qid=part.qid) for part in parts[:3]]
+    contest = compare_methods(*sparse, methods=[name], baseline=name, metrics="map", budget=60)
+    assert contest[name].remark == ""
 
 
 def test_what_a_method_has_started_ends_with_it(parts):

@@ -100,7 +100,6 @@ def _start(folder: str, protocol: Protocol, k: int, method: Method, rules: Rules
         "convention": dataclasses.asdict(rules.convention),
         "scale": rules.scale,
         "seed": rules.seed,
-        "scores": os.path.join(place, "scores.npy"),
     }
     return Worker(job, os.path.join(place, "job"), rules.budget)
 
@@ -123,11 +122,10 @@ def _has_ended(worker: Worker) -> bool:
 def _outcome(worker: Worker) -> Outcome:
     over_budget = worker.process.poll() is None
     if over_budget:
-        worker.stop()
-        return worker.outcome(over_budget=True)
+        worker.kill()
     while worker.read():  # what it said last
         pass
-    found = worker.outcome(over_budget=False)
+    found = worker.outcome(over_budget=over_budget)
     worker.stop()
     return found
 

@@ -99,7 +99,9 @@ class Candidate:
         Processor time of its training; None where it came out of a search that has no time for
         each candidate, as a path has not.
     fit : callable or None
-        Then, trains it once more, from the beginning: this is timed.
+        Trains it once more, from the beginning, with nothing but the chosen parameters: timed if
+        it is chosen, in place of ``seconds``, which for boosters holds rounds that are not kept
+        and their validation.
     """
 
     parameters: Mapping[str, Value]
