@@ -309,6 +309,13 @@ def test_the_table_has_times_sizes_parameters_and_intervals(parts):
     assert found["comparison"]["baseline"] == "first_feature"
 
 
+def test_tables_fit_a_terminal(parts):
+    contest = contest_of(parts)
+    assert max(map(len, contest.to_text(80).splitlines())) <= 80
+    assert max(map(len, contest.comparison.to_text(80).splitlines())) <= 80
+    assert contest.to_text(500).splitlines()[:4] == contest.to_text().splitlines()[:4]
+
+
 def test_names_of_strangers_are_escaped(parts):
     bad = Method("<script>", "x", "x", "x", "contest_trainers:first_feature")
     contest = contest_of(parts, bad)
@@ -323,6 +330,8 @@ def test_the_time_left_is_estimated_by_what_methods_took_before():
     # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
     assert board.estimate([("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
     assert board.estimate([("a", 50.0)], 2) == 0.0
+    # One that nobody knows and that has run for a minute will not end in the next second.
+    assert board.estimate([("c", 60.0)], 1) == 60.0
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

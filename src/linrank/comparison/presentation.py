@@ -27,13 +27,14 @@ STYLE = """<style>
 </style>"""
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: Comparison, width: int | None = None) -> str:
     """The tables one below the other, then the legend."""
+    lines = 100 if width is None else min(width, 100)
     legend = [
-        textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False)
+        textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
         for note in notes(comparison)
     ]
-    return "\n\n".join([*(t.to_text() for t in _tables(comparison)), "\n".join(legend)])
+    return "\n\n".join([*(t.to_text(width) for t in _tables(comparison)), "\n".join(legend)])
 
 
 def markdown(comparison: Comparison) -> str:

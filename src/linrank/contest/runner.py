@@ -170,14 +170,18 @@ class _Board:
     def estimate(self, left: Sequence[tuple[str, float]], n_slots: int) -> float | None:
         """Seconds that the jobs left may take: each as long as its method took on other folds.
 
-        A method that has not ended yet is taken to need what the others did on average; None while
-        there is nothing to go by.
+        A method that has not ended yet is taken to need what the others did on average, and once
+        it has taken longer, as long again; None while there is nothing to go by.
         """
         if not self._seconds:
             return None
         means = {name: sum(times) / len(times) for name, times in self._seconds.items()}
         usual = sum(means.values()) / len(means)
-        rest = sum(max(0.0, means.get(name, usual) - spent) for name, spent in left)
+        rest = 0.0
+        for name, spent in left:
+            expected = means.get(name, usual)
+            overdue = spent if name not in means and spent > expected else 0.0
+            rest += max(overdue, expected - spent)
         return rest / n_slots
 
     def _tell(self, state: dict[str, Any]) -> None:
