@@ -218,6 +218,11 @@ def test_unknown_methods_are_told_the_nearest():
         chosen_methods("all", ["foret"])
 
 
+def test_no_name_is_not_the_baseline_alone():
+    with pytest.raises(ValueError, match=r"methods is empty; name some of ranksvm, .*, or 'all'"):
+        chosen_methods([], baseline="ranksvm")
+
+
 def test_the_baseline_takes_part_in_any_case():
     names = [m.name for m in chosen_methods(["gbdt", "sgd", "gbdt"], baseline="ranksvm")]
     assert names == ["ranksvm", "gbdt", "sgd"]

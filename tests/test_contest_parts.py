@@ -106,6 +106,13 @@ def test_labels_that_a_measure_refuses_are_told_with_their_file():
         checked(three_parts(part(0), part(1), bad), metrics=("ndcg@10",))
 
 
+def test_a_measure_that_favours_ties_is_warned_of():
+    three = three_parts(part(0), part(1), part(2))
+    (said,) = checked(three, metrics=("map", "domination_error"))
+    assert "domination_error(ties=error)" in said
+    assert checked(three, metrics=("domination_error(ties=error)", "all_pairs_error")) == []
+
+
 def test_a_single_test_query_is_warned_of():
     one, bare = part(2, n_queries=1), Dataset.of(part(2).X, part(2).y)
     (said,) = checked(three_parts(part(0), part(1), one))

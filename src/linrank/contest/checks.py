@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank.contest.protocol import Fold, Protocol
 from linrank.errors import NoPairsError
-from linrank.metrics import Convention, parse
+from linrank.metrics import Convention, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
 
 __all__ = ["check_protocol", "leaks"]
@@ -24,7 +24,12 @@ def check_protocol(
     for fold in protocol.folds:
         _check_measurable(protocol, fold.valid[0], (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
-    return [*leaks(protocol), *_weights(protocol), *_single_query(protocol)]
+    return [
+        *leaks(protocol),
+        *_weights(protocol),
+        *_single_query(protocol),
+        *_lenient(metrics),
+    ]
 
 
 def _check_features(protocol: Protocol) -> None:
@@ -129,3 +134,17 @@ def _single_query(protocol: Protocol) -> list[str]:
     name = protocol.names[protocol.folds[0].test[0]]
     why = " (it has no qid, so that all its rows are one)" if tested[0].queries.ids is None else ""
     return [f"{name} has a single query{why}: no interval and no p can be had from it"]
+
+
+def _lenient(metrics: Sequence[str]) -> list[str]:
+    """Measures by which a model that ties all rows would be the best."""
+    found = []
+    for metric in metrics:
+        try:
+            parse_scoring(metric)
+        except ValueError:
+            found.append(
+                f"{metric} counts rows that are only tied as right, in favour of methods that tie "
+                f"many; {parse(metric).name}(ties=error) counts them as wrong"
+            )
+    return found

@@ -215,12 +215,15 @@ def chosen_methods(
 ) -> Sequence[Method]:
     """The methods asked for, in their order, each once, and the baseline among them.
 
-    Raises ValueError for an unknown name, for two methods of one name, and if none is left.
+    Raises ValueError for an unknown name, for two methods of one name, and if none is named or
+    left.
     """
     if isinstance(methods, str):
         asked = list(METHODS.values()) if methods == "all" else [method_named(methods)]
     else:
         asked = [m if isinstance(m, Method) else method_named(m) for m in methods]
+        if not asked:
+            raise ValueError(f"methods is empty; name some of {', '.join(METHODS)}, or 'all'")
     left_out = [without] if isinstance(without, str) else list(without)
     known = {method.name for method in asked}
     for name in left_out:
