@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import problems
 import report
 from linrank.tables import Column, Table
 from reproduce import ROOT
@@ -169,6 +170,9 @@ class Measured:
         for one in self.tables:
             if one.title.startswith(start) and part in one.title:
                 return [dict(zip(one.columns, row, strict=True)) for row in one.rows]
+        for one in self.tables:
+            if one.title.endswith("skipped"):
+                raise problems.Absent(one.rows[0][0])
         found = "; ".join(f"{one.title} {one.rows[:1]} {one.notes[:1]}" for one in self.tables)
         raise LookupError(f"no table {start!r} was measured; found: {found}")
 
