@@ -64,17 +64,24 @@ def planes_are_slower(found: dict[str, dict[str, Row]], than: dict[str, str]) ->
     """TreeRankSVM against Newton methods (our name: the paper's), by the time to `GOAL`."""
     ours = {name: seconds(by["TreeRankSVM"][GOAL]) for name, by in found.items()}
     theirs = {name: max(seconds(by[other][GOAL]) for other in than) for name, by in found.items()}
-    ratios = {name: ours[name] / theirs[name] for name in found}  # 0: they did not get there
+    ratios = {name: ours[name] / theirs[name] for name in found}
+    known = [ratio > 1 for ratio in ratios.values() if not np.isnan(ratio)]
     return Claim(
         f"TreeRankSVM converges more slowly than {' and '.join(than.values())}.",
-        all(ratio > 1 for ratio in ratios.values()),
+        None if all(known) and len(known) < len(ratios) else all(known),
         f"its time to a relative distance of {GOAL} by that of the other (of two, the slower): "
-        + ", ".join(
-            f"{name} {ratio:.2f}" if ratio else f"{name} 0 (the other did not get there)"
-            for name, ratio in ratios.items()
-        )
+        + ", ".join(f"{name} {_told(ratio)}" for name, ratio in ratios.items())
         + ".",
     )
+
+
+def _told(ratio: float) -> str:
+    """A ratio of two times of which either may be infinite."""
+    if np.isnan(ratio):
+        return "unknown (neither gets there)"
+    if ratio == 0:
+        return "0 (the other does not get there)"
+    return f"{ratio:.2f}" if np.isfinite(ratio) else "infinite (it does not get there)"
 
 
 def stable(parts: list[Parts], Cs: list[dict[str, float]]) -> Claim:
