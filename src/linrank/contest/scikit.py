@@ -31,7 +31,7 @@ def svr_l1(task: Task) -> Iterator[Candidate]:
 
 def svr_l2(task: Task) -> Iterator[Candidate]:
     """Squared errors beyond ε, by Newton's method on the primal."""
-    return _svr(task, "squared_epsilon_insensitive", 10.0 ** np.arange(-5, 3), dual=False)
+    return _svr(task, "squared_epsilon_insensitive", 10.0 ** np.arange(-7, 3), dual=False)
 
 
 def _svr(task: Task, loss: str, Cs: Array, *, dual: bool) -> Iterator[Candidate]:
