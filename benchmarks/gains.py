@@ -90,8 +90,8 @@ def compare(title: str, folds: Any, n_folds: int) -> Table:
             f"C from 2^-21 .. 2^5, {len(GRID)} values, chosen by NDCG@10 on validation queries by "
             "each weighting for itself, each fit warm-started from the last",
             f"interval: expanded percentiles of the mean difference over {N_RESAMPLES} bootstrap "
-            f"samples of the queries; p: two-sided, {N_FLIPS} random flips of signs; not corrected for the "
-            "number of comparisons",
+            f"samples of the queries; p: two-sided, {N_FLIPS} random flips of signs; not "
+            "corrected for the number of comparisons",
             WIDENED,
         ],
     )
