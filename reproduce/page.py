@@ -146,8 +146,7 @@ def _are_words(cells: Sequence[str]) -> bool:
 
 def laid_out(one: report.Table) -> Table:
     """A table of a benchmark, as it is."""
-    rows = [[report._text(cell) for cell in row] for row in one.rows]
-    return table(one.title, one.columns, rows, one.notes)
+    return table(one.title, one.columns, one.cells(), one.notes)
 
 
 # ---- measurements of the benchmarks -----------------------------------------

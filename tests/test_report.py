@@ -14,7 +14,8 @@ import pytest
 
 import linrank
 from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
-from linrank.reporting.caveats import leakage_message
+from linrank.data.profile import Profile
+from linrank.reporting.caveats import data_caveats, leakage_message
 from linrank.reporting.numbers import p_value, percent, power, short
 from linrank.reporting.rankings import best_single_feature
 from real_data import mq2008, real_file
@@ -450,3 +451,10 @@ def test_mslr_fits_a_mail():
     page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
     assert len(page.to_html().encode()) < 3_000_000
     assert page.material.evaluation["ndcg@10"] > 0.35
+
+
+@pytest.mark.parametrize(("n_queries", "is_said"), [(29, True), (30, False)])
+def test_few_test_queries_are_a_caveat(n_queries, is_said):
+    test = make_ranking(n_queries=n_queries, n_features=3, random_state=0)
+    said = data_caveats({"test": test}, {"test": Profile(test)}, {}, scaled=True)
+    assert ("few-queries" in [caveat.code for caveat in said]) == is_said

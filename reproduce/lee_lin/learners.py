@@ -17,7 +17,6 @@ from reproduce.lee_lin.sets import ndcg, pairwise_accuracy
 from reproduce.official import Parts
 
 Array = NDArray[np.float64]
-Scorer = Callable[[Dataset], Array]
 
 GRID = tuple(2.0**k for k in range(-15, 11))
 QUICK_GRID = (2.0**-7, 2.0**7)
