@@ -107,6 +107,8 @@ th { color: var(--soft); font-weight: 550; font-size: .85rem; vertical-align: bo
 td { white-space: nowrap; }
 td.wide { white-space: normal; min-width: 9rem; }
 .right { text-align: right; }
+#data td { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; }
+thead td { border-bottom: 1px solid var(--line); }
 tbody tr:last-child td { border-bottom: 0; }
 tr.strong td { font-weight: 600; }
 tr.gap td { color: var(--soft); text-align: center; font-size: .85rem; }
@@ -172,7 +174,9 @@ _NARROW = """
   .tile .value { font-size: 1.25rem; }
   details { padding: 0 .8rem; }
   figure { padding: .5rem; }
-  .bar { width: 6.5rem; }
+  .bar { width: 4rem; }
+  th, td { padding-right: .6rem; }
+  td.wide { min-width: 5.5rem; max-width: 9rem; overflow-wrap: anywhere; }
 }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 """
