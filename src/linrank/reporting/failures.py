@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["failures"]
 
 SHOWN = 4  # features on each side of an explanation
-RANKED = "In the order of the model. Ideal: the best rank that the label allows."
+RANKED = "By score; ideal: the best rank its label allows"
 MISLEADING = 6  # features that are named for all queries
 
 

@@ -138,10 +138,14 @@ def notices(caveats: Sequence[Caveat]) -> str:
     return f'<ul class="notices">{items}</ul>'
 
 
+# What the keyboard can scroll has a name for those who hear the page.
+_SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="table">'
+
+
 def table(content: Table) -> str:
     """A table that scrolls in its own box; its notes stay outside."""
     markup, _, notes = content.to_html().partition("</table>")
-    return f'<div class="scroll" tabindex="0">{markup}</table></div>{notes}'
+    return f"{_SCROLL}{markup}</table></div>{notes}"
 
 
 def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption: str = "") -> str:
@@ -152,7 +156,7 @@ def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption
     )
     title = f"<caption>{text(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll" tabindex="0"><table>{title}<thead><tr>{head}</tr></thead>\n'
+        f"{_SCROLL}<table>{title}<thead><tr>{head}</tr></thead>\n"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -49,6 +49,7 @@ section { margin-top: 3.25rem; padding-top: 1.5rem; border-top: 1px solid var(--
 .verdict { font-size: 1.15rem; line-height: 1.55; max-width: 52rem; margin: 1.2rem 0; }
 .small { font-size: .87rem; color: var(--soft); }
 sup { line-height: 0; }
+strong, em, td, th { unicode-bidi: isolate; } /* names may be written from right to left */
 .num { font-variant-numeric: tabular-nums; white-space: nowrap; }
 nav { margin: 1.75rem 0 0; font-size: .92rem; }
 nav ul {
