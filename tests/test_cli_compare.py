@@ -69,7 +69,7 @@ def test_every_fit_is_told_of_with_v(subsets, capsys):
 def test_leaks_are_warned_of(subsets, capsys):
     assert main(["compare", subsets[0], subsets[1], subsets[0], *FAST, "-q"]) == 0
     out, err = capsys.readouterr()
-    assert "linrank: warning: 10 of the 10 query ids of" in err
+    assert "linrank: warning: 10 of the 10 queries of" in err
     assert "leaks into what is measured" in out.replace("\n  ", " ")
 
 

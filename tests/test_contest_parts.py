@@ -64,7 +64,7 @@ def test_good_parts_give_no_warning():
 
 def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
     paths = []
-    for name, features in (("a.txt", "1:1 2:2"), ("b.txt", "1:1 2:2"), ("c.txt", "1:1")):
+    for name, features in (("a.txt", "1:1 2:2"), ("b.txt", "1:1 2:5"), ("c.txt", "1:1")):
         (tmp_path / name).write_text(f"1 qid:{name} {features}\n0 qid:{name} 1:3\n")
         paths.append(tmp_path / name)
     protocol = three_parts(*map(load, paths))
@@ -144,9 +144,17 @@ def test_subsets_that_are_never_apart_cannot_leak():
     assert len(leaks(protocol)) == 1
 
 
-def test_parts_without_query_ids_have_nothing_to_leak():
-    plain = Dataset.of(part(0).X, part(0).y)
-    assert leaks(three_parts(plain, plain, plain)) == []
+def test_the_same_rows_are_proof_whatever_the_ids():
+    train = part(0)
+    (said,) = leaks(three_parts(train, part(1), replace(train, qid=np.asarray(train.qid) + 7)))
+    assert said.startswith("6 of the 6 queries of test are in train too, row by row")
+
+
+def test_parts_without_query_ids_leak_by_their_rows_only():
+    first, second, third = (Dataset.of(part(k).X, part(k).y) for k in range(3))
+    assert leaks(three_parts(first, second, third)) == []
+    (said,) = leaks(three_parts(first, second, first))
+    assert said.startswith("1 of the 1 queries of test is in train too")
 
 
 def test_row_weights_are_not_dropped_in_silence():

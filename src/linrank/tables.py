@@ -9,9 +9,18 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Literal
 
-__all__ = ["Column", "Table", "text_width"]
+__all__ = ["Column", "Sheet", "Table", "text_width"]
 
 Align = Literal["left", "right"]
+
+# Only what holds in the dark, too: lines and text take the colour of the page.
+_STYLE = """<style>
+.linrank-sheet table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
+.linrank-sheet caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
+.linrank-sheet th, .linrank-sheet td { padding: 0.25em 0.7em; white-space: nowrap; }
+.linrank-sheet tr { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
+.linrank-sheet td { font-variant-numeric: tabular-nums; }
+</style>"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,45 @@ class Table:
             ]
             for row in rows
         ]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Several tables and one legend.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+    legend : sequence of str
+        Lines below the last table.
+    css_class : str
+        Of the element that holds the HTML.
+    """
+
+    tables: Sequence[Table]
+    legend: Sequence[str]
+    css_class: str
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the tables one below the other, then the legend, wrapped."""
+        lines = 100 if width is None else min(width, 100)
+        legend = [
+            textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
+            for note in self.legend
+        ]
+        return "\n\n".join([*(t.to_text(width) for t in self.tables), "\n".join(legend)])
+
+    def to_markdown(self) -> str:
+        """Return the tables one below the other, then the legend as a list."""
+        legend = "\n".join(f"- {note}" for note in self.legend)
+        return "\n\n".join([*(t.to_markdown() for t in self.tables), legend])
+
+    def to_html(self) -> str:
+        """Return tables and legend in one element; wide tables scroll inside it."""
+        tables = "\n".join(f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in self.tables)
+        legend = "".join(f"<li>{escape(note)}</li>" for note in self.legend)
+        inside = f'{_STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
+        return f'<div class="linrank-sheet {self.css_class}">\n{inside}\n</div>'
 
 
 def text_width(text: str) -> int:

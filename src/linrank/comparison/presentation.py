@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from html import escape
 from typing import TYPE_CHECKING
 
 from linrank.comparison.significance import EXACT_UP_TO
-from linrank.tables import Column, Table
+from linrank.tables import Column, Sheet, Table
 
 if TYPE_CHECKING:
     from linrank.comparison.comparison import Comparison
 
-__all__ = ["STYLE", "details", "html", "markdown", "notes", "overview", "text"]
+__all__ = ["details", "notes", "overview", "sheet"]
 
 _BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
 _MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
-# Only what holds in the dark, too: lines and text take the colour of the page.
-STYLE = """<style>
-.linrank-comparison table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
-.linrank-comparison caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
-.linrank-comparison th, .linrank-comparison td { padding: 0.25em 0.7em; white-space: nowrap; }
-.linrank-comparison tr { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
-.linrank-comparison td { font-variant-numeric: tabular-nums; }
-</style>"""
 
 
-def text(comparison: Comparison, width: int | None = None) -> str:
+def sheet(comparison: Comparison) -> Sheet:
     """The tables one below the other, then the legend."""
-    lines = 100 if width is None else min(width, 100)
-    legend = [
-        textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
-        for note in notes(comparison)
-    ]
-    return "\n\n".join([*(t.to_text(width) for t in _tables(comparison)), "\n".join(legend)])
-
-
-def markdown(comparison: Comparison) -> str:
-    """The tables one below the other, then the legend as a list."""
-    legend = "\n".join(f"- {note}" for note in notes(comparison))
-    return "\n\n".join([*(t.to_markdown() for t in _tables(comparison)), legend])
-
-
-def html(comparison: Comparison) -> str:
-    """The tables and the legend in one element; wide tables scroll inside it."""
-    tables = "\n".join(
-        f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(comparison)
-    )
-    legend = "".join(f"<li>{escape(note)}</li>" for note in notes(comparison))
-    inside = f'{STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
-    return f'<div class="linrank-comparison">\n{inside}\n</div>'
-
-
-def _tables(comparison: Comparison) -> list[Table]:
     first = [overview(comparison)] if len(comparison.metrics) > 1 else []
-    return first + [details(comparison, metric) for metric in comparison.metrics]
+    tables = first + [details(comparison, metric) for metric in comparison.metrics]
+    return Sheet(tables, notes(comparison), "linrank-comparison")
 
 
 def overview(comparison: Comparison) -> Table:

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from linrank.contest.protocol import Fold, Protocol
+from linrank.data.overlap import Overlap, shared_queries
 from linrank.errors import NoPairsError
 from linrank.metrics import Convention, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
@@ -84,18 +85,13 @@ def _check_measurable(
 
 
 def leaks(protocol: Protocol) -> list[str]:
-    """A warning for each two subsets in different parts of a fold that have query ids in common."""
+    """A warning for each two subsets in different parts of a fold that have queries in common."""
     found = []
     for a, b in combinations(range(len(protocol.subsets)), 2):
-        if not any(_apart(fold, a, b) for fold in protocol.folds):
-            continue
-        ids = [protocol.subsets[k].queries.ids for k in (a, b)]
-        if ids[0] is None or ids[1] is None:
-            continue
-        seen = set(ids[1].tolist())
-        shared = [query for query in ids[0].tolist() if query in seen]
-        if shared:
-            found.append(_leak(protocol, a, b, shared))
+        if any(_apart(fold, a, b) for fold in protocol.folds):
+            shared = shared_queries(protocol.subsets[b], protocol.subsets[a])
+            if shared:
+                found.append(_leak(protocol.names[a], protocol.names[b], shared))
     return found
 
 
@@ -104,14 +100,22 @@ def _apart(fold: Fold, a: int, b: int) -> bool:
     return not any(a in part and b in part for part in parts)
 
 
-def _leak(protocol: Protocol, a: int, b: int, shared: Sequence[object]) -> str:
-    total = protocol.subsets[b].queries.n_queries
-    occurs = "occurs" if len(shared) == 1 else "occur"
+def _leak(first: str, second: str, shared: Overlap) -> str:
+    """What the subsets share: the very rows, which proves it, or ids only."""
+    such = "" if shared.example is None else f", such as {shared.example}"
+    if shared.n_rows:
+        are = "is" if shared.n_rows == 1 else "are"
+        return (
+            f"{shared.n_rows:,} of the {shared.n_queries:,} queries of {second} {are} in {first} "
+            f"too, row by row{such}: what is learnt leaks into what is measured, and the results "
+            "are too good"
+        )
+    occurs = "occurs" if shared.n_ids == 1 else "occur"
     return (
-        f"{len(shared):,} of the {total:,} query ids of {protocol.names[b]} also {occurs} in "
-        f"{protocol.names[a]}, such as {shared[0]}: if they are the same queries, what is learnt "
-        "leaks into what is measured, and the results are too good; if every file numbers its own "
-        "queries from the beginning, there is no harm"
+        f"{shared.n_ids:,} of the {shared.n_queries:,} query ids of {second} also {occurs} in "
+        f"{first}{such}, with other rows: if they are the same queries, what is learnt leaks into "
+        "what is measured, and the results are too good; if every file numbers its own queries "
+        "from the beginning, there is no harm"
     )
 
 

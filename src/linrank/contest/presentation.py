@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from linrank.comparison.presentation import STYLE, details, notes, overview
-from linrank.tables import Column, Table
+from linrank.comparison.presentation import details, notes, overview
+from linrank.tables import Column, Sheet, Table
 
 if TYPE_CHECKING:
     from linrank.comparison.comparison import Comparison
     from linrank.contest.result import Contest, Entry
 
-__all__ = ["html", "markdown", "text"]
+__all__ = ["sheet"]
 
 
-def text(contest: Contest, width: int | None = None) -> str:
+def sheet(contest: Contest) -> Sheet:
     """The tables one below the other, then the legend."""
-    lines = 100 if width is None else min(width, 100)
-    legend = [
-        textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
-        for note in legend_of(contest)
-    ]
-    return "\n\n".join([*(t.to_text(width) for t in _tables(contest)), "\n".join(legend)])
-
-
-def markdown(contest: Contest) -> str:
-    """The tables one below the other, then the legend as a list."""
-    legend = "\n".join(f"- {note}" for note in legend_of(contest))
-    return "\n\n".join([*(t.to_markdown() for t in _tables(contest)), legend])
-
-
-def html(contest: Contest) -> str:
-    """The tables and the legend in one element; wide tables scroll inside it."""
-    tables = "\n".join(
-        f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in _tables(contest)
-    )
-    legend = "".join(f"<li>{escape(note)}</li>" for note in legend_of(contest))
-    inside = f'{STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
-    return f'<div class="linrank-comparison linrank-contest">\n{inside}\n</div>'
+    return Sheet(_tables(contest), legend_of(contest), "linrank-contest")
 
 
 def _tables(contest: Contest) -> list[Table]:

@@ -141,15 +141,15 @@ class Contest:
 
     def to_text(self, width: int | None = None) -> str:
         """Return tables for a terminal, ``width`` columns wide: quality, cost, a legend."""
-        return presentation.text(self, width)
+        return presentation.sheet(self).to_text(width)
 
     def to_markdown(self) -> str:
         """Return the tables of `to_text` in GitHub's Markdown."""
-        return presentation.markdown(self)
+        return presentation.sheet(self).to_markdown()
 
     def to_html(self) -> str:
         """Return the tables of `to_text` as a ``<div>``, all escaped."""
-        return presentation.html(self)
+        return presentation.sheet(self).to_html()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, ready for JSON; None for what is undefined."""
