@@ -103,10 +103,12 @@ def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan) -> Array:
         return p
     for j, i, _ in places:
         difference = float(terms.difference(terms.sums, i, j, baseline))
+        deviation, n_queries = spread(terms, j, i, baseline)
         if plan.test == "t":
-            p[i, j] = t_p(difference, *spread(terms, j, i, baseline))
+            p[i, j] = t_p(difference, deviation, n_queries)
         else:
-            p[i, j] = bootstrap_p(terms.difference(sums, i, j, baseline), difference)
+            draws = terms.difference(sums, i, j, baseline)
+            p[i, j] = bootstrap_p(draws, difference, n_queries)
     return p
 
 
