@@ -18,12 +18,12 @@ from linrank.metrics import evaluate
 from linrank.model_selection import QueryKFold
 from linrank.options import PAIR_WEIGHTINGS
 from linrank.ranksvm import train
+from paired import N_FLIPS, N_RESAMPLES, SEED, interval, sign_flip
 from report import Table, main
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]
 
-SEED = 2014
 METRIC = "ndcg@10"
 GRID = [2.0**k for k in range(-21, 6)]
 WIDENED = (
@@ -31,7 +31,6 @@ WIDENED = (
     "its pooled differences, grade_diff and gain_diff: MQ2008 -0.0001, +0.0007; MSLR +0.0180, "
     "+0.0256"
 )
-N_RESAMPLES, N_FLIPS = 10_000, 100_000
 
 
 def measure(quick: bool) -> list[Table]:
@@ -90,9 +89,9 @@ def compare(title: str, folds: Any, n_folds: int) -> Table:
         notes=[
             f"C from 2^-21 .. 2^5, {len(GRID)} values, chosen by NDCG@10 on validation queries by "
             "each weighting for itself, each fit warm-started from the last",
-            f"interval: percentiles of the mean difference over {N_RESAMPLES} bootstrap samples of "
-            f"the queries; p: two-sided, {N_FLIPS} random flips of signs; not corrected for the "
-            "number of comparisons",
+            f"interval: expanded percentiles of the mean difference over {N_RESAMPLES} bootstrap "
+            f"samples of the queries; p: two-sided, {N_FLIPS} random flips of signs; not "
+            "corrected for the number of comparisons",
             WIDENED,
         ],
     )
@@ -127,24 +126,6 @@ def _row(values: Array, uniform: Array, settings: tuple[str, str]) -> list[Any]:
         f"{low:+.4f} .. {high:+.4f}",
         f"{sign_flip(difference):.2g}",
     ]
-
-
-def interval(difference: Array) -> tuple[float, float]:
-    """Percentile bootstrap interval, 95 %, of the mean."""
-    rng, n = np.random.default_rng(SEED), len(difference)
-    means = [difference[rng.integers(n, size=n)].mean() for _ in range(N_RESAMPLES)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
-
-
-def sign_flip(difference: Array) -> float:
-    """Share of sign patterns whose mean is at least as far from 0, the one at hand among them."""
-    rng, observed = np.random.default_rng(SEED), abs(difference.sum()) * (1 - 1e-12)
-    n_far = 0
-    for _ in range(N_FLIPS // 1000):
-        signs = 2.0 * rng.integers(2, size=(1000, len(difference))) - 1.0
-        n_far += int((np.abs(signs @ difference) >= observed).sum())
-    return (n_far + 1) / (N_FLIPS // 1000 * 1000 + 1)
 
 
 if __name__ == "__main__":

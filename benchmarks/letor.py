@@ -13,16 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_rel, wilcoxon
+from scipy.stats import wilcoxon
 
 import problems
-from gains import interval, sign_flip
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
 from linrank.ranksvm import train
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.training import descend
+from paired import interval, sign_flip, t_test
 from report import Table, main
 
 Array = NDArray[np.float64]
@@ -41,6 +41,16 @@ BASELINE = "RankSVM, hinge"
 
 
 def measure(quick: bool, sets: Mapping[str, Callable[[int, str], Dataset]] = SETS) -> list[Table]:
+    seeds = SEEDS[:1] if quick else SEEDS
+    return each_set(sets, quick, lambda name, folds: compare(name, folds, seeds))
+
+
+def each_set(
+    sets: Mapping[str, Callable[[int, str], Dataset]],
+    quick: bool,
+    compare: Callable[[str, Sequence[Parts]], Table],
+) -> list[Table]:
+    """A table of each set, given by fold and part; one that says so for each that is absent."""
     tables = []
     for name, make in sets.items():
         try:
@@ -51,7 +61,7 @@ def measure(quick: bool, sets: Mapping[str, Callable[[int, str], Dataset]] = SET
         except problems.Absent as absent:
             tables.append(Table(f"{name} skipped", ["reason"], [[str(absent)]]))
             continue
-        tables.append(compare(name, folds, SEEDS[:1] if quick else SEEDS))
+        tables.append(compare(name, folds))
     return tables
 
 
@@ -170,7 +180,7 @@ def _add(table: Table, method: str, runs: list[list[Outcome]], base: Array) -> N
         table.add(method, f"{by_query.mean():.4f}", spread, *[""] * 7, chosen)
         return
     low, high = interval(difference)
-    tests = (ttest_rel(by_query, base).pvalue, sign_flip(difference), wilcoxon(difference).pvalue)
+    tests = (t_test(difference), sign_flip(difference), wilcoxon(difference).pvalue)
     table.add(
         method,
         f"{by_query.mean():.4f}",

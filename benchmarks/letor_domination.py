@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import problems
-from gains import interval
-from letor import SETS, Parts, path
+from letor import SETS, Parts, each_set, path
 from linrank.data.dataset import Dataset
 from linrank.domination.training import make_problem, train
 from linrank.metrics import evaluate
+from paired import interval
 from report import Table, main
 
 Array = NDArray[np.float64]
@@ -56,19 +55,7 @@ class Outcome:
 
 
 def measure(quick: bool, sets: Mapping[str, Callable[[int, str], Dataset]] = SETS) -> list[Table]:
-    """A table of each set, given by fold and part."""
-    tables = []
-    for name, make in sets.items():
-        try:
-            folds = [
-                {part: make(fold, part) for part in ("train", "vali", "test")}
-                for fold in range(1, 2 if quick else 6)
-            ]
-        except problems.Absent as absent:
-            tables.append(Table(f"{name} skipped", ["reason"], [[str(absent)]]))
-            continue
-        tables.append(compare(name, folds, quick))
-    return tables
+    return each_set(sets, quick, lambda name, folds: compare(name, folds, quick))
 
 
 def compare(name: str, folds: Sequence[Parts], quick: bool) -> Table:

@@ -15,11 +15,12 @@ from itertools import product
 import numpy as np
 
 import problems
+from linrank.comparison.corrections import corrected
 from linrank.data.dataset import Dataset
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm import train
-from protocol import MEASURES, SETS, Array, Candidate, Outcome, Parts, Row, choose, compared, holm
+from protocol import MEASURES, SETS, Array, Candidate, Outcome, Parts, Row, choose, compared
 from report import Table, main
 
 SEEDS = (1, 2, 3)
@@ -218,14 +219,14 @@ def tests(name: str, rows: Sequence[Row]) -> Table:
             f"Holm: corrected for the {len(found)} comparisons of this table",
         ],
     )
-    for one, corrected in zip(found, holm([one.p for one in found]), strict=True):
+    for one, p in zip(found, corrected([one.p for one in found]), strict=True):
         table.add(
             one.method,
             one.measure,
             f"{one.mean:+.4f}",
             f"{one.low:+.4f} .. {one.high:+.4f}",
             f"{one.p:.2g}",
-            f"{corrected:.2g}",
+            f"{p:.2g}",
         )
     return table
 

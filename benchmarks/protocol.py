@@ -7,17 +7,17 @@ two methods, pooled over the folds, are pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_rel
 
 import problems
-from gains import interval, mslr_folds
+from gains import mslr_folds
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
+from paired import interval, t_test
 
 Array = NDArray[np.float64]
 Parts = dict[str, Dataset]
@@ -116,21 +116,8 @@ def compared(row: Row, base: Row) -> list[Comparison]:
     """
     found = []
     for k, name in enumerate(MEASURES):
-        one, other = row.by_query[:, k], base.by_query[:, k]
-        difference = one - other
-        p = float(ttest_rel(one, other).pvalue) if difference.any() else 1.0
+        difference = row.by_query[:, k] - base.by_query[:, k]
         low, high = interval(difference)
+        p = t_test(difference)
         found.append(Comparison(row.method, name, float(difference.mean()), low, high, p))
     return found
-
-
-def holm(ps: Sequence[float]) -> list[float]:
-    """P values corrected for their number by Holm's step-down rule, in the order given.
-
-    The k-th smallest of m is multiplied by ``m - k + 1``, and none is less than one before it.
-    """
-    order = np.argsort(ps, kind="stable")
-    scaled = np.asarray(ps, dtype=np.float64)[order] * np.arange(len(ps), 0, -1)
-    corrected = np.empty(len(ps))
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
-    return [float(p) for p in corrected]

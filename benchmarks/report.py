@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from linrank import tables as layout
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -42,24 +44,19 @@ class Table:
         print("  " + " · ".join(_text(cell) for cell in cells), file=sys.stderr, flush=True)
 
     def markdown(self) -> str:
-        cells = [self.columns, *([_text(cell) for cell in row] for row in self.rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
-        lines = [_line(row, widths) for row in cells]
-        lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+        columns = [layout.Column(heading, "left") for heading in self.columns]
+        laid_out = layout.Table(columns, self.cells(), notes=self.notes).to_markdown()
         shown = [f"\n![{name}]({name}.svg)" for name in self.pictures]
-        notes = [f"- {note}" for note in self.notes]
-        return "\n".join([f"### {self.title}", "", *lines, "", *notes, *shown])
+        return "\n".join([f"### {self.title}", "", laid_out, *shown])
+
+    def cells(self) -> list[list[str]]:
+        """The rows as text."""
+        return [[_text(cell) for cell in row] for row in self.rows]
 
     def kept(self) -> dict[str, Any]:
         """What goes into the file of results."""
         names = ("title", "columns", "rows", "notes")
         return {**{name: getattr(self, name) for name in names}, "pictures": list(self.pictures)}
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    return (
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-    )
 
 
 def _text(cell: Any) -> str:

@@ -75,6 +75,7 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     """Measure, write and print one page; whether it went well."""
     from threadpoolctl import threadpool_limits
 
+    import problems
     import report
 
     print(f"\n==> {name}", file=sys.stderr, flush=True)
@@ -82,6 +83,9 @@ def _run(name: str, paper: Paper, script: Script, options: argparse.Namespace) -
     try:
         with threadpool_limits(1):  # of BLAS: one thread must mean one
             page = paper.run(script, quick=options.quick, kept=options.kept)
+    except problems.Absent as absent:
+        print(f"{name}: {absent}; reproduce/README.md lists the files", file=sys.stderr)
+        return False
     except Exception:
         traceback.print_exc()
         return False

@@ -51,6 +51,13 @@ def tire(task):
     yield
 
 
+def mute_at_the_second(task):
+    """The scores of the second candidate are saved, then its size takes too long."""
+    yield linear_candidate(np.zeros(task.train.n_features), {"k": 0}, seconds=0.0)
+    better = linear_candidate(np.eye(task.train.n_features)[0], {"k": 1}, seconds=0.0)
+    yield Candidate({"k": 1}, better.predict, lambda: time.sleep(60), 0.0)
+
+
 def nothing(task):
     yield from ()
 
@@ -66,6 +73,11 @@ def infinite(task):
 
 def only_infinite(task):
     yield Candidate({}, lambda data: np.full(data.n_rows, np.inf), lambda: Size(1), 0.0)
+
+
+def flat_first(task):
+    yield linear_candidate(np.zeros(task.train.n_features), {"k": -1}, seconds=0.0)
+    yield from first_feature(task)
 
 
 def equal(task):

@@ -145,7 +145,7 @@ ALLOWED: dict[str, set[str]] = {
     "reporting": MODEL
     | {"comparison", "displays", "metrics", "path", "tables", "tuning", "validation"},
     "contest": MODEL
-    | {"metrics", "comparison", "tables", "seeds", "pathwise", "stochastic", "sgd_tuning"}
+    | {"metrics", "comparison", "tables", "seeds", "pathwise", "stochastic"}
     | {"domination", "lowrank", "kernel_training"},
     # The command line builds objects of the parts; scikit-learn's faces are not on its path.
     "cli": MODEL

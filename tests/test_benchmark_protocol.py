@@ -1,47 +1,31 @@
-"""The protocol of the benchmarks on LETOR folds: choices, pooling, corrected p values."""
+"""The protocol of the benchmarks on LETOR folds: choices, pooling, paired differences."""
 
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import ttest_1samp
 
 from linrank.data.dataset import Dataset
 
 FOLDER = str(Path(__file__).resolve().parent.parent / "benchmarks")
 sys.path.append(FOLDER)
 try:
+    import paired
     import protocol
 finally:
     sys.path.remove(FOLDER)
 
-probabilities = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12)
-
 
 def outcome(values, chosen="", validation=0.0):
     return protocol.Outcome(chosen, 1, validation, np.array(values, dtype=float))
-
-
-@given(probabilities)
-def test_holm_rejects_what_its_steps_reject(ps):
-    """Step by step: the smallest against a/m, the next against a/(m-1), until one is above."""
-    corrected = protocol.holm(ps)
-    for level in (0.01, 0.05, 0.3):
-        rejected = set()
-        for step, k in enumerate(sorted(range(len(ps)), key=lambda k: ps[k])):
-            if ps[k] * (len(ps) - step) > level:
-                break
-            rejected.add(k)
-        assert {k for k, p in enumerate(corrected) if p <= level} == rejected
-
-
-def test_holm_of_a_textbook_case():
-    assert_allclose(protocol.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
 
 
 def test_the_best_on_validation_is_measured_on_the_test_part():
@@ -93,3 +77,31 @@ def test_a_query_is_tested_once(name):
     for parts in folds:
         seen = [set(np.unique(parts[part].qid).tolist()) for part in protocol.PARTS]
         assert len(set.union(*seen)) == sum(map(len, seen))
+
+
+differences = st.lists(st.integers(-8, 8), min_size=2, max_size=10).map(np.array)
+
+
+@given(differences)
+def test_signs_of_few_queries_are_flipped_in_every_way(difference):
+    """The definition, over all 2^n patterns."""
+    signs = np.array(list(product((-1, 1), repeat=len(difference))))
+    share = np.mean(abs(signs @ difference) >= abs(difference.sum()))
+    assert_allclose(paired.sign_flip(difference / 16), share)
+
+
+@given(differences)
+def test_the_t_test_is_that_of_scipy(difference):
+    assume(difference.std() > 0)
+    assert_allclose(paired.t_test(difference / 16), ttest_1samp(difference, 0.0).pvalue)
+
+
+def test_many_queries_have_the_interval_and_p_of_a_normal_mean():
+    difference = np.random.default_rng(1).normal(0.02, 0.2, 400)
+    error = difference.std(ddof=1) / 20.0
+    assert_allclose(
+        paired.interval(difference),
+        difference.mean() + 1.966 * error * np.array([-1, 1]),
+        atol=0.1 * error,
+    )
+    assert_allclose(paired.sign_flip(difference), paired.t_test(difference), rtol=0.1)

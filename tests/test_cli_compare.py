@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -90,6 +91,17 @@ def test_models_and_scores_at_hand(subsets, capsys, tmp_path):
     assert "| large (baseline)" in table.read_text()
 
 
+def test_models_are_compared_on_negative_labels_without_ndcg(subsets, capsys, tmp_path):
+    with open(subsets[2], encoding="utf-8") as file:
+        lines = [line.split(" ", 1) for line in file]
+    lower, model = tmp_path / "lower.txt", str(tmp_path / "model.json")
+    lower.write_text("".join(f"{float(label) - 3:g} {rest}" for label, rest in lines))
+    assert main(["train", subsets[0], model, "-q"]) == 0
+    assert main(["compare", str(lower), "--models", model, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]
+    assert list(found) == ["map", "pairwise_accuracy"]
+
+
 def test_models_that_count_features_differently_are_refused(subsets, capsys, tmp_path):
     zero = tmp_path / "zero.txt"
     zero.write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3\n")
@@ -156,6 +168,14 @@ def test_no_result_at_all_is_a_failure(subsets, capsys, monkeypatch):
 # ---- signals ------------------------------------------------------------------------------------
 
 
+def test_letters_that_the_terminal_lacks_do_not_cost_the_result(subsets, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["compare", *subsets[:3], *FAST, "-q"]) == 0
+    out.flush()
+    assert b"? better, ? worse than random" in out.buffer.getvalue()
+
+
 @pytest.fixture
 def long_contest(subsets, tmp_path):
     """A contest that has come to its second method, which takes long."""
@@ -206,6 +226,18 @@ def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_pa
     assert os.listdir(folder) == []
     assert workers_of(folder) == []
     assert sorted(os.listdir(tmp_path)) == ["temporary"]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_who_is_told_to_end_cleans_up_too(long_contest, name):
+    process, folder = long_contest
+    number = getattr(signal, name)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert (out, "Traceback" in err) == ("", False)
+    assert os.listdir(folder) == []
+    assert workers_of(folder) == []
 
 
 def test_workers_do_not_outlive_a_parent_that_is_killed(long_contest):

@@ -81,6 +81,13 @@ def test_all_exchanges_are_all_subsets_of_the_others():
 
 
 @pytest.mark.parametrize("function", [bootstrap_sums, exchange_sums])
+def test_no_block_repeats_another(function, monkeypatch):
+    monkeypatch.setattr("linrank.comparison.resampling._BLOCK", 400)
+    columns = np.random.default_rng(0).random((40, 1))
+    assert len(np.unique(function(columns, 50, seed=3))) == 50
+
+
+@pytest.mark.parametrize("function", [bootstrap_sums, exchange_sums])
 def test_sums_are_the_same_bits_on_any_number_of_threads(function):
     columns = fixed_point(np.random.default_rng(0).random((100_000, 3)), 100_000)
     one = function(columns, 33, seed=5, n_jobs=1)

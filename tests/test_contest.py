@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections import deque
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from contest_trainers import method
-from linrank import RankSVM, compare_methods, evaluate, make_ranking
-from linrank.contest.methods import Method
+from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
+from linrank.contest.methods import METHODS, Method
 from linrank.contest.process import Outcome
 from linrank.contest.runner import _Board
 from linrank.metrics import Evaluation
@@ -128,6 +130,21 @@ def test_candidates_whose_scores_are_not_finite_are_passed_over(parts):
 # ---- what goes wrong ----------------------------------------------------------------------------
 
 
+def test_candidates_that_the_measure_cannot_judge_are_passed_over(parts):
+    """All scores equal have no Kendall's τ: no number, and not the best of all."""
+    contest = contest_of(parts, method("flat_first"), scoring="kendall_tau", metrics="kendall_tau")
+    (outcome,) = contest["flat_first"].outcomes
+    assert outcome.parameters == {"k": 0}
+    assert np.isfinite(outcome.score)
+
+
+def test_negative_labels_are_chosen_by_pairs_unless_told(parts):
+    lower = [replace(part, labels=part.labels - 5.0) for part in parts]
+    contest = contest_of(lower, metrics=None)
+    assert contest.rules.scoring == "pairwise_accuracy"
+    assert contest.metrics == ("map", "pairwise_accuracy")
+
+
 def test_a_method_that_fails_is_a_row_that_says_so(parts, temporary):
     missing = replace(method("chatter"), name="absent", needs="no_such_package")
     names = ("crash", "leave", "refuse", "nothing", "chatter")
@@ -153,10 +170,35 @@ def test_a_method_over_budget_is_ended_and_its_best_so_far_counts(parts, tempora
     assert "no candidate within 1 s" in contest["sleep"].remark
     cut = contest["tire"]
     assert (cut.outcomes[0].status, cut.outcomes[0].n_candidates) == ("cut", 1)
+    assert cut.remark == "stopped after 1 s; the only candidate so far counts"
+    assert cut.fit_seconds == 0.25
     assert cut.evaluation.means == contest["first_feature"].evaluation.means
     assert "tire *" in contest.to_text()
     assert "*: the budget ended the search" in contest.to_text()
     assert os.listdir(temporary) == []
+
+
+def test_a_cut_between_two_messages_keeps_scores_and_parameters_together(parts):
+    """The second candidate is better, and the process is ended before it can tell."""
+    contest = contest_of(parts, method("mute_at_the_second"), budget=1.0)
+    (outcome,) = contest["mute_at_the_second"].outcomes
+    assert (outcome.status, outcome.parameters) == ("cut", {"k": 0})
+    np.testing.assert_array_equal(outcome.scores, np.zeros(parts[2].n_rows))
+
+
+def test_what_was_said_last_counts_after_a_cut(parts):
+    contest = contest_of(parts, method("tire"), budget=1.0, progress=lambda state: time.sleep(1.5))
+    assert contest["tire"].outcomes[0].status == "cut"
+
+
+@pytest.mark.parametrize("name", ["catboost", "forest", "svr-l2", "sgd"])
+def test_sparse_rows_are_no_obstacle_in_a_process_of_their_own(parts, name):
+    """There they are maps of files that cannot be written."""
+    if METHODS[name].needs is not None:
+        pytest.importorskip(METHODS[name].needs)
+    sparse = [Dataset.of(csr_array(part.X), part.y, qid=part.qid) for part in parts[:3]]
+    contest = compare_methods(*sparse, methods=[name], baseline=name, metrics="map", budget=60)
+    assert contest[name].remark == ""
 
 
 def test_what_a_method_has_started_ends_with_it(parts):
@@ -267,6 +309,13 @@ def test_the_table_has_times_sizes_parameters_and_intervals(parts):
     assert found["comparison"]["baseline"] == "first_feature"
 
 
+def test_tables_fit_a_terminal(parts):
+    contest = contest_of(parts)
+    assert max(map(len, contest.to_text(80).splitlines())) <= 80
+    assert max(map(len, contest.comparison.to_text(80).splitlines())) <= 80
+    assert contest.to_text(500).splitlines()[:4] == contest.to_text().splitlines()[:4]
+
+
 def test_names_of_strangers_are_escaped(parts):
     bad = Method("<script>", "x", "x", "x", "contest_trainers:first_feature")
     contest = contest_of(parts, bad)
@@ -275,12 +324,14 @@ def test_names_of_strangers_are_escaped(parts):
 
 
 def test_the_time_left_is_estimated_by_what_methods_took_before():
-    board = _Board(deque(), None)
+    board = _Board(deque(), None, "map")
     assert board.estimate([("a", 0.0)], 1) is None
     board._seconds = {"a": [2.0, 4.0], "b": [9.0]}
     # a takes 3 s, b 9 s, another one their mean, 6 s; one of a has run for a second.
     assert board.estimate([("a", 1.0), ("b", 0.0), ("c", 0.0)], 2) == pytest.approx(8.5)
     assert board.estimate([("a", 50.0)], 2) == 0.0
+    # One that nobody knows and that has run for a minute will not end in the next second.
+    assert board.estimate([("c", 60.0)], 1) == 60.0
 
 
 def test_an_outcome_without_a_model_is_told_in_plain_values():

@@ -56,7 +56,7 @@ def test_candidates_score_rows_and_can_be_told_of(name):
         assert np.isfinite(scores).all()
         size = candidate.size()
         assert size.n_bytes > 0 or name == "random"
-        assert (candidate.seconds is None) == (candidate.fit is not None)
+        assert candidate.seconds is not None or candidate.fit is not None
     assert len({json.dumps(dict(c.parameters)) for c in found}) == len(found)
 
 
@@ -131,6 +131,51 @@ def test_boosters_stop_at_their_best_round_on_validation(name):
     assert task.judge(candidate.predict(task.valid)) == pytest.approx(max(seen), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["gbdt", "lightgbm", "xgboost-ndcg", "catboost"])
+def test_the_fit_of_a_booster_that_is_timed_is_the_chosen_one_and_no_more(name):
+    """Not the rounds after the best, and no look at the validation part."""
+    looks = []
+
+    class Spied(Task):
+        def judge(self, scores):
+            looks.append(super().judge(scores))
+            return looks[-1]
+
+    task = small_task("map")
+    spied = Spied(task.train, task.valid, "map", RULES, "standard", 3)
+    (candidate,) = candidates(name, spied, 1)
+    before = len(looks)
+    again = candidate.fit()
+    rows = task.valid.X
+    if name == "xgboost-ndcg":
+        import xgboost
+
+        rows = xgboost.DMatrix(rows)
+    np.testing.assert_allclose(again.predict(rows), candidate.predict(task.valid), rtol=1e-6)
+    assert len(looks) == before
+
+
+@pytest.mark.parametrize("name", ["xgboost-pairwise", "catboost"])
+def test_pairs_have_an_order_whatever_the_labels(name):
+    """Shifted by a fraction below 0, labels order the same pairs."""
+    task = small_task("pairwise_accuracy")
+    shifted = [Dataset.of(d.X, d.y - 2.5, qid=d.qid) for d in (task.train, task.valid)]
+    (plain,), (moved,) = (
+        candidates(name, t, 1) for t in (task, Task(*shifted, task.scoring, RULES, seed=3))
+    )
+    assert moved.parameters == plain.parameters
+    np.testing.assert_allclose(moved.predict(task.valid), plain.predict(task.valid), rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg", "catboost"])
+def test_high_grades_do(name):
+    """2^y is no number for a price."""
+    task = small_task("pairwise_accuracy")
+    high = [Dataset.of(d.X, 700 * d.y, qid=d.qid) for d in (task.train, task.valid)]
+    (candidate,) = candidates(name, Task(*high, task.scoring, RULES, seed=3), 1)
+    assert task.judge(candidate.predict(task.valid)) > 0.6
+
+
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost-ndcg"])
 def test_labels_that_are_no_grades_are_refused_by_name(name):
     data = make_ranking(n_queries=4, n_features=2, random_state=0)
@@ -171,6 +216,11 @@ def test_unknown_methods_are_told_the_nearest():
         chosen_methods(["lightgmb"])
     with pytest.raises(ValueError, match="unknown method 'foret'"):
         chosen_methods("all", ["foret"])
+
+
+def test_no_name_is_not_the_baseline_alone():
+    with pytest.raises(ValueError, match=r"methods is empty; name some of ranksvm, .*, or 'all'"):
+        chosen_methods([], baseline="ranksvm")
 
 
 def test_the_baseline_takes_part_in_any_case():

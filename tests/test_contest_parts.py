@@ -70,7 +70,8 @@ def test_different_numbers_of_features_name_the_files_and_the_remedy(tmp_path):
     protocol = three_parts(*map(load, paths))
     with pytest.raises(ValueError, match=r"a\.txt 2, .*b\.txt 2, .*c\.txt 1; .*--n-features 2"):
         checked(protocol)
-    assert checked(three_parts(*(load(path, n_features=2) for path in paths))) == []
+    (said,) = checked(three_parts(*(load(path, n_features=2) for path in paths)))
+    assert "single query" in said
 
 
 def test_features_counted_from_0_and_from_1_do_not_mix(tmp_path):
@@ -92,6 +93,33 @@ def test_a_measure_that_no_query_counts_in_is_named():
     with pytest.raises(ValueError, match="negative label"):
         checked(three_parts(part(0), bad, part(2)))
     assert checked(three_parts(part(0), bad, part(2)), scoring="pairwise_accuracy") == []
+
+
+@pytest.mark.parametrize("name", ["kendall_tau", "gamma", "pairwise_accuracy(ties=skip)"])
+def test_measures_that_ties_leave_undefined_are_measures(name):
+    assert checked(three_parts(part(0), part(1), part(2)), name, (name,)) == []
+
+
+def test_labels_that_a_measure_refuses_are_told_with_their_file():
+    bad = replace(part(2), labels=part(2).labels - 10.0)
+    with pytest.raises(ValueError, match=r"test, to test by: .*negative label"):
+        checked(three_parts(part(0), part(1), bad), metrics=("ndcg@10",))
+
+
+def test_a_measure_that_favours_ties_is_warned_of():
+    three = three_parts(part(0), part(1), part(2))
+    (said,) = checked(three, metrics=("map", "domination_error"))
+    assert "domination_error(ties=error)" in said
+    assert checked(three, metrics=("domination_error(ties=error)", "all_pairs_error")) == []
+
+
+def test_a_single_test_query_is_warned_of():
+    one, bare = part(2, n_queries=1), Dataset.of(part(2).X, part(2).y)
+    (said,) = checked(three_parts(part(0), part(1), one))
+    assert said.startswith("test has a single query: no interval")
+    (said,) = checked(three_parts(part(0), part(1), bare))
+    assert "no qid" in said
+    assert checked(rotation([part(0), one, bare])) == []
 
 
 @pytest.mark.parametrize(("n_shared", "verb"), [(1, "occurs"), (3, "occur")])

@@ -146,3 +146,9 @@ def test_pushes_are_means_over_the_sampled_pairs(sparse):
     assert (found.n_wrong, found.n_right) == (wrong.sum(), (~wrong).sum())
     assert_allclose(found.wrong, shares[wrong].mean(axis=0), atol=1e-9)
     assert_allclose(found.right, shares[~wrong].mean(axis=0), atol=1e-9)
+
+
+def test_of_equal_values_the_query_with_more_wrong_pairs_comes_first():
+    data = Dataset.of(np.zeros((5, 1)), [1, 0, 1, 0, 0], qid=[1, 1, 2, 2, 2])
+    worst = worst_queries(data, -data.labels, np.array([0.5, 0.5]))
+    assert [(one.query, one.n_wrong) for one in worst] == [(1, 2), (0, 1)]

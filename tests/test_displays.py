@@ -323,6 +323,9 @@ def test_scatter_of_coinciding_points_and_of_missing_ones(ax):
     assert areas[0.5, 0.5] == pytest.approx(2 * areas[1.0, 0.25])  # √4
     assert ax.get_title().replace("\n", " ").endswith("equal on 4, 2 left out")
     assert display.extremes(1) == [("e", 0.25, 1.0)]
+    ids = np.array([*"abcdefg"], dtype=object)  # as a file with ids of text gives them
+    objects = QueryScatterDisplay(values, against, query_ids=ids)
+    assert objects.extremes(1) == [("e", 0.25, 1.0)]
     assert "They differ most on query e (0.250 and 1.000)" in display.description
 
 

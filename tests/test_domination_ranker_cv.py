@@ -244,7 +244,7 @@ def test_the_picture(data):
     assert_allclose(axes[0].get_lines()[0].get_ydata(), ranker.mean_scores_)
     assert_array_equal(axes[3].get_lines()[0].get_ydata(), ranker.path_.n_nonzero)
     assert axes[3].get_xlabel() == "alpha"
-    assert axes[0].get_legend().get_texts()[0].get_text() == f"alpha = {ranker.alpha_:g}"
+    assert axes[0].get_legend().get_texts()[0].get_text() == f"alpha = {ranker.alpha_:.3g}"
 
 
 @pytest.mark.parametrize(

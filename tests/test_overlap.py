@@ -56,3 +56,10 @@ def test_data_without_ids_are_compared_by_rows():
     data = Dataset.of([[1.0], [2.0]], [0, 1])
     found = shared_queries(data, data)
     assert (found.n_ids, found.n_rows, found.example) == (0, 1, None)
+
+
+def test_rows_of_a_query_need_not_be_together():
+    """The same two queries, once row by row in turn."""
+    apart = Dataset.of([[1.0], [3.0], [2.0], [4.0]], [0, 0, 1, 1], qid=[1, 2, 1, 2])
+    together = Dataset.of([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], qid=[7, 7, 8, 8])
+    assert shared_queries(apart, together).n_rows == 2

@@ -14,8 +14,10 @@ import pytest
 
 import linrank
 from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
-from linrank.reporting.caveats import leakage_message
-from linrank.reporting.numbers import p_value, percent, power, short
+from linrank.data.profile import Profile
+from linrank.reporting.caveats import data_caveats, leakage_message
+from linrank.reporting.numbers import interval, p_value, percent, power, push, short
+from linrank.reporting.pushes import pushes
 from linrank.reporting.rankings import best_single_feature
 from real_data import mq2008, real_file
 
@@ -249,7 +251,42 @@ def test_rows_without_ids_are_one_query(data):
     train, test = (Dataset.of(part.X, part.y) for part in (train, test))
     html = linrank.report(test, train=train, n_folds=2, **QUICK).to_html()
     assert "All rows" in html
+    assert "one query, so no interval" in html
+    assert "– to –" not in html
     assert_stands_alone(html)
+
+
+def test_pushes_are_means_over_all_pairs_where_these_are_few(data):
+    test = data[1]
+    model = LinearModel(np.arange(1.0, 7.0))
+    scores, X = model.predict(test.X), np.asarray(test.X, dtype=np.float64)
+    pairs = [
+        (i, j)
+        for i, j in itertools.permutations(range(test.n_rows), 2)
+        if test.qid[i] == test.qid[j] and test.labels[i] > test.labels[j]
+    ]
+    wrong = [(i, j) for i, j in pairs if scores[i] <= scores[j]]
+    found = pushes(test, scores, model)
+    assert (found.n_wrong, found.n_right) == (len(wrong), len(pairs) - len(wrong))
+    assert not found.is_sample
+    expected = np.mean([model.coef * (X[i] - X[j]) for i, j in wrong], axis=0)
+    np.testing.assert_allclose(found.wrong, expected, rtol=1e-5)
+    assert pushes(test, scores, model, n_samples=20).is_sample
+
+
+def test_labels_too_large_for_gains_are_judged_by_pairs(data):
+    train, test = (replace(part, labels=part.labels * 20.0) for part in data)
+    page = linrank.report(test, train=train, **QUICK)
+    assert page.material.scoring == "pairwise_accuracy"
+    linear = linrank.report(test, train=train, convention="sklearn", **QUICK)
+    assert linear.material.scoring == "ndcg@10"
+
+
+def test_names_as_long_as_a_page_are_cut(data):
+    names = ["n" * 10_000, *"abcde"]
+    page = linrank.report(data[1], train=data[0], feature_names=names, title="T" * 9_000, **QUICK)
+    assert "n" * 200 not in page.to_html()
+    assert "T" * 200 not in page.to_html()
 
 
 def test_labels_below_zero_are_judged_by_pairs(data):
@@ -427,7 +464,10 @@ def test_numbers_in_words():
         "p undefined",
     ]
     assert power(9.96e-8).startswith('<span class="num">1.0 × 10<sup>−7')
-    assert power(0.0) == "0"
+    assert "1.0 × 10<sup>−15" in power(0.0)  # what rounding lets anyone know
+    assert [push(x, 0.0334) for x in (-0.0334, 8.3e-5)] == ["−0.0334", "+0.0001"]
+    assert [push(x) for x in (1234.5, -0.5, 2e-9)] == ["+1,234", "−0.500", "+2.00e−09"]
+    assert interval(float("nan"), float("nan")) == "–"
     assert (percent(1, 8), percent(1, 80), percent(1, 0)) == ("12 %", "1.2 %", "–")
     assert (short(55540.0), short(-0.25)) == ("55,540", "−0.25")
 
@@ -450,3 +490,10 @@ def test_mslr_fits_a_mail():
     page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
     assert len(page.to_html().encode()) < 3_000_000
     assert page.material.evaluation["ndcg@10"] > 0.35
+
+
+@pytest.mark.parametrize(("n_queries", "is_said"), [(29, True), (30, False)])
+def test_few_test_queries_are_a_caveat(n_queries, is_said):
+    test = make_ranking(n_queries=n_queries, n_features=3, random_state=0)
+    said = data_caveats({"test": test}, {"test": Profile(test)}, {}, scaled=True)
+    assert ("few-queries" in [caveat.code for caveat in said]) == is_said

@@ -87,8 +87,18 @@ def test_missing_table_is_named():
     from report import Table
     from reproduce.page import Measured
 
+    found = Measured([Table("OHSUMED", ["why"], [["other"]])], None, None)
+    with pytest.raises(LookupError, match=r"no table 'Table 7'.*OHSUMED"):
+        found.rows("Table 7")
+
+
+def test_missing_data_are_named_rather_than_the_table_that_they_would_give():
+    import problems
+    from report import Table
+    from reproduce.page import Measured
+
     found = Measured([Table("OHSUMED skipped", ["reason"], [["file not found"]])], None, None)
-    with pytest.raises(LookupError, match=r"no table 'Table 7'.*OHSUMED skipped.*file not found"):
+    with pytest.raises(problems.Absent, match="file not found"):
         found.rows("Table 7")
 
 
@@ -131,3 +141,18 @@ def test_a_page_that_can_judge_no_claim_is_open():
     from reproduce.page import Claim, Page
 
     assert Page("Table 3", [Claim("said", None, "other data")], [], []).verdict == "open"
+
+
+def test_cutting_planes_are_not_slower_than_what_does_not_arrive():
+    from reproduce.lee_lin.races import GOAL, planes_are_slower
+
+    def times(planes, newton):
+        return {"TreeRankSVM": {GOAL: planes}, "prsvm+": {GOAL: newton}}
+
+    than = {"prsvm+": "PRSVM+"}
+    assert planes_are_slower({"a": times("2", "1")}, than).holds
+    claim = planes_are_slower({"a": times("2", "1"), "b": times("2", "-")}, than)
+    assert not claim.holds
+    assert "a 2.00, b 0 (the other does not get there)" in claim.found
+    assert planes_are_slower({"a": times("2", "1"), "b": times("-", "-")}, than).holds is None
+    assert planes_are_slower({"a": times("1", "2"), "b": times("-", "-")}, than).holds is False

@@ -25,6 +25,24 @@ def test_text_is_padded():
     ]
 
 
+def test_columns_that_do_not_fit_come_below():
+    columns = [Column("method", "left"), *map(Column, ("mean", "low", "high"))]
+    table = Table(columns, [["a", "1", "2", "3"], ["bc", "4", "5", "6"]], "a title of words")
+    assert table.to_text(17).splitlines() == [
+        "a title of words",
+        "",
+        "method  mean  low",
+        "a          1    2",
+        "bc         4    5",
+        "",
+        "method  high",
+        "a          3",
+        "bc         6",
+    ]
+    assert table.to_text(100) == table.to_text()
+    assert table.to_text(1).count("method") == 3  # one column at a time, however wide
+
+
 def test_markdown_escapes_bars_and_aligns():
     lines = TABLE.to_markdown().splitlines()
     assert lines[2:4] == ["| method   | ndcg@10 |", "|----------|--------:|"]

@@ -17,11 +17,13 @@ from reproduce.lee_lin.sets import ndcg, pairwise_accuracy
 from reproduce.official import Parts
 
 Array = NDArray[np.float64]
-Scorer = Callable[[Dataset], Array]
 
 GRID = tuple(2.0**k for k in range(-15, 11))
 QUICK_GRID = (2.0**-7, 2.0**7)
 MEASURES = ("pairwise accuracy", "NDCG")
+# Points of pairwise accuracy within which two methods are even, or a difference is as printed:
+# half of the half point by which SVR is said to be behind RankSVM.
+EVEN = 0.25
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reproduce.lee_lin import table_6
-from reproduce.lee_lin.learners import GRID, MEASURES, QUICK_GRID, TREES, linear, trees
+from reproduce.lee_lin.learners import EVEN, GRID, MEASURES, QUICK_GRID, TREES, linear, trees
 from reproduce.lee_lin.sets import web_search
 from reproduce.lee_lin.table_6 import BESIDE, N_TREES, Found, seeds_of
 from reproduce.page import Claim, Page
@@ -79,9 +79,10 @@ def _claims(found: Found, few: Found) -> list[Claim]:
             f"1,000 trees against 40: {words['Random forests']}.",
         ),
         Claim(
-            "On MQ2008, 1,000 trees bring random forests near linear RankSVM (82.60 against "
-            "82.70 %).",
-            abs(mq["Random forests"] - mq["L2-loss RankSVM"]) <= table_6.EVEN,
-            f"{mq['Random forests']:.2f} against {mq['L2-loss RankSVM']:.2f} %.",
+            "On MQ2008 random forests with 1,000 trees and linear RankSVM are about even (82.60 "
+            "against 82.70 %).",
+            abs(mq["Random forests"] - mq["L2-loss RankSVM"]) <= EVEN,
+            f"{mq['Random forests']:.2f} against {mq['L2-loss RankSVM']:.2f} %; even: within "
+            f"{EVEN} points, as in Table 6.",
         ),
     ]

@@ -28,6 +28,7 @@ STAND_INS = {
     "KDD2012b (0.025%)": ("newspaper editorials, VADER", "vader_nytEditorialSnippets"),
 }
 METHODS = ("Linear RankSVM", "Random forests")
+SMALL = 2.0  # points of accuracy: the paper calls 1.56 small
 N_TREES = 40
 
 
@@ -123,6 +124,7 @@ def _table(rows: list[list[str]]) -> Table:
 def _claims(found: dict[str, list[tuple[float, float, float]]]) -> list[Claim]:
     ratios = [by[1][0] / by[0][0] for by in found.values()]
     apart = [by[0][1] - by[1][1] for by in found.values()]
+    words = ", ".join(f"{difference:+.2f}" for difference in apart)
     return [
         Claim(
             "Random forests take several thousand times the training time of linear RankSVM "
@@ -131,9 +133,14 @@ def _claims(found: dict[str, list[tuple[float, float, float]]]) -> list[Claim]:
             f"{', '.join(f'{ratio:,.0f} times' for ratio in ratios)}.",
         ),
         Claim(
-            "The difference in performance is small: linear RankSVM quickly gets competitive "
-            "results (pairwise accuracy +0.38 and -1.56 points against the forest).",
-            all(difference > -2.0 for difference in apart),
-            f"{', '.join(f'{difference:+.2f}' for difference in apart)} points.",
+            "Linear RankSVM quickly gets competitive results.",
+            all(difference > -SMALL for difference in apart),
+            f"pairwise accuracy {words} points against the forest.",
+        ),
+        Claim(
+            "The difference in performance is small (pairwise accuracy +0.38 and -1.56 points "
+            "against the forest).",
+            all(abs(difference) <= SMALL for difference in apart),
+            f"{words} points; small: at most {SMALL:g}.",
         ),
     ]

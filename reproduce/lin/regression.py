@@ -8,7 +8,7 @@ from pruned_tables import S1, S2, SETS, SVR, TOTAL
 from reproduce.lin.accuracies import agree, gaps, laid_out, means, shown
 from reproduce.page import Claim, Measured, Page
 
-NEAR = 1.0  # points
+NEAR = 0.4  # points: on a par up to here, better from here on; so do the paper's numbers read
 MOST = 3 / 5  # of the sets: the paper says "most of the datasets"
 PROTOCOL = [
     "the sets are the paper's, the 20 random halves are not; the paper does not say how it split, "
@@ -42,19 +42,21 @@ def claims(rows: list[dict[str, Any]]) -> list[Claim]:
         agree(rows, "The accuracies"),
         Claim(
             "Pruned pairs do better than SVR.",
-            _share(gap > 0 for gap in to_svr.values()) >= MOST,
+            _share(gap > NEAR for gap in to_svr.values()) >= MOST,
             f"closest 2S + random 2S less SVR, points: {shown(to_svr)} (paper: "
-            f"{shown(gaps(theirs, S2, SVR, SETS))}).",
+            f"{shown(gaps(theirs, S2, SVR, SETS))}); better: by more than {NEAR}, "
+            "on three of five.",
         ),
         Claim(
             "They are on a par with all pairs on most sets.",
-            _share(gap > -NEAR for gap in to_all.values()) >= MOST,
-            f"less all pairs: {shown(to_all)} (paper: {shown(gaps(theirs, S2, TOTAL, SETS))}).",
+            _share(gap >= -NEAR for gap in to_all.values()) >= MOST,
+            f"less all pairs: {shown(to_all)} (paper: {shown(gaps(theirs, S2, TOTAL, SETS))}); "
+            f"on a par: no more than {NEAR} behind.",
         ),
         Claim(
             "Twice as many pruned pairs do better.",
             _share(gap > 0 for gap in growth.values()) >= MOST,
-            f"2S less S: {shown(growth)} (paper: {shown(gaps(theirs, S2, S1, SETS))}).",
+            f"2S less S: {shown(growth)} (paper: {shown(gaps(theirs, S2, S1, SETS))}); by sign.",
         ),
     ]
 

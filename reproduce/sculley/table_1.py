@@ -120,7 +120,7 @@ def _claims(tables: list[report.Table], whole: list[Table]) -> list[Claim]:
         ),
         Claim(
             "They take at most 0.22 s whatever the number of rows.",
-            slowest <= 0.22,
+            slowest <= 0.22 if whole else None,  # the paper's are those of 100,000 steps
             f"{took}.",
         ),
         Claim(

@@ -55,7 +55,8 @@ def reproduce(quick: bool, kept: bool = False) -> Page:
                 [
                     "the sets have no counterpart in each other, so that there is no difference to "
                     "take: what is compared is the sign and the size of the effects",
-                    "PAMIR of the thesis: 10^6 steps on Corel, 10^9 on Google's images",
+                    "PAMIR of the thesis: 10^6 steps on Corel, 10^9 on Google's images, where "
+                    "after 10^8 it had a higher average precision, 0.0552",
                 ],
             ),
             *(laid_out(one) for one in found.tables if ": test measures" in one.title),

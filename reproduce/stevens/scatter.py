@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dominations import TIES
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
+from linrank.query_plots import query_scatter
 from sparsity import Fits
 
 Array = NDArray[np.float64]
@@ -73,10 +74,9 @@ def against_each_other(points: Points) -> Callable[[Any], None]:
     """Domination Rank over PAMIR, with the line where they are equal."""
 
     def draw(ax: Any) -> None:
-        ax.axline((0, 0), slope=1, color="0.6", lw=1)
-        # Points are faint, so that where many coincide is seen.
-        ax.scatter(points.pamir, points.domination, s=14, alpha=0.35, lw=0, color="C0")
-        ax.set(xlabel="PAMIR, average precision", ylabel="Domination Rank", xlim=(0, 1.02),
-               ylim=(0, 1.02), aspect="equal")  # fmt: skip
+        names = ("Domination Rank", "PAMIR")
+        query_scatter(
+            points.domination, points.pamir, names=names, metric="average precision", ax=ax
+        )
 
     return draw

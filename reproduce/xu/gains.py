@@ -61,8 +61,10 @@ def found(name: str, quick: bool, kept: bool, folds: Callable[[], Sequence[Parts
     return measured("letor_lowrank", quick, kept, sets={name: folds})
 
 
-def levels(rows: Sequence[Mapping[str, Any]], paper: str) -> Table:
-    """Means over the folds beside those of a table of the paper."""
+def levels(
+    rows: Sequence[Mapping[str, Any]], paper: str, *, stand_in: str = "", note: str = ""
+) -> Table:
+    """Means over the folds beside those of a table of the paper; no difference of other data."""
     cells = []
     for row in rows:
         name = OURS.get(row["method"])
@@ -73,7 +75,10 @@ def levels(rows: Sequence[Mapping[str, Any]], paper: str) -> Table:
             printed = PAPER[paper][name][k].split(" ± ")[0] if name else None
             shown = against(float(ours), None if printed is None else float(printed), 4)
             cells.append(
-                [_named(row["method"]), SHOWN[measure], f"{shown[0]} ± {error}", *shown[1:]]
+                [
+                    *(_named(row["method"]), SHOWN[measure], f"{shown[0]} ± {error}", shown[1]),
+                    "-" if stand_in else shown[2],
+                ]
             )
     notes = [
         "mean ± deviation of the folds; the paper's deviations: "
@@ -83,13 +88,19 @@ def levels(rows: Sequence[Mapping[str, Any]], paper: str) -> Table:
             f"{name} {', '.join(f'{value:.4f}' for value in values)}"
             for name, values in OTHERS[paper].items()
         ),
+        *([note] if note else []),
     ]
-    return table(
-        "Test measures", ["method", "measure", "ours", "paper", "difference"], cells, notes
-    )
+    title = f"Test measures: ours of {stand_in}, other data" if stand_in else "Test measures"
+    return table(title, ["method", "measure", "ours", "paper", "difference"], cells, notes)
 
 
-def differences(rows: Sequence[Mapping[str, Any]], paper: str, stars: Mapping[str, Any]) -> Table:
+def differences(
+    rows: Sequence[Mapping[str, Any]],
+    paper: str,
+    stars: Mapping[str, Any],
+    *,
+    stand_in: str = "",
+) -> Table:
     """Gains over RankSVM beside the paper's; a star marks those that it calls significant."""
     cells = []
     for row in rows:
@@ -106,7 +117,7 @@ def differences(rows: Sequence[Mapping[str, Any]], paper: str, stars: Mapping[st
                 *(_named(row["method"]), SHOWN[row["measure"]], f"{float(row['difference']):+.4f}"),
                 *(row["95 % interval"], row["p, t test"], row["p, Holm"]),
                 "-" if printed is None else f"{printed:+.4f}{mark}",
-                shown[2],
+                "-" if stand_in else shown[2],
             ]
         )
     return table(

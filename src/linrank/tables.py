@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -48,12 +49,32 @@ class Table:
                     f"row {k} of the table has {len(row)} cells for {len(self.columns)} columns"
                 )
 
-    def to_text(self) -> str:
-        """Return columns padded to their widest cell, for a terminal."""
-        rows = [[column.heading for column in self.columns], *self.rows]
-        lines = ["  ".join(row).rstrip() for row in self._padded(rows)]
-        title = [self.title, ""] if self.title else []
-        return "\n".join([*title, *lines, *self.notes])
+    def to_text(self, width: int | None = None) -> str:
+        """Return columns padded to their widest cell, for a terminal.
+
+        With a ``width``, columns that do not fit come in further blocks below, each after the
+        first column again; the title is wrapped, the notes are the caller's.
+        """
+        rows = self._padded([[column.heading for column in self.columns], *self.rows])
+        blocks = [
+            "\n".join("  ".join(row[k] for k in block).rstrip() for row in rows)
+            for block in self._blocks([text_width(cell) for cell in rows[0]], width)
+        ]
+        title = self.title if width is None else textwrap.fill(self.title, width)
+        return "\n".join([*([title, ""] if title else []), "\n\n".join(blocks), *self.notes])
+
+    def _blocks(self, widths: Sequence[int], width: int | None) -> list[list[int]]:
+        """Numbers of the columns of each block."""
+        if width is None or not widths:
+            return [list(range(len(widths)))]
+        blocks, used = [[0]], widths[0]
+        for k, needed in enumerate(widths[1:], start=1):
+            used += 2 + needed
+            if used > width and len(blocks[-1]) > 1:
+                blocks.append([0])
+                used = widths[0] + 2 + needed
+            blocks[-1].append(k)
+        return blocks
 
     def to_markdown(self) -> str:
         """Return a table of GitHub's Markdown; notes become a list."""

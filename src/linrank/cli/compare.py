@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from linrank.cli.arguments import (
@@ -20,7 +23,7 @@ from linrank.cli.measuring import check_metrics
 from linrank.cli.streams import STANDARD, check_apart, check_readable, write_standard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from linrank.data.dataset import Dataset
 
@@ -56,7 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--without", metavar="A,B,...", help="train all but these")
     group.add_argument("--list-methods", action="store_true", help="say which there are")
     group.add_argument(
-        "--scoring", metavar="METRIC", help="parameters are chosen by this (default: ndcg@10)"
+        "--scoring",
+        metavar="METRIC",
+        help="parameters are chosen by this (default: ndcg@10, of negative labels "
+        "pairwise_accuracy)",
     )
     group.add_argument(
         "--scale",
@@ -157,10 +163,10 @@ def _run_contest(args: argparse.Namespace) -> int:
     without = [] if args.without is None else _names(args.without)
     baseline = args.baseline or BASELINE
     chosen = chosen_methods(methods, without, baseline)  # a slip of the pen is told before reading
-    scoring = str(parse_scoring(args.scoring or "ndcg@10"))
+    scoring = None if args.scoring is None else parse_scoring(args.scoring)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.folds or args.files, args, console)
-    with say_warnings(console):
+    with say_warnings(console), _orderly_end():
         contest = compare_methods(
             *([] if args.folds else parts),
             folds=parts if args.folds else None,
@@ -174,11 +180,33 @@ def _run_contest(args: argparse.Namespace) -> int:
             correction=None if args.correction == "none" else args.correction,
             random_state=args.seed,
             n_jobs=args.jobs,
-            progress=contest_progress(console, scoring),
+            progress=contest_progress(console),
         )
     console.clear()
     show(contest, args, console)
     return FAILED if contest.comparison is None else OK
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """To be told to end, or to lose the terminal, ends processes and folder as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+            before[number] = signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:

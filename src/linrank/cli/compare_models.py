@@ -28,7 +28,7 @@ __all__ = ["names_of", "run_models"]
 def run_models(args: argparse.Namespace) -> int:
     """Read the rows once, score them with every model, compare."""
     from linrank.comparison import compare
-    from linrank.contest.contest import USUAL_METRICS
+    from linrank.contest.contest import usual_metrics
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     names = names_of([*args.models, *args.scores])
@@ -44,7 +44,7 @@ def run_models(args: argparse.Namespace) -> int:
         data.labels,
         dict(zip(names, scores, strict=True)),
         qid=data.qid,
-        metrics=args.metrics or USUAL_METRICS,
+        metrics=args.metrics or usual_metrics([data]),
         convention=args.convention,
         docid=_docids(data),
         baseline=args.baseline,

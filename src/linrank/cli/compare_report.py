@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def say_warnings(console: Console) -> Iterator[None]:
         yield
 
 
-def contest_progress(console: Console, scoring: str) -> Callable[[dict[str, Any]], None]:
+def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
     """What is shown of a contest on its way."""
 
     def show_state(state: dict[str, Any]) -> None:
@@ -76,16 +77,42 @@ def contest_progress(console: Console, scoring: str) -> Callable[[dict[str, Any]
         if state["event"] == "running":
             left = state["seconds_left"]
             estimate = "" if left is None else f"  about {duration(left)} left"
-            console.status(f"{done}{estimate}  {', '.join(state['running'])}")
+            console.status(_fitted(f"{done}{estimate}  ", state["running"], terminal_width(2)))
             return
         name = f"{state['method']}, fold {state['fold']}"
         if state["status"] == "done":
-            score = f"{scoring} {abs(state['score']):.4f} on validation"
+            score = f"{state['scoring']} {abs(state['score']):.4f} on validation"
             console.detail(f"{done}  {name}: {score} in {seconds(state['seconds'])}")
         else:
             console.say(state["status"], f" {name}: {state['why']}")
 
     return show_state
+
+
+def terminal_width(descriptor: int) -> int | None:
+    """Columns of the terminal behind standard output (1) or error (2); None if it is none."""
+    try:
+        return os.get_terminal_size(descriptor).columns or None
+    except OSError:
+        return None
+
+
+def _fitted(beginning: str, names: Sequence[str], width: int | None) -> str:
+    """As many names as fit in a line: one that wraps could not be redrawn in place.
+
+    Examples
+    --------
+    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 40)
+    '2 of 9 fits  forest, gbdt, kernel'
+    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 33)
+    '2 of 9 fits  forest and 2 more'
+    """
+    for n in range(len(names), 0, -1):
+        more = "" if n == len(names) else f" and {len(names) - n} more"
+        line = beginning + ", ".join(names[:n]) + more
+        if width is None or len(line) < width:
+            return line
+    return beginning.rstrip()[: width and width - 1]
 
 
 def duration(left: float) -> str:
@@ -107,7 +134,16 @@ def show(result: Contest | Comparison, args: argparse.Namespace, console: Consol
     if args.output is not None:
         write_lines(args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())])
         console.say("saved", args.output)
-    write_standard(_in_format(result, ".json" if args.json else ".txt"))
+    if args.json:
+        write_standard(_json(result))
+    else:
+        write_standard(_showable(result.to_text(terminal_width(1)) + "\n"))
+
+
+def _showable(text: str) -> str:
+    """What standard output cannot spell is replaced: hours of training must not end in an error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
 
 
 def _in_format(result: Contest | Comparison, extension: str) -> str:
@@ -152,4 +188,4 @@ def method_list(as_json: bool) -> str:
         ]
         for method in METHODS.values()
     ]
-    return Table(columns, rows).to_text() + "\n"
+    return _showable(Table(columns, rows).to_text(terminal_width(1)) + "\n")

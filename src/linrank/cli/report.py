@@ -104,6 +104,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     console = Console(quiet=args.quiet, verbose=args.verbose)
     page = _report(args, console)
     console.clear()
+    for caveat in page.material.caveats:
+        if caveat.grave:
+            console.warn(f"{caveat.message} [{caveat.code}]")
     html = page.to_html()
     write_lines(args.output, [html])
     if args.output != STANDARD:

@@ -108,9 +108,9 @@ class Comparison:
             return "unclear"
         return "better" if (cell.difference > 0.0) == self.higher_is_better(metric) else "worse"
 
-    def to_text(self) -> str:
-        """Return tables for a terminal: an overview, one table a metric, a legend."""
-        return presentation.text(self)
+    def to_text(self, width: int | None = None) -> str:
+        """Return tables for a terminal, ``width`` columns wide: all metrics, each, a legend."""
+        return presentation.text(self, width)
 
     def to_markdown(self) -> str:
         """Return the tables of `to_text` in GitHub's Markdown."""

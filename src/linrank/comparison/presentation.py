@@ -27,13 +27,14 @@ STYLE = """<style>
 </style>"""
 
 
-def text(comparison: Comparison) -> str:
+def text(comparison: Comparison, width: int | None = None) -> str:
     """The tables one below the other, then the legend."""
+    lines = 100 if width is None else min(width, 100)
     legend = [
-        textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False)
+        textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
         for note in notes(comparison)
     ]
-    return "\n\n".join([*(t.to_text() for t in _tables(comparison)), "\n".join(legend)])
+    return "\n\n".join([*(t.to_text(width) for t in _tables(comparison)), "\n".join(legend)])
 
 
 def markdown(comparison: Comparison) -> str:
@@ -70,7 +71,7 @@ def overview(comparison: Comparison) -> Table:
         ]
         for method in comparison.methods
     ]
-    title = f"Means over {comparison.n_queries:,} queries"
+    title = f"Means over {_count(comparison.n_queries, 'query', 'queries')}"
     if len(comparison.methods) > 1:
         title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
     if lower:
@@ -90,7 +91,9 @@ def details(comparison: Comparison, metric: str) -> Table:
     rows = [_row(comparison, method, metric, alone) for method in _best_first(comparison, metric)]
     judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
     direction = "higher" if comparison.higher_is_better(metric) else "lower"
-    return Table(columns, rows, f"{metric}: {direction} is better; {judged:,} queries")
+    return Table(
+        columns, rows, f"{metric}: {direction} is better; {_count(judged, 'query', 'queries')}"
+    )
 
 
 def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[str]:
@@ -153,7 +156,12 @@ def _correction(comparison: Comparison) -> str:
     each, n = "under each metric", others
     if comparison.family == "table":
         each, n = "in all tables", others * len(comparison.metrics)
-    return f"Corrected after {name[comparison.correction]} for {n} comparisons {each}."
+    number = _count(n, "comparison", "comparisons")
+    return f"Corrected after {name[comparison.correction]} for {number} {each}."
+
+
+def _count(n: int, one: str, several: str) -> str:
+    return f"{n:,} {one if n == 1 else several}"
 
 
 def _best_first(comparison: Comparison, metric: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +27,7 @@ Array = NDArray[Any]
 
 _ROUNDS, _PATIENCE, _FEWER_ROUNDS = 500, 50, 300
 _RATES = (0.05, 0.1)
+_HIGHEST = 31  # XGBoost's gains 2^y - 1 end there
 
 
 def lightgbm_lambdarank(task: Task) -> Iterator[Candidate]:
@@ -37,7 +39,7 @@ def lightgbm_lambdarank(task: Task) -> Iterator[Candidate]:
     labels = _grades(task.train), _grades(task.valid)
     train = lightgbm.Dataset(_matrix(task.train), labels[0], group=sizes[0], params=quiet)
     valid = lightgbm.Dataset(_matrix(task.valid), labels[1], group=sizes[1], reference=train)
-    gains = [2.0**grade - 1.0 for grade in range(int(max(map(np.max, labels))) + 1)]
+    gains = _gains(int(max(map(np.max, labels))))
     for n_leaves, rate in product((7, 15, 31), _RATES):
         parameters = {
             "objective": "lambdarank",
@@ -60,7 +62,17 @@ def lightgbm_lambdarank(task: Task) -> Iterator[Candidate]:
             callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
         )
         seconds = time.process_time() - start
-        yield _lightgbm_candidate(booster, n_leaves, rate, seconds)
+
+        def fit(parameters: Any = parameters, n_rounds: int = booster.best_iteration) -> object:
+            return lightgbm.train(parameters, train, n_rounds)
+
+        yield replace(_lightgbm_candidate(booster, n_leaves, rate, seconds), fit=fit)
+
+
+def _gains(highest: int) -> list[float]:
+    """The gain of each grade: 2^y - 1, or y beyond 31 as for XGBoost, where 2^y is too much."""
+    grades = range(highest + 1)
+    return [2.0**grade - 1.0 if highest <= _HIGHEST else float(grade) for grade in grades]
 
 
 def _lightgbm_candidate(booster: Any, n_leaves: int, rate: float, seconds: float) -> Candidate:
@@ -93,7 +105,12 @@ def xgboost_ndcg(task: Task) -> Iterator[Candidate]:
 def _xgboost(task: Task, objective: str) -> Iterator[Candidate]:
     import xgboost
 
-    train, valid = (_xgboost_data(data) for data in (task.train, task.valid))
+    # Pairs have an order whatever the labels are; gains need grades.
+    labels = [
+        data.labels if objective == "rank:pairwise" else _grades(data)
+        for data in (task.train, task.valid)
+    ]
+    train, valid = map(_xgboost_data, (task.train, task.valid), labels)
     for depth, rate in product((3, 4, 6), _RATES):
         parameters = {
             "objective": objective,
@@ -105,8 +122,8 @@ def _xgboost(task: Task, objective: str) -> Iterator[Candidate]:
             "disable_default_eval_metric": 1,
             "verbosity": 0,
         }
-        if float(max(task.train.labels.max(), task.valid.labels.max())) > 31:
-            parameters["ndcg_exp_gain"] = False  # XGBoost's gains 2^y - 1 end there
+        if float(max(task.train.labels.max(), task.valid.labels.max())) > _HIGHEST:
+            parameters["ndcg_exp_gain"] = False
         stop = xgboost.callback.EarlyStopping(rounds=_PATIENCE, maximize=True, save_best=True)
         start = time.process_time()
         booster = xgboost.train(
@@ -119,13 +136,19 @@ def _xgboost(task: Task, objective: str) -> Iterator[Candidate]:
             verbose_eval=False,
         )
         seconds = time.process_time() - start
-        yield _xgboost_candidate(booster, depth, rate, seconds)
+
+        def fit(
+            parameters: Any = parameters, n_rounds: int = booster.num_boosted_rounds()
+        ) -> object:
+            return xgboost.train(parameters, train, n_rounds)
+
+        yield replace(_xgboost_candidate(booster, depth, rate, seconds), fit=fit)
 
 
-def _xgboost_data(data: Dataset) -> Any:
+def _xgboost_data(data: Dataset, labels: Array) -> Any:
     import xgboost
 
-    matrix = xgboost.DMatrix(_matrix(data), _grades(data), nthread=1)
+    matrix = xgboost.DMatrix(_matrix(data), labels, nthread=1)
     matrix.set_group(np.diff(data.queries.offsets))
     return matrix
 
@@ -154,25 +177,27 @@ def catboost_yetirank(task: Task) -> Iterator[Candidate]:
     train = catboost.Pool(_matrix(task.train), task.train.labels, group_id=group)
     valid = _matrix(task.valid)
     for depth, rate in product((4, 6), _RATES):
-        model = catboost.CatBoost(
-            {
-                "loss_function": "YetiRank",
-                "iterations": _FEWER_ROUNDS,
-                "learning_rate": rate,
-                "depth": depth,
-                "thread_count": 1,
-                "random_seed": task.seed,
-                "verbose": False,
-                "allow_writing_files": False,
-            }
-        )
+        parameters = {
+            "loss_function": "YetiRank",
+            "learning_rate": rate,
+            "depth": depth,
+            "thread_count": 1,
+            "random_seed": task.seed,
+            "verbose": False,
+            "allow_writing_files": False,
+        }
+        model = catboost.CatBoost({**parameters, "iterations": _FEWER_ROUNDS})
         start = time.process_time()
         model.fit(train)
         values = [task.judge(scores) for scores in model.staged_predict(valid, thread_count=1)]
         seconds = time.process_time() - start
         n_rounds = int(np.argmax(values)) + 1
         model.shrink(n_rounds)
-        yield _catboost_candidate(model, depth, rate, seconds)
+
+        def fit(parameters: Any = parameters, n_rounds: int = n_rounds) -> object:
+            return catboost.CatBoost({**parameters, "iterations": n_rounds}).fit(train)
+
+        yield replace(_catboost_candidate(model, depth, rate, seconds), fit=fit)
 
 
 def _catboost_candidate(model: Any, depth: int, rate: float, seconds: float) -> Candidate:
@@ -197,7 +222,8 @@ def _matrix(data: Dataset) -> Any:
         return X
     from scipy.sparse import csr_matrix
 
-    return csr_matrix(X)
+    # A copy: the arrays are maps of files that cannot be written, which CatBoost does not take.
+    return csr_matrix(X, copy=True)
 
 
 def _grades(data: Dataset) -> Array:
@@ -205,5 +231,8 @@ def _grades(data: Dataset) -> Array:
     labels = data.labels
     if labels.min() < 0 or (labels != np.floor(labels)).any():
         bad = labels[(labels < 0) | (labels != np.floor(labels))][0]
-        raise ValueError(f"needs grades 0, 1, 2, ... for labels, and {bad:g} occurs")
+        raise ValueError(
+            f"needs grades 0, 1, 2, ... for labels, and {bad:g} occurs; shift or round the labels, "
+            "or leave the method out"
+        )
     return labels

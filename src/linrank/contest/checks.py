@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank.contest.protocol import Fold, Protocol
 from linrank.errors import NoPairsError
-from linrank.metrics import Convention, parse
+from linrank.metrics import Convention, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
 
 __all__ = ["check_protocol", "leaks"]
@@ -24,7 +24,12 @@ def check_protocol(
     for fold in protocol.folds:
         _check_measurable(protocol, fold.valid[0], (scoring,), convention, "choose by")
         _check_measurable(protocol, fold.test[0], metrics, convention, "test by")
-    return [*leaks(protocol), *_weights(protocol)]
+    return [
+        *leaks(protocol),
+        *_weights(protocol),
+        *_single_query(protocol),
+        *_lenient(metrics),
+    ]
 
 
 def _check_features(protocol: Protocol) -> None:
@@ -60,13 +65,16 @@ def _check_measurable(
 ) -> None:
     """Some query must count in every measure; negative labels and the like are found here too."""
     data = protocol.subsets[part]
-    result = evaluate_queries(
-        data.queries,
-        data.labels,
-        np.zeros(data.n_rows),
-        metrics=[parse(metric) for metric in metrics],
-        convention=convention,
-    )
+    try:
+        result = evaluate_queries(
+            data.queries,
+            data.labels,
+            np.arange(float(data.n_rows)),  # all different: what ties leave undefined is no fault
+            metrics=[parse(metric) for metric in metrics],
+            convention=convention,
+        )
+    except ValueError as error:
+        raise ValueError(f"{protocol.names[part]}, to {what}: {error}") from error
     for metric, mean in result.items():
         if np.isnan(mean):
             raise ValueError(
@@ -116,3 +124,27 @@ def _weights(protocol: Protocol) -> list[str]:
     if not weighted:
         return []
     return [f"the weights of the rows of {weighted[0]} are left out: not all methods take them"]
+
+
+def _single_query(protocol: Protocol) -> list[str]:
+    """A test on one query says nothing about others; as a rule the file lacks its qid."""
+    tested = [protocol.subsets[fold.test[0]] for fold in protocol.folds]
+    if sum(data.queries.n_queries for data in tested) > 1:
+        return []
+    name = protocol.names[protocol.folds[0].test[0]]
+    why = " (it has no qid, so that all its rows are one)" if tested[0].queries.ids is None else ""
+    return [f"{name} has a single query{why}: no interval and no p can be had from it"]
+
+
+def _lenient(metrics: Sequence[str]) -> list[str]:
+    """Measures by which a model that ties all rows would be the best."""
+    found = []
+    for metric in metrics:
+        try:
+            parse_scoring(metric)
+        except ValueError:
+            found.append(
+                f"{metric} counts rows that are only tied as right, in favour of methods that tie "
+                f"many; {parse(metric).name}(ties=error) counts them as wrong"
+            )
+    return found

@@ -22,7 +22,7 @@ from linrank.metrics.evaluate import evaluate_queries
 from linrank.seeds import seed_of
 from linrank.threads import resolve
 
-__all__ = ["SCALES", "USUAL_METRICS", "compare_methods"]
+__all__ = ["SCALES", "USUAL_METRICS", "compare_methods", "usual_metrics"]
 
 SCALES = ("standard", "minmax", "none")
 USUAL_METRICS = ("ndcg@10", "map", "pairwise_accuracy")
@@ -38,7 +38,7 @@ def compare_methods(
     without: Iterable[str] = (),
     baseline: str = BASELINE,
     metrics: str | Measure | Iterable[str | Measure] | None = None,
-    scoring: str | Measure = "ndcg@10",
+    scoring: str | Measure | None = None,
     convention: str | Convention = "linrank",
     scale: str = "standard",
     budget: float = 300.0,
@@ -73,7 +73,8 @@ def compare_methods(
         What to measure on the test part, the most important first; by default ndcg@10, map and
         pairwise_accuracy, or without ndcg where labels are negative.
     scoring : str
-        The measure that candidates are chosen by.
+        The measure that candidates are chosen by; by default ndcg@10, or pairwise_accuracy where
+        labels are negative.
     convention : str or Convention
         Whose rules. Rows with equal scores, which other conventions leave in input order, count as
         the average over their orders here.
@@ -107,6 +108,8 @@ def compare_methods(
     """
     protocol = _protocol(train, valid, test, folds)
     chosen = chosen_methods(methods, without, baseline)
+    if scoring is None:
+        scoring = USUAL_METRICS[0] if _has_gains(protocol.subsets) else USUAL_METRICS[-1]
     rules = Rules(
         str(parse_scoring(scoring)),
         fair_convention(convention),
@@ -164,12 +167,20 @@ def _protocol(
     return three_parts(*given) if folds is None else rotation(given)
 
 
+def usual_metrics(subsets: Sequence[Dataset]) -> list[str]:
+    """What is measured by default: no NDCG where labels are negative, since it has no gain then."""
+    return [m for m in USUAL_METRICS if "ndcg" not in m or _has_gains(subsets)]
+
+
+def _has_gains(subsets: Sequence[Dataset]) -> bool:
+    return min(float(data.labels.min()) for data in subsets) >= 0.0
+
+
 def _measures(
     metrics: str | Measure | Iterable[str | Measure] | None, protocol: Protocol
 ) -> Sequence[Measure]:
     if metrics is None:
-        has_gains = min(float(data.labels.min()) for data in protocol.subsets) >= 0.0
-        metrics = [m for m in USUAL_METRICS if has_gains or "ndcg" not in m]
+        metrics = usual_metrics(protocol.subsets)
     elif isinstance(metrics, (str, Measure)):
         metrics = [metrics]
     measures = list(dict.fromkeys(parse(metric) for metric in metrics))

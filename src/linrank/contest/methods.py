@@ -66,28 +66,28 @@ METHODS = {
             "ranksvm",
             _OWN,
             "linear RankSVM, squared hinge, all pairs",
-            "26 values of C, 2^-15 to 2^10, one path",
+            "31 values of C, 2^-20 to 2^10, one path",
             "linrank.contest.own:ranksvm",
         ),
         Method(
             "ranksvm-hinge",
             _OWN,
             "linear RankSVM, hinge, all pairs",
-            "19 values of C, 2^-15 to 2^3, each from the last",
+            "24 values of C, 2^-20 to 2^3, each from the last",
             "linrank.contest.own:ranksvm_hinge",
         ),
         Method(
             "ranksvm-closest",
             _OWN,
             "linear RankSVM, squared hinge, pairs of neighbouring labels",
-            "26 values of C, 2^-15 to 2^10, one path",
+            "31 values of C, 2^-20 to 2^10, one path",
             "linrank.contest.own:ranksvm_closest",
         ),
         Method(
             "sgd",
             _OWN,
             "stochastic descent on sampled pairs: hybrid, averaged",
-            "8 values of λ, 1 to 1e-7, in one pass of 100,000 steps",
+            "11 values of λ, 1e3 to 1e-7, in one pass of 100,000 steps",
             "linrank.contest.own:sgd",
         ),
         Method(
@@ -108,14 +108,14 @@ METHODS = {
             "factorized",
             _OWN,
             "RankSVM whose duals are a matrix of low rank",
-            "7 values of C, 1e-4 to 1e2 × 1 or 5 components",
+            "8 values of C, 1e-5 to 1e2 × 1 or 5 components",
             "linrank.contest.own:factorized",
         ),
         Method(
             "kernel",
             _OWN,
             "RankSVM with an rbf kernel, 256 Nyström landmarks",
-            "γ 0.1, 0.3 and 1 times 1/(features·variance) × 5 values of C, 1e-3 to 10",
+            "γ 0.1, 0.3 and 1 times 1/(features·variance) × 7 values of C, 1e-5 to 10",
             "linrank.contest.own:kernel",
         ),
         Method(
@@ -129,7 +129,7 @@ METHODS = {
             "svr-l2",
             _SKLEARN,
             "LinearSVR on the labels, squared errors",
-            "8 values of C, 1e-5 to 100 × ε 0 or 0.1",
+            "10 values of C, 1e-7 to 100 × ε 0 or 0.1",
             "linrank.contest.scikit:svr_l2",
         ),
         Method(
@@ -215,12 +215,15 @@ def chosen_methods(
 ) -> Sequence[Method]:
     """The methods asked for, in their order, each once, and the baseline among them.
 
-    Raises ValueError for an unknown name, for two methods of one name, and if none is left.
+    Raises ValueError for an unknown name, for two methods of one name, and if none is named or
+    left.
     """
     if isinstance(methods, str):
         asked = list(METHODS.values()) if methods == "all" else [method_named(methods)]
     else:
         asked = [m if isinstance(m, Method) else method_named(m) for m in methods]
+        if not asked:
+            raise ValueError(f"methods is empty; name some of {', '.join(METHODS)}, or 'all'")
     left_out = [without] if isinstance(without, str) else list(without)
     known = {method.name for method in asked}
     for name in left_out:

@@ -64,17 +64,17 @@ def saved_bytes(model: LinearModel | KernelModel) -> int:
 
 def ranksvm(task: Task) -> Iterator[Candidate]:
     """The squared hinge on all pairs: a path over C."""
-    return _path(task, 2.0 ** np.arange(-15, 11))
+    return _path(task, 2.0 ** np.arange(-20, 11))
 
 
 def ranksvm_hinge(task: Task) -> Iterator[Candidate]:
     """The hinge on all pairs: C ascending, each model from the last."""
-    return _path(task, 2.0 ** np.arange(-15, 4), loss="hinge")
+    return _path(task, 2.0 ** np.arange(-20, 4), loss="hinge")
 
 
 def ranksvm_closest(task: Task) -> Iterator[Candidate]:
     """The squared hinge on pairs of neighbouring labels: a path over C."""
-    return _path(task, 2.0 ** np.arange(-15, 11), pairs="closest")
+    return _path(task, 2.0 ** np.arange(-20, 11), pairs="closest")
 
 
 def _path(task: Task, Cs: Array, **options: Any) -> Iterator[Candidate]:
@@ -94,13 +94,12 @@ def _path(task: Task, Cs: Array, **options: Any) -> Iterator[Candidate]:
 
 def sgd(task: Task) -> Iterator[Candidate]:
     """Passive-aggressive steps, then Pegasos, averaged: all λ in one pass."""
-    from linrank.sgd_tuning import as_alphas
     from linrank.stochastic.run import Rule, Run
     from linrank.stochastic.samplers import pair_sampler
 
     scaling = Scaling.fit(task.scale, task.train.rows, n_jobs=1)
     data = scaling.applied(task.train, n_jobs=1)
-    alphas = as_alphas("auto").tolist()
+    alphas = (10.0 ** np.arange(3, -8, -1)).tolist()
 
     def run(grid: list[float]) -> Array:
         rules = [Rule("hybrid", alpha) for alpha in grid]
@@ -154,7 +153,7 @@ def factorized(task: Task) -> Iterator[Candidate]:
     from linrank.lowrank.factorized import train_factorized
 
     scaling = Scaling.fit(task.scale, task.train.rows, n_jobs=1)
-    for C, n_components in product(10.0 ** np.arange(-4, 3), (1, 5)):
+    for C, n_components in product(10.0 ** np.arange(-5, 3), (1, 5)):
         start = time.process_time()
         result = train_factorized(
             task.train,
@@ -177,7 +176,7 @@ def kernel(task: Task) -> Iterator[Candidate]:
 
     scaling = Scaling.fit(task.scale, task.train.rows, n_jobs=1)
     usual = Kernel.of("rbf", gamma="scale", rows=scaling.rows(task.train.rows, n_jobs=1)).gamma
-    for share, C in product((0.1, 0.3, 1.0), 10.0 ** np.arange(-3, 2)):
+    for share, C in product((0.1, 0.3, 1.0), 10.0 ** np.arange(-5, 2)):
         start = time.process_time()
         model, _ = fit_kernel(
             task.train,

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["html", "markdown", "text"]
 
 
-def text(contest: Contest) -> str:
+def text(contest: Contest, width: int | None = None) -> str:
     """The tables one below the other, then the legend."""
+    lines = 100 if width is None else min(width, 100)
     legend = [
-        textwrap.fill(note, 100, subsequent_indent="  ", break_long_words=False)
+        textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
         for note in legend_of(contest)
     ]
-    return "\n\n".join([*(t.to_text() for t in _tables(contest)), "\n".join(legend)])
+    return "\n\n".join([*(t.to_text(width) for t in _tables(contest)), "\n".join(legend)])
 
 
 def markdown(contest: Contest) -> str:

@@ -92,9 +92,9 @@ class Worker:
     Parameters
     ----------
     job : dict
-        What the worker is to read; ``scores`` is where it puts those of the test rows.
+        What the worker is to read.
     path : str
-        A name for its files.
+        A name for its files; scores of the test rows come into the same folder.
     budget : float
         Seconds on the clock for the search.
     """
@@ -157,12 +157,16 @@ class Worker:
         else:
             self._end = {"event": event, **message}
 
-    def stop(self) -> None:
-        """End the process, and all that it may have started."""
+    def kill(self) -> None:
+        """End the process, and all that it may have started; what it has said can be read."""
         if self.process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def stop(self) -> None:
+        """End the process, and listen no more."""
+        self.kill()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()
@@ -171,11 +175,8 @@ class Worker:
         """What it has come to; the process has ended."""
         if self._end is not None and self._end["event"] == "done":
             return self._found("done")
-        n = self._seen["n"]
         if over_budget and self._best.get("score") is not None:
-            return self._found(
-                "cut", f"stopped after {self.budget:g} s, {n} candidates; the best of them counts"
-            )
+            return self._found("cut", f"stopped after {self.budget:g} s; {self._what_counts()}")
         if over_budget:
             return self._lost("over budget", f"no candidate within {self.budget:g} s")
         if self._end is not None:
@@ -184,7 +185,7 @@ class Worker:
 
     def _found(self, status: str, why: str = "") -> Outcome:
         best = self._best
-        seconds = self._timed if best["fit_seconds"] is None else best["fit_seconds"]
+        seconds = best["fit_seconds"] if self._timed is None else self._timed
         return Outcome(
             status,
             why,
@@ -192,9 +193,15 @@ class Worker:
             best["score"],
             seconds,
             self._seen["seconds"],
-            self._seen["n"],
+            max(self._seen["n"], best["n"]),
             Size(**best["size"]),
-            np.load(self.job["scores"]),
+            np.load(os.path.join(os.path.dirname(self.path), best["scores"])),
+        )
+
+    def _what_counts(self) -> str:
+        n = max(self._seen["n"], self._best["n"])
+        return (
+            "the only candidate so far counts" if n == 1 else f"the best of {n} candidates counts"
         )
 
     def _lost(self, status: str, why: str) -> Outcome:

@@ -139,9 +139,9 @@ class Contest:
         known = ", ".join(entry.name for entry in self.entries)
         raise KeyError(f"{name!r} did not take part; there are {known}")
 
-    def to_text(self) -> str:
-        """Return tables for a terminal: quality, cost, a legend."""
-        return presentation.text(self)
+    def to_text(self, width: int | None = None) -> str:
+        """Return tables for a terminal, ``width`` columns wide: quality, cost, a legend."""
+        return presentation.text(self, width)
 
     def to_markdown(self) -> str:
         """Return the tables of `to_text` in GitHub's Markdown."""

@@ -60,7 +60,7 @@ def run_all(
         for number, data in enumerate(protocol.subsets):
             write_subset(folder, number, data)
         waiting = deque((k, method) for k in range(len(protocol.folds)) for method in present)
-        board = _Board(waiting, progress)
+        board = _Board(waiting, progress, rules.scoring)
         running: list[tuple[int, Method, Worker]] = []
         try:
             while waiting or running:
@@ -100,7 +100,6 @@ def _start(folder: str, protocol: Protocol, k: int, method: Method, rules: Rules
         "convention": dataclasses.asdict(rules.convention),
         "scale": rules.scale,
         "seed": rules.seed,
-        "scores": os.path.join(place, "scores.npy"),
     }
     return Worker(job, os.path.join(place, "job"), rules.budget)
 
@@ -123,11 +122,10 @@ def _has_ended(worker: Worker) -> bool:
 def _outcome(worker: Worker) -> Outcome:
     over_budget = worker.process.poll() is None
     if over_budget:
-        worker.stop()
-        return worker.outcome(over_budget=True)
+        worker.kill()
     while worker.read():  # what it said last
         pass
-    found = worker.outcome(over_budget=False)
+    found = worker.outcome(over_budget=over_budget)
     worker.stop()
     return found
 
@@ -135,8 +133,10 @@ def _outcome(worker: Worker) -> Outcome:
 class _Board:
     """Tells of jobs that are done, and how long the others may take."""
 
-    def __init__(self, waiting: deque[tuple[int, Method]], progress: Progress | None) -> None:
-        self._waiting, self._progress = waiting, progress
+    def __init__(
+        self, waiting: deque[tuple[int, Method]], progress: Progress | None, scoring: str
+    ) -> None:
+        self._waiting, self._progress, self._scoring = waiting, progress, scoring
         self._n_total, self._n_done = len(waiting), 0
         self._seconds: dict[str, list[float]] = {}
         self._began = time.monotonic()
@@ -151,6 +151,7 @@ class _Board:
                 "method": method.name,
                 "status": outcome.status,
                 "why": outcome.why,
+                "scoring": self._scoring,
                 "score": outcome.score,
                 "seconds": worker.seconds,
                 "parameters": outcome.parameters,
@@ -169,14 +170,18 @@ class _Board:
     def estimate(self, left: Sequence[tuple[str, float]], n_slots: int) -> float | None:
         """Seconds that the jobs left may take: each as long as its method took on other folds.
 
-        A method that has not ended yet is taken to need what the others did on average; None while
-        there is nothing to go by.
+        A method that has not ended yet is taken to need what the others did on average, and once
+        it has taken longer, as long again; None while there is nothing to go by.
         """
         if not self._seconds:
             return None
         means = {name: sum(times) / len(times) for name, times in self._seconds.items()}
         usual = sum(means.values()) / len(means)
-        rest = sum(max(0.0, means.get(name, usual) - spent) for name, spent in left)
+        rest = 0.0
+        for name, spent in left:
+            expected = means.get(name, usual)
+            overdue = spent if name not in means and spent > expected else 0.0
+            rest += max(overdue, expected - spent)
         return rest / n_slots
 
     def _tell(self, state: dict[str, Any]) -> None:

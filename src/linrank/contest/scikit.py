@@ -6,6 +6,7 @@ import pickle
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -30,7 +31,7 @@ def svr_l1(task: Task) -> Iterator[Candidate]:
 
 def svr_l2(task: Task) -> Iterator[Candidate]:
     """Squared errors beyond ε, by Newton's method on the primal."""
-    return _svr(task, "squared_epsilon_insensitive", 10.0 ** np.arange(-5, 3), dual=False)
+    return _svr(task, "squared_epsilon_insensitive", 10.0 ** np.arange(-7, 3), dual=False)
 
 
 def _svr(task: Task, loss: str, Cs: Array, *, dual: bool) -> Iterator[Candidate]:
@@ -109,6 +110,7 @@ def _fitted(
 
 def gbdt(task: Task) -> Iterator[Candidate]:
     """Boosted trees; the round that is best on validation ends them."""
+    from sklearn.base import clone
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     X, valid = _dense(task.train), _dense(task.valid)
@@ -120,13 +122,18 @@ def gbdt(task: Task) -> Iterator[Candidate]:
             early_stopping=False,
             random_state=task.seed,
         )
+        fresh = clone(model)
         start = time.process_time()
         model.fit(X, task.train.labels)
         values = [task.judge(scores) for scores in model.staged_predict(valid)]
         seconds = time.process_time() - start
         n_rounds = int(np.argmax(values)) + 1
         parameters = {"max_leaf_nodes": n_leaves, "learning_rate": rate, "rounds": n_rounds}
-        yield _cut(model, parameters, seconds, n_rounds)
+
+        def fit(fresh: Any = fresh, n_rounds: int = n_rounds) -> object:
+            return fresh.set_params(max_iter=n_rounds).fit(X, task.train.labels)
+
+        yield replace(_cut(model, parameters, seconds, n_rounds), fit=fit)
 
 
 def _cut(model: Any, parameters: Mapping[str, Value], seconds: float, n_rounds: int) -> Candidate:

@@ -55,7 +55,10 @@ class Task:
     seed: int = 0
 
     def judge(self, scores: Any) -> float:
-        """The measure of scores of the validation rows, signed so that higher is better."""
+        """The measure of scores of the validation rows, signed so that higher is better.
+
+        Scores that it cannot judge, as equal ones by Kendall's τ, are worse than all others.
+        """
         measure = parse(self.scoring)
         result = evaluate_queries(
             self.valid.queries,
@@ -66,6 +69,8 @@ class Task:
             n_jobs=1,
         )
         value = next(iter(result.values()))
+        if np.isnan(value):
+            return -np.inf
         return value if measure.higher_is_better else 0.0 - value
 
 
@@ -94,7 +99,9 @@ class Candidate:
         Processor time of its training; None where it came out of a search that has no time for
         each candidate, as a path has not.
     fit : callable or None
-        Then, trains it once more, from the beginning: this is timed.
+        Trains it once more, from the beginning, with nothing but the chosen parameters: timed if
+        it is chosen, in place of ``seconds``, which for boosters holds rounds that are not kept
+        and their validation.
     """
 
     parameters: Mapping[str, Value]

@@ -1,7 +1,8 @@
 """The process of one method on one fold: trains its candidates, keeps the best, tells of it.
 
-It is started as ``python -c`` with the path of a job; lines of JSON on standard output say how it
-goes. It ends when its standard input does: nobody would read what it finds.
+It is started as ``python -c`` in a folder of its own with the path of a job; lines of JSON on
+standard output say how it goes. It ends when its standard input does: nobody would read what it
+finds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def main(path: str) -> None:
         task = Task(train, valid, job["scoring"], rules, job["scale"], job["seed"])
         candidates = method.load()
         tell({"event": "begin"})
-        search(candidates(task), task, test, job["scores"], tell)
+        search(candidates(task), task, test, tell)
     except Exception as error:  # whatever a method of others may raise: its row will say so
         import traceback
 
@@ -52,23 +53,30 @@ def main(path: str) -> None:
 
 
 def search(
-    candidates: Iterator[Candidate], task: Task, test: Dataset, scores_path: str, tell: Tell
+    candidates: Iterator[Candidate], task: Task, test: Dataset, tell: Tell, folder: str = "."
 ) -> None:
-    """Judge each candidate; tell of the best so far, its scores of the test rows in a file."""
-    start, best, best_score = time.process_time(), None, -np.inf
+    """Judge each candidate; tell of the best so far, its scores of the test rows in a file.
+
+    Every file has a name of its own, which is told: whoever ends this between the file and the
+    message still has the scores of the candidate that was told of last.
+    """
+    start, best, best_score, name = time.process_time(), None, -np.inf, ""
     for n_seen, candidate in enumerate(candidates, start=1):
         scores = np.asarray(candidate.predict(task.valid), dtype=np.float64)
         score = task.judge(scores) if np.isfinite(scores).all() else -np.inf
         # Of those that differ by rounding only, the first: the most regularised.
         if best is None or score > best_score + 1e-12 * min(1.0, abs(best_score)):
-            best, best_score = candidate, score
-            _save(scores_path, np.asarray(candidate.predict(test), dtype=np.float64))
-            tell({"event": "best", **_about(candidate, score)})
+            best, best_score, last = candidate, score, name
+            name = f"scores-{n_seen}.npy"
+            np.save(os.path.join(folder, name), np.asarray(candidate.predict(test), np.float64))
+            tell({"event": "best", "n": n_seen, "scores": name, **_about(candidate, score)})
+            if last:
+                os.remove(os.path.join(folder, last))
         tell({"event": "seen", "n": n_seen, "seconds": time.process_time() - start})
     if best is None:
         raise ValueError("the method has come up with no model")
     if not np.isfinite(best_score):
-        raise ValueError("no candidate gives finite scores")
+        raise ValueError("no candidate gives finite scores that the measure can judge")
     if best.fit is not None:
         start = time.process_time()
         best.fit()
@@ -84,13 +92,6 @@ def _about(candidate: Candidate, score: float) -> Mapping[str, Any]:
         "fit_seconds": candidate.seconds,
         "size": {"n_bytes": size.n_bytes, "n_parts": size.n_parts, "part": size.part},
     }
-
-
-def _save(path: str, scores: Any) -> None:
-    """Whole or not at all: the process may be ended at any time."""
-    with open(f"{path}.part", "wb") as file:
-        np.save(file, scores)
-    os.replace(f"{path}.part", path)
 
 
 def _messages() -> Tell:

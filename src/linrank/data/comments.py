@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.words import part
+
 __all__ = ["Comments"]
 
 _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
@@ -34,11 +36,7 @@ class Comments:
 
     def __getitem__(self, i: int) -> str:
         """The comment of row ``i``, "" if it has none; bytes that are no UTF-8 appear as \\xNN."""
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"row {i} of {len(self)} rows")
-        i %= len(self)
-        part = self.text[self.offsets[i] : self.offsets[i + 1]]
-        return part.tobytes().decode("utf-8", "backslashreplace")
+        return part(self.text, self.offsets, i).decode("utf-8", "backslashreplace")
 
     def docid(self, i: int) -> str | None:
         """The document of row ``i``: what follows ``docid =``, else the first word, else None.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Words"]
+__all__ = ["Words", "part"]
 
 Array = NDArray[Any]
 
@@ -49,11 +49,7 @@ class Words:
 
     def __getitem__(self, i: int) -> str:
         """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"row {i} of {len(self)} rows")
-        i %= len(self)
-        part = self.text[self.offsets[i] : self.offsets[i + 1]]
-        return part.tobytes().decode("utf-8", "surrogateescape")
+        return part(self.text, self.offsets, i).decode("utf-8", "surrogateescape")
 
     def tolist(self, errors: str = "surrogateescape") -> list[str]:
         """All words; ``errors`` as in ``bytes.decode``."""
@@ -63,3 +59,12 @@ class Words:
             return [whole[a:b] for a, b in pairwise(ends)]
         parts = (text[a:b] for a, b in pairwise(ends))
         return [part.decode("utf-8", errors) for part in parts]
+
+
+def part(text: Array, offsets: Array, i: int) -> bytes:
+    """``text[offsets[i]:offsets[i+1]]``; negative ``i`` count from the end."""
+    n_parts = len(offsets) - 1
+    if not -n_parts <= i < n_parts:
+        raise IndexError(f"row {i} of {n_parts} rows")
+    i %= n_parts
+    return bytes(text[offsets[i] : offsets[i + 1]].tobytes())

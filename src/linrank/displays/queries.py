@@ -68,7 +68,8 @@ class QueryScatterDisplay(Display):
         known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         order = known[np.argsort(-np.abs(y[known] - x[known]), kind="stable")][:n]
         ids = np.arange(len(x)) if self.query_ids is None else np.ravel(np.asarray(self.query_ids))
-        return [(ids[q].item(), float(y[q]), float(x[q])) for q in order]
+        ids = ids.tolist()  # ids of text may be an array of objects
+        return [(ids[q], float(y[q]), float(x[q])) for q in order.tolist()]
 
     @property
     def title(self) -> str:

@@ -90,11 +90,13 @@ class Convention:
             "pessimistic": "worst first",
             "docid": "by descending document id",
         }[self.ties]
+        pairs = {"error": "wrong", "half": "half right", "skip": "skipped"}[self.pair_ties]
         empty = "skipped" if self.empty == "skip" else f"{self.empty:g}"
         short = ", ndcg@k of queries with fewer than k rows 0" if self.short_is_zero else ""
         return (
             f"{self.name}: gain {gain}, discount {discount}, ties {ties}, "
-            f"relevant from {self.relevant_from:g}, queries without relevant rows {empty}{short}"
+            f"tied pairs {pairs}, relevant from {self.relevant_from:g}, "
+            f"queries without relevant rows {empty}{short}"
         )
 
 

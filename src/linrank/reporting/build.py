@@ -143,7 +143,7 @@ def report(
         What the page calls them.
     scoring : str, optional
         The measure to choose C by and to begin with: ``ndcg@10``, or the pairwise accuracy where
-        labels are negative.
+        labels are negative or too large for gains of 2^y - 1.
     metrics : sequence of str, optional
         Further measures; those of :func:`linrank.evaluate` if None.
     convention : str, default="linrank"

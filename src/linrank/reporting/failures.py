@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["failures"]
 
 SHOWN = 4  # features on each side of an explanation
+RANKED = "By score; ideal: the best rank its label allows"
 MISLEADING = 6  # features that are named for all queries
 
 
@@ -65,23 +66,28 @@ def _misleading(material: Material) -> str:
         + "</tr>"
         for j in order
     ]
-    headings = [("feature", ""), ("in wrong pairs", ""), ("", ""), ("in right pairs", "")]
+    headings = [("feature", ""), ("", "bars"), ("in wrong pairs", "right"), ("", "bars")]
+    which = (
+        f"a sample of {found.n_wrong + found.n_right:,} test pairs"
+        if found.is_sample
+        else f"all {found.n_wrong + found.n_right:,} test pairs"
+    )
     said = (
-        f"Weight × difference on average over {found.n_wrong:,} wrong and {found.n_right:,} right "
-        "pairs, drawn from all test queries. A feature that pushes far to the left in wrong pairs "
+        f"Weight × difference on average over {which}, of which {found.n_wrong:,} are in the wrong "
+        "order or tied. A feature that pushes far to the left in wrong pairs "
         "and to the right in right ones is strong but sometimes misled; one that is left "
         "in both does harm."
     )
     return (
         "<h3>Features that mislead most</h3>"
         + paragraph(said, "small")
-        + rows_table([*headings, ("", "")], rows)
+        + rows_table([*headings, ("in right pairs", "right")], rows)
     )
 
 
 def _cells(share: float, largest: float) -> str:
     """A bar and its number."""
-    return f'<td>{bar(share, largest)}</td><td class="right">{push(share)}</td>'
+    return f'<td>{bar(share, largest)}</td><td class="right">{push(share, largest)}</td>'
 
 
 def _why_unexplained(material: Material) -> str:
@@ -116,7 +122,7 @@ def _documents(one: QueryDiagnosis) -> str:
     top = max(document.label for document in one.documents)
     headings = [("rank", "right"), ("label", ""), ("ideal", "right"), ("score", "right")]
     headings += [("document", "")]
-    return rows_table(headings, _document_rows(one, top), "In the order of the model")
+    return rows_table(headings, _document_rows(one, top), RANKED)
 
 
 def _document_rows(one: QueryDiagnosis, top: float) -> Iterator[str]:
@@ -197,11 +203,12 @@ def _shares(material: Material, pair: WrongPair) -> str:
     rest = np.setdiff1d(np.flatnonzero(shares), [*against, *right])
     if rest.size:
         total = float(shares[rest].sum())
+        # No bar: a sum of many is not to be compared with bars of one.
         rows.append(
-            f'<tr><td class="wide">{count(rest.size, "other feature")}</td>'
-            f"{_cells(total, largest)}<td></td><td></td></tr>"
+            f'<tr><td class="wide">{count(rest.size, "other feature")} together</td><td></td>'
+            f'<td class="right">{push(total, largest)}</td><td></td><td></td></tr>'
         )
-    headings = [("feature", ""), ("", ""), ("weight × difference", "right")]
+    headings = [("feature", ""), ("", "bars"), ("weight × difference", "right")]
     headings += [("value below", "right"), ("value above", "right")]
     key = (
         '<p class="small"><span class="key against">pushes the wrong way</span> &nbsp; '

@@ -60,12 +60,19 @@ def _shape(training: Training) -> str:
     """Whether the choice matters, in a sentence."""
     means = training.tuning.mean_scores
     near = training.tuning.Cs[means >= means.max() - 0.005]
+    if len(near) == len(means):
+        return "All are within 0.005 of each other: the choice hardly matters."
     if training.tuning.edge is not None:
         return "The best value is at the end of the grid: a wider one may do better."
-    if len(near) > 1:
+    if near.max() >= 8 * near.min():
         return (
             f"From C = {near.min():.4g} to {near.max():.4g} there are values within 0.005 of it: "
             "the choice is not a delicate one."
+        )
+    if len(near) > 1:
+        return (
+            f"Only values from {near.min():.4g} to {near.max():.4g} come within 0.005 of it: the "
+            "choice matters, or the queries it was made on are few."
         )
     return "No other value of the grid comes within 0.005 of it: a finer grid may do better."
 

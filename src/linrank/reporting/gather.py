@@ -16,7 +16,7 @@ from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.reporting.caveats import Caveat, data_caveats, leakage, training_caveats
-from linrank.reporting.diagnosis import QueryDiagnosis, worst_queries
+from linrank.reporting.diagnosis import LARGEST_GRADE, QueryDiagnosis, worst_queries
 from linrank.reporting.pushes import Pushes, pushes
 from linrank.reporting.rankings import Ranking, best_single_feature, fitted_to, ranking_of
 from linrank.reporting.training import Training, train
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Material", "Options", "gather"]
 
-SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no grades
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,9 @@ def _measures(test: Dataset, options: Options) -> tuple[str, list[str]]:
     elif options.metrics:
         scoring = str(parse_scoring(options.metrics[0]))
     else:
-        scoring = SCORING[gainless]
+        # Of labels as large as 50 the gain 2^y - 1 makes NDCG a matter of one row.
+        absurd = rules.gain == "exponential" and float(test.labels.max()) > LARGEST_GRADE
+        scoring = SCORING[gainless or absurd]
     usual = [name for name in DEFAULT_METRICS if not (gainless and "ndcg" in name)]
     metrics = [str(parse(name)) for name in options.metrics or usual]
     return scoring, list(dict.fromkeys([scoring, *metrics]))
@@ -239,8 +241,8 @@ def _judged(
 ) -> Ranking:
     if training is None:
         return ranking_of(model, test, name or "model", "given", options.n_jobs)
-    about = f"trained here, C chosen on {training.judged_on}"
-    name = name or f"RankSVM, C = {training.C:.4g}"
+    about = f"trained here, C = {training.C:.4g} chosen on {training.judged_on}"
+    name = name or "RankSVM"
     return ranking_of(training.model, test, name, about, options.n_jobs)
 
 
@@ -295,6 +297,11 @@ def _pushes(test: Dataset, ranking: Ranking) -> Pushes | None:
     return None if model is None else pushes(fitted_to(test, model), ranking.scores, model)
 
 
+def _may_lack_zeros(test: Dataset, width: int) -> bool:
+    """Whether a file of text that leaves out zeros explains that the model knows more features."""
+    return width > test.n_features and not isinstance(test.rows, DenseRows)
+
+
 def _width_caveats(test: Dataset, *rankings: Ranking | None) -> list[Caveat]:
     """Features of the test data that a model does not know, or the other way round."""
     found = []
@@ -306,7 +313,8 @@ def _width_caveats(test: Dataset, *rankings: Ranking | None) -> list[Caveat]:
                 Caveat(
                     "feature-counts",
                     f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
-                    f"those that only one of them has {kind}.",
+                    f"those that only one of them has {kind}. Is it a model of other data?",
+                    grave=not _may_lack_zeros(test, width),
                 )
             )
     return found

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "absent",
     "bar",
+    "clear",
     "columns",
     "details",
     "document",
@@ -40,12 +41,24 @@ POLICY = (
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def text(value: Any) -> str:
-    """A value as text of HTML, attributes included; control characters, which no browser shows,
-    become visible."""
+# Names that strangers give may be as long as a page; no word of a language is.
+_WORD = re.compile(r"(\S{80})\S{40,}(\S{30})")
+LONGEST = 2000
+
+
+def clear(value: Any) -> str:
+    """A value as plain text: control characters, which no browser shows, become visible, and the
+    middle of very long words and texts is left out."""
     plain = str(value)
+    if len(plain) > LONGEST:
+        plain = f"{plain[: LONGEST // 2]}…{plain[-LONGEST // 4 :]}"
     shown = "".join(c if c.isprintable() or c in "\n\t " else f"\\x{ord(c):02x}" for c in plain)
-    return escape(shown)
+    return _WORD.sub(r"\1…\2", shown)
+
+
+def text(value: Any) -> str:
+    """A value as text of HTML, attributes included, made `clear`."""
+    return escape(clear(value))
 
 
 def document(title: str, head: str, sections: Sequence[tuple[str, str, str]], foot: str) -> str:
@@ -125,18 +138,25 @@ def notices(caveats: Sequence[Caveat]) -> str:
     return f'<ul class="notices">{items}</ul>'
 
 
+# What the keyboard can scroll has a name for those who hear the page.
+_SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="table">'
+
+
 def table(content: Table) -> str:
     """A table that scrolls in its own box; its notes stay outside."""
     markup, _, notes = content.to_html().partition("</table>")
-    return f'<div class="scroll" tabindex="0">{markup}</table></div>{notes}'
+    return f"{_SCROLL}{markup}</table></div>{notes}"
 
 
 def rows_table(headings: Sequence[tuple[str, str]], rows: Iterable[str], caption: str = "") -> str:
     """A table of rows that are HTML already; ``headings`` are (text, class)."""
-    head = "".join(f'<th scope="col" class="{kind}">{text(label)}</th>' for label, kind in headings)
+    head = "".join(
+        f'<th scope="col" class="{kind}">{text(label)}</th>' if label else "<td></td>"
+        for label, kind in headings
+    )
     title = f"<caption>{text(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll" tabindex="0"><table>{title}<thead><tr>{head}</tr></thead>\n'
+        f"{_SCROLL}<table>{title}<thead><tr>{head}</tr></thead>\n"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 

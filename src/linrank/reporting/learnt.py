@@ -8,7 +8,7 @@ import numpy as np
 
 from linrank.kernel_model import KernelModel
 from linrank.reporting import pictures
-from linrank.reporting.html import absent, details, figure, section, table, text
+from linrank.reporting.html import absent, clear, details, figure, section, table, text
 from linrank.reporting.numbers import count, short
 from linrank.reporting.rankings import fitted_to
 from linrank.tables import Column, Table
@@ -42,8 +42,10 @@ def weights(material: Material) -> str:
         return section("weights", heading, lede)
     svg = pictures.weights(material, model, deviation, len(order))
     first = text(material.names[int(order[0])])
+    verb = "counts" if len(order) == 1 else "count"
+    how_many = f"{len(order):,} of {count(model.n_features, 'feature')} {verb}"
     lede = (
-        f"{len(order):,} of {count(model.n_features, 'feature')} count. The bars are "
+        f"{how_many}. The bars are "
         "weight × standard deviation of the feature in the test data, what it typically moves a "
         f"score by; the largest is <strong>{first}</strong>. Among features that say the same, "
         "weights can be split in any way: a small bar does not make a feature useless."
@@ -78,9 +80,14 @@ def _list(
 ) -> str:
     columns = [Column("feature", "left"), Column("weight"), Column("weight × deviation")]
     rows = [
-        [material.names[j], short(model.coef[j]), short(moved[j])] for j in order[:LISTED].tolist()
+        [clear(material.names[j]), short(model.coef[j]), short(moved[j])]
+        for j in order[:LISTED].tolist()
     ]
     rest = len(order) - len(rows)
     notes = [f"{rest:,} smaller ones are left out."] if rest > 0 else []
-    what = f"All {len(rows)} weights" if rest <= 0 else f"The {len(rows)} largest weights"
+    what = (
+        ("The weight" if len(rows) == 1 else f"All {len(rows)} weights")
+        if rest <= 0
+        else f"The {len(rows)} largest weights"
+    )
     return details(f"{what} as numbers", table(Table(columns, rows, notes=notes)))

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "interval", "p_value", "percent", "power", "push", "short", "signed", "value"]
+__all__ = [
+    "count",
+    "decimals",
+    "interval",
+    "p_value",
+    "percent",
+    "power",
+    "push",
+    "short",
+    "signed",
+    "value",
+]
+
+ROUNDING = 1e-15  # shares below it are the rounding of the sums they come from
 
 
 def value(number: float) -> str:
@@ -18,7 +31,9 @@ def signed(number: float) -> str:
 
 
 def interval(low: float, high: float, *, difference: bool = False) -> str:
-    """Both ends."""
+    """Both ends; a dash where there is none, as of a single query."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
     show = signed if difference else value
     return f"{show(low)} to {show(high)}"
 
@@ -33,9 +48,8 @@ def p_value(p: float) -> str:
 
 
 def power(number: float) -> str:
-    """A tiny share as HTML: ``2.1 × 10⁻⁷``."""
-    if number <= 0:
-        return "0"
+    """A tiny share as HTML: ``2.1 × 10⁻⁷``; never less than rounding lets anyone know."""
+    number = max(number, ROUNDING)
     exponent = math.floor(math.log10(number))
     mantissa = number / 10.0**exponent
     if round(mantissa, 1) >= 10.0:
@@ -63,6 +77,22 @@ def short(number: float) -> str:
     return shown.replace("-", "−")
 
 
-def push(number: float) -> str:
-    """A part of a difference of scores: sign, and three digits that count."""
-    return f"{number:+.3g}".replace("-", "−")
+def decimals(largest: float) -> int | None:
+    """Digits after the point that give the largest of a column three that count.
+
+    None where no such number is readable: then each value has an exponent.
+    """
+    if not largest > 0:
+        return 2
+    exponent = math.floor(math.log10(largest))
+    return max(0, 2 - exponent) if -6 <= exponent < 9 else None
+
+
+def push(number: float, largest: float | None = None) -> str:
+    """A part of a difference of scores, with its sign.
+
+    Three digits that count, or as many decimals as the largest of the column has.
+    """
+    digits = decimals(abs(number) if largest is None else largest)
+    shown = f"{number:+.2e}" if digits is None else f"{number:+,.{digits}f}"
+    return shown.replace("-", "−")

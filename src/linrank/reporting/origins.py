@@ -9,7 +9,7 @@ import numpy as np
 
 from linrank import __version__
 from linrank.reporting import pictures
-from linrank.reporting.html import absent, figure, paragraph, section, table, text
+from linrank.reporting.html import absent, clear, figure, paragraph, section, table, text
 from linrank.reporting.numbers import count
 from linrank.tables import Column, Table
 
@@ -57,7 +57,7 @@ def _facts(profile: Profile) -> dict[str, str]:
     data, sizes = profile.data, profile.rows_per_query
     queries, n_useless = data.queries, int(np.count_nonzero(~profile.columns.varies_in_query))
     return {
-        "source": data.source,
+        "source": clear(data.source),
         "queries": f"{queries.n_queries:,}" + ("" if data.qid is not None else " (no qid)"),
         "documents": f"{data.n_rows:,}",
         "documents per query": f"{sizes.min():,} to {sizes.max():,}, median {np.median(sizes):,g}",
@@ -92,7 +92,8 @@ def method(material: Material) -> str:
         f"<strong>Measures:</strong> {text(comparison.convention.describe())}.",
         "<strong>Worst queries:</strong> by the first measure, then by wrong pairs. The wrong "
         "pairs shown cost most DCG, (2<sup>y</sup> − 1 of one less that of the other) × (discount "
-        "of one place less that of the other), no document twice. The score of a linear model is a "
+        "of one place less that of the other), no document twice; labels below 0 or above 30 count "
+        "as y itself. The score of a linear model is a "
         "sum over features, so the difference of two scores is the sum of weight × "
         "difference of values.",
         f"<strong>Seeds:</strong> resampling {options.seed}. The same files and options give the "

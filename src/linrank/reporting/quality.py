@@ -8,7 +8,7 @@ import numpy as np
 
 from linrank.metrics import parse
 from linrank.reporting import pictures
-from linrank.reporting.html import absent, columns, figure, paragraph, section, table, text
+from linrank.reporting.html import absent, clear, columns, figure, paragraph, section, table, text
 from linrank.reporting.numbers import count, interval, p_value, percent, signed, value
 from linrank.tables import Column, Table
 
@@ -95,7 +95,8 @@ def _notes(material: Material) -> list[str]:
     if material.against is not None:
         kind = {"t": "paired t test"}.get(comparison.test, f"{comparison.test} test")
         notes.append(
-            f"Against: {material.against.name}. Difference: mean of {material.ranking.name} less "
+            f"Against: {clear(material.against.name)}. Difference: mean of "
+            f"{clear(material.ranking.name)} less "
             f"that mean. p: two-sided {kind} on the differences by query."
         )
     return notes
@@ -171,7 +172,7 @@ def _named(
     headings = ("documents", "model", "against", "difference")
     rows = [
         [
-            "all rows" if ids is None else str(ids[q]),
+            "all rows" if ids is None else clear(ids[q]),
             f"{sizes[q]:,}",
             value(own[q]),
             value(other[q]),

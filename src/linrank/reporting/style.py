@@ -49,6 +49,7 @@ section { margin-top: 3.25rem; padding-top: 1.5rem; border-top: 1px solid var(--
 .verdict { font-size: 1.15rem; line-height: 1.55; max-width: 52rem; margin: 1.2rem 0; }
 .small { font-size: .87rem; color: var(--soft); }
 sup { line-height: 0; }
+strong, em, td, th { unicode-bidi: isolate; } /* names may be written from right to left */
 .num { font-variant-numeric: tabular-nums; white-space: nowrap; }
 nav { margin: 1.75rem 0 0; font-size: .92rem; }
 nav ul {
@@ -107,6 +108,8 @@ th { color: var(--soft); font-weight: 550; font-size: .85rem; vertical-align: bo
 td { white-space: nowrap; }
 td.wide { white-space: normal; min-width: 9rem; }
 .right { text-align: right; }
+#data td { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; }
+thead td { border-bottom: 1px solid var(--line); }
 tbody tr:last-child td { border-bottom: 0; }
 tr.strong td { font-weight: 600; }
 tr.gap td { color: var(--soft); text-align: center; font-size: .85rem; }
@@ -172,7 +175,9 @@ _NARROW = """
   .tile .value { font-size: 1.25rem; }
   details { padding: 0 .8rem; }
   figure { padding: .5rem; }
-  .bar { width: 6.5rem; }
+  .bar { width: 4rem; }
+  th, td { padding-right: .6rem; }
+  td.wide { min-width: 5.5rem; max-width: 9rem; overflow-wrap: anywhere; }
 }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 """

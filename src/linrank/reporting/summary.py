@@ -42,11 +42,9 @@ def _cell(material: Material) -> Cell:
 def _verdict(material: Material) -> str:
     """Two or three sentences that a reader may take away."""
     cell, scoring = _cell(material), text(material.scoring)
-    level = f"{100 * material.comparison.confidence:g} % interval"
     lines = [
         f"<strong>{text(material.ranking.name)}</strong> reaches <strong class=num>{scoring} "
-        f"{value(cell.mean)}</strong> ({level} <span class=num>{interval(cell.low, cell.high)}"
-        "</span>)."
+        f"{value(cell.mean)}</strong> ({_interval_text(material, cell.low, cell.high)})."
     ]
     if material.against is not None:
         lines.append(_against(material, cell))
@@ -56,6 +54,16 @@ def _verdict(material: Material) -> str:
     return " ".join(lines)
 
 
+def _interval_text(
+    material: Material, low: float, high: float, *, difference: bool = False, sep: str = " "
+) -> str:
+    """The interval with its level, or why there is none."""
+    if math.isnan(low) or math.isnan(high):
+        return "one query, so no interval" if _cell(material).n_queries == 1 else "no interval"
+    level = f"{100 * material.comparison.confidence:g} % interval"
+    return f'{level}{sep}<span class="num">{interval(low, high, difference=difference)}</span>'
+
+
 def _against(material: Material, cell: Cell) -> str:
     if material.against is None:
         return ""
@@ -63,6 +71,10 @@ def _against(material: Material, cell: Cell) -> str:
     verdict = material.comparison.verdict(material.ranking.name, material.scoring)
     sizes = f'<span class="num">{signed(cell.difference)}</span>, {p_value(cell.p_corrected)}'
     known = value(material.comparison.cells[material.against.name, material.scoring].mean)
+    if cell.wins == cell.losses == 0:
+        return f"On every query it does as well as {rival}, no better and no worse."
+    if cell.n_queries == 1:
+        return f"{rival} has {known}; one query cannot tell whether the difference is chance."
     if verdict == "better":
         return f"It beats {rival} ({known}): {sizes}, so chance is an unlikely explanation."
     if verdict == "worse":
@@ -91,25 +103,26 @@ def certificate(material: Material) -> tuple[str, str, str] | None:
 
 def _figures(material: Material) -> list[tuple[str, str, str]]:
     cell, comparison = _cell(material), material.comparison
-    level = f"{100 * comparison.confidence:g} %"
     better = "higher" if parse(material.scoring).higher_is_better else "lower"
     shown = [
         (
             f"{text(material.scoring)} ({better} is better)",
             value(cell.mean),
-            f"{level} interval<br><span class=num>{interval(cell.low, cell.high)}</span><br>over "
+            f"{_interval_text(material, cell.low, cell.high, sep='<br>')}<br>over "
             f"{count(cell.n_queries, 'query', 'queries')}, rules of "
             f"{text(comparison.convention.name)}",
         )
     ]
     if material.against is not None:
-        ends = interval(cell.difference_low, cell.difference_high, difference=True)
+        ends = _interval_text(
+            material, cell.difference_low, cell.difference_high, difference=True, sep="<br>"
+        )
+        tested = f"<br>{p_value(cell.p_corrected)}, {_test(comparison.test)}"
         shown += [
             (
                 f"Against {text(material.against.name)}",
                 signed(cell.difference),
-                f"{level} interval<br><span class=num>{ends}</span><br>"
-                f"{p_value(cell.p_corrected)}, {_test(comparison.test)}",
+                ends + (tested if cell.n_queries > 1 else ""),
             ),
             (
                 "Queries won, tied, lost",
