@@ -3,19 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace linrank {
 namespace {
 
 constexpr double skipped = std::numeric_limits<double>::quiet_NaN();
 
-/// f(begin, end) for each group of ranks whose inner order is open, while begin < depth.
+/// f(begin, end) for each group of ranks whose inner order is open, while begin < depth and f, if it says
+/// something, says true.
 template <class F>
 void for_each_group(std::span<const std::int32_t> ends, std::int64_t depth, const F &f) {
     std::int32_t begin = 0;
     for (const std::int32_t end : ends) {
         if (begin >= depth) return;
-        f(begin, end);
+        if constexpr (std::is_void_v<std::invoke_result_t<F, std::int32_t, std::int32_t>>) f(begin, end);
+        else if (!f(begin, end)) return;
         begin = end;
     }
 }
@@ -41,11 +44,16 @@ double mean_of(const RankedQuery &query, std::span<const double> value, std::int
     return sum / (end - begin);
 }
 
+/// Gains of the levels, up to a factor that a ratio of DCGs does not see; a negative label has none.
 std::vector<double> gains(const Measure &m, const RankedQuery &query) {
-    std::vector<double> gain(query.label.size());
+    std::vector<double> gain(query.label.size(), 0.0);
     const double top = query.label.back();
-    for (std::size_t r = 0; r < gain.size(); ++r)
-        gain[r] = m.gain == Gain::linear ? query.label[r] : scaled_gain(query.label[r], top);
+    if (!(top > 0.0)) return gain;
+    const int power = std::ilogb(top);  // a power of two changes no digit, and sums do not overflow
+    for (std::size_t r = 0; r < gain.size(); ++r) {
+        const double y = std::max(0.0, query.label[r]);
+        gain[r] = m.gain == Gain::linear ? std::scalbn(y, -power) : scaled_gain(y, top);
+    }
     return gain;
 }
 
@@ -140,6 +148,12 @@ double average_precision(const Measure &m, const RankedQuery &query) {
     double sum = 0.0, above = 0.0;
     const auto ends = m.step_precision ? std::span(query.score_end) : std::span(query.open_end);
     for_each_group(ends, depth, [&](std::int32_t begin, std::int32_t end) {
+        if (end == begin + 1) {  // the same without a branch on what is relevant
+            const double hit = mean_of(query, rel.flag, begin, end);
+            above += hit;
+            sum += hit * above / end;
+            return;
+        }
         const double size = end - begin;
         const double share = mean_of(query, rel.flag, begin, end);
         const double hits = share * size;
@@ -162,19 +176,17 @@ double reciprocal_rank(const Measure &m, const RankedQuery &query) {
     if (rel.n == 0) return std::isnan(m.empty) ? skipped : 0.0;
     const std::int64_t depth = depth_of(m, query);
     double value = 0.0;
-    bool found = false;
     for_each_group(query.open_end, depth, [&](std::int32_t begin, std::int32_t end) {
-        if (found) return;
         const double size = end - begin;
         const double hits = mean_of(query, rel.flag, begin, end) * size;
-        if (!(hits > 0.0)) return;
-        found = true;
+        if (!(hits > 0.0)) return true;
         double none_yet = 1.0;
         for (std::int64_t i = begin; i < std::min<std::int64_t>(end, depth); ++i) {
             const double left = static_cast<double>(end - i);
             value += none_yet * (hits / left) / static_cast<double>(i + 1);
             none_yet *= std::max(0.0, left - hits) / left;
         }
+        return false;
     });
     return value;
 }
@@ -236,8 +248,9 @@ void mean_survival(const RankedQuery &query, std::span<const double> stop, std::
 /// Σ_i (1/i) R_i Π_{t<i} (1 - R_t) = Σ_i (1/i)(survival before i - survival after i).
 double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
     std::vector<double> stop(query.label.size());
-    for (std::size_t r = 0; r < stop.size(); ++r) stop[r] = scaled_gain(query.label[r], m.y_max);
-    if (!(stop.back() > 0.0)) return std::isnan(m.empty) ? skipped : 0.0;
+    for (std::size_t r = 0; r < stop.size(); ++r)
+        stop[r] = scaled_gain(std::max(0.0, query.label[r]), m.y_max);
+    if (!(query.label.back() > 0.0)) return std::isnan(m.empty) ? skipped : 0.0;
     const std::int64_t depth = depth_of(m, query);
     double value = 0.0, looking = 1.0;
     std::vector<double> survive;

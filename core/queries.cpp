@@ -1,6 +1,7 @@
 #include "queries.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <stdexcept>
@@ -159,9 +160,12 @@ std::int32_t rank_grades(const QueryLabels &label, std::int64_t begin, std::int6
         present |= std::uint64_t(1) << grade;
         levels[t] = grade;
     }
-    for (std::int64_t t = begin; t < end; ++t)
-        levels[t] = std::popcount(present & ((std::uint64_t(1) << levels[t]) - 1));
-    return std::popcount(present);
+    std::array<std::int32_t, 64> level;
+    std::int32_t n_levels = 0;
+    for (std::uint64_t left = present; left != 0; left &= left - 1)
+        level[static_cast<std::size_t>(std::countr_zero(left))] = n_levels++;
+    for (std::int64_t t = begin; t < end; ++t) levels[t] = level[static_cast<std::size_t>(levels[t])];
+    return n_levels;
 }
 
 std::int32_t rank_query(const QueryLabels &label, std::int64_t begin, std::int64_t end,

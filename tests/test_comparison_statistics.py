@@ -202,9 +202,10 @@ def test_t_without_spread(difference, deviation, n, p):
 
 
 def test_bootstrap_p_counts_what_lies_as_far():
-    assert bootstrap_p(np.array([0.0, 0.1, 0.2, 0.3]), 0.1) == (1 + 3) / 5
-    assert bootstrap_p(np.zeros(9), 0.0) == 1.0
-    assert math.isnan(bootstrap_p(np.array([math.nan]), 0.1))
+    assert bootstrap_p(np.array([0.0, 0.1, 0.2, 0.3]), 0.1, 2) == (1 + 3) / 5
+    assert bootstrap_p(np.zeros(9), 0.0, 2) == 1.0
+    assert math.isnan(bootstrap_p(np.array([math.nan]), 0.1, 2))
+    assert math.isnan(bootstrap_p(np.full(9, 0.1), 0.1, 1)), "one query: nothing to resample"
 
 
 def test_interval_is_the_percentile_interval_of_scipy_for_many_queries():
@@ -309,3 +310,13 @@ def test_corrections_equal_statsmodels(seed):
 def test_an_unknown_correction_is_an_error():
     with pytest.raises(ValueError, match="correction must be one of holm, bonferroni, bh or None"):
         corrected([0.1], "sidak")
+
+
+def test_a_difference_of_rounding_alone_is_no_finding():
+    baseline = np.full(10, 0.5)
+    method = baseline.copy()
+    method[3] += 2.0**-48
+    terms = terms_of(baseline, method)
+    difference = float(terms.difference(terms.sums, 1, 0, 0))
+    assert difference > 0.0
+    assert t_p(difference, *spread(terms, 0, 1, 0)) == 1.0

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from linrank.comparison.comparison import Cell, Family, Test
 from linrank.comparison.corrections import Correction, corrected
 from linrank.comparison.resampling import bootstrap_sums
-from linrank.comparison.significance import bootstrap_p, interval, randomisation_p, spread, t_p
+from linrank.comparison.significance import (
+    EQUAL,
+    bootstrap_p,
+    interval,
+    randomisation_p,
+    spread,
+    t_p,
+)
 from linrank.comparison.terms import Terms
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.parsing import parse
@@ -21,7 +28,6 @@ from linrank.metrics.parsing import parse
 __all__ = ["Plan", "cells"]
 
 Array = NDArray[Any]
-_EQUAL = 1e-9  # values of a query that differ by less are tied
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def _difference(
     deviation, n_queries = spread(terms, j, i, baseline)
     low, high = interval(terms.difference(sums, *place), n_queries, confidence)
     if deviation == 0.0:
-        effect = math.copysign(math.inf, difference) if difference else 0.0
+        effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
     else:
         effect = float(difference / deviation)
     return {
@@ -88,7 +94,7 @@ def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, An
     """Queries won, tied and lost, of those that count for both."""
     gain = ours.per_query[metric] - theirs.per_query[metric]
     gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
-    wins, losses = (int(np.count_nonzero(side > _EQUAL)) for side in (gain, -gain))
+    wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
     return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
 
 
@@ -103,10 +109,12 @@ def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan) -> Array:
         return p
     for j, i, _ in places:
         difference = float(terms.difference(terms.sums, i, j, baseline))
+        deviation, n_queries = spread(terms, j, i, baseline)
         if plan.test == "t":
-            p[i, j] = t_p(difference, *spread(terms, j, i, baseline))
+            p[i, j] = t_p(difference, deviation, n_queries)
         else:
-            p[i, j] = bootstrap_p(terms.difference(sums, i, j, baseline), difference)
+            draws = terms.difference(sums, i, j, baseline)
+            p[i, j] = bootstrap_p(draws, difference, n_queries)
     return p
 
 

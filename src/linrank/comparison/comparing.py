@@ -89,7 +89,7 @@ def compare(
     -----
     The interval is the percentile bootstrap with its level widened for few queries: ends at
     ``Φ(√(n/(n-1))·t_{n-1}(α/2))`` instead of ``α/2``. With a single query there is none (NaN), the
-    randomisation test gives 1 and the t-test NaN. Where no query differs p is 1. A metric in which
+    randomisation test gives 1, the others NaN. Where no query differs p is 1. A metric in which
     no query takes part is NaN throughout.
 
     Examples

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from linrank.comparison.resampling import all_exchanges, exchange_sums
 from linrank.comparison.terms import Terms
 
-__all__ = ["EXACT_UP_TO", "bootstrap_p", "interval", "randomisation_p", "spread", "t_p"]
+__all__ = ["EQUAL", "EXACT_UP_TO", "bootstrap_p", "interval", "randomisation_p", "spread", "t_p"]
 
 Array = NDArray[Any]
 EXACT_UP_TO = 16  # queries in which two methods differ; 2^15 exchanges take a millisecond
+EQUAL = 1e-9  # values that differ by less are tied
 _NOTHING = 1e-12  # relative to the means: below it a spread is rounding
 
 
@@ -68,22 +69,26 @@ def spread(terms: Terms, metric: int, method: int, baseline: int) -> tuple[float
 def t_p(difference: float, deviation: float, n_queries: int) -> float:
     """Two-sided p of the paired t-test: ``t = T·√n/deviation`` with n - 1 degrees of freedom.
 
-    Without any spread it is 1 if the difference is 0, and 0 if every query differs by the same.
+    Without any spread it is 1 if the difference is mere rounding (`EQUAL`), and 0 if every query
+    differs by the same.
     """
     from scipy.special import stdtr
 
     if math.isnan(deviation) or math.isnan(difference):
         return float("nan")
     if deviation == 0.0:
-        return 1.0 if difference == 0.0 else 0.0
+        return 1.0 if abs(difference) <= EQUAL else 0.0
     t = difference * math.sqrt(n_queries) / deviation
     return float(2.0 * stdtr(n_queries - 1, -abs(t)))
 
 
-def bootstrap_p(draws: Array, difference: float) -> float:
-    """``(1 + #{|T* - T| >= |T|}) / (1 + N)``: how often resampling alone moves T that far."""
+def bootstrap_p(draws: Array, difference: float, n_queries: int) -> float:
+    """``(1 + #{|T* - T| >= |T|}) / (1 + N)``: how often resampling alone moves T that far.
+
+    NaN with fewer than 2 queries: resampling a single one moves nothing.
+    """
     draws = draws[~np.isnan(draws)]
-    if math.isnan(difference) or len(draws) == 0:
+    if math.isnan(difference) or n_queries < 2 or len(draws) == 0:
         return float("nan")
     far = np.abs(draws - difference) >= abs(difference) * (1.0 - _NOTHING)
     return float((1 + np.count_nonzero(far)) / (1 + len(draws)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,9 @@ def evaluate(
     labels = _vector(y, "y")
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
-    _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
+    # A NaN is the least and the greatest of its array: no array of flags.
+    if not (np.isfinite(labels.min()) and np.isfinite(labels.max())):
+        _reject(~np.isfinite(labels), labels, "y", "labels must be finite")
     queries = Queries.of(labels, qid=qid, group=group, n_jobs=n_jobs)
     return evaluate_queries(
         queries,
@@ -130,11 +132,10 @@ def evaluate_queries(
     scores = _scores(scores, len(labels), chosen)
     _check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.name in _KINDS]
-    gainful = np.maximum(labels, 0.0) if chosen.negative_is_zero else labels
-    y_max = float(gainful.max())
+    y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
     with_pairs, with_rows = Counts.needed(measures)
     values, means, pairs, rows = _core.evaluate_queries(
-        gainful,
+        labels,
         scores,
         queries.offsets,
         queries.order,
@@ -238,19 +239,17 @@ def _scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
         raise ValueError(
             f"y has {n_rows} rows but scores has {len(array)}; give one score for each label"
         )
-    _reject(np.isnan(array), array, "scores", "a NaN cannot be ranked")
+    if len(array) and np.isnan(array.min()):
+        _reject(np.isnan(array), array, "scores", "a NaN cannot be ranked")
     if chosen.single_precision:
         with np.errstate(over="ignore"):
             array = array.astype(np.float32).astype(np.float64)
     return array
 
 
-def _reject(bad: Array, values: Array, name: str, why: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"{name} has {values[row]} at row {row} ({int(bad.sum())} such rows): {why}"
-        )
+def _reject(bad: Array, values: Array, name: str, why: str) -> NoReturn:
+    row = int(np.argmax(bad))
+    raise ValueError(f"{name} has {values[row]} at row {row} ({int(bad.sum())} such rows): {why}")
 
 
 def has_gains(measures: Iterable[Measure]) -> bool:
