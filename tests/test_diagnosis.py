@@ -138,9 +138,9 @@ def test_pushes_are_means_over_the_sampled_pairs(sparse):
     data = Dataset.of(X, data.y, qid=data.qid)
     model = LinearModel([1.0, -1.0, 2.0, 0.0])
     scores = model.predict(data)
-    found = pushes(data, scores, model, n_samples=3000)
+    found = pushes(data, scores, model, n_samples=1000)
     dense = np.asarray(data.X.todense() if sparse else data.X, dtype=np.float64)
-    better, worse = Profile(data).sample_pairs(3000)
+    better, worse = Profile(data).sample_pairs(1000)
     shares = (dense[better] - dense[worse]) * model.coef
     wrong = scores[better] <= scores[worse]
     assert (found.n_wrong, found.n_right) == (wrong.sum(), (~wrong).sum())
