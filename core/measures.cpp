@@ -245,6 +245,14 @@ void mean_survival(const RankedQuery &query, std::span<const double> stop, std::
     }
 }
 
+/// How many rows of a group anyone looks at, when they stop at a row with this mean chance: by Maclaurin's
+/// inequality survive[j] <= (1 - chance)^j, below 10^-18 from here on. A group of 10^6 tied rows would
+/// otherwise take 10^12 steps.
+std::int64_t looked_at(double chance) {
+    if (chance >= 1.0) return 1;
+    return static_cast<std::int64_t>(std::min(1e15, std::ceil(-41.5 / std::log1p(-chance))));
+}
+
 /// Σ_i (1/i) R_i Π_{t<i} (1 - R_t) = Σ_i (1/i)(survival before i - survival after i).
 double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
     std::vector<double> stop(query.label.size());
@@ -261,7 +269,10 @@ double expected_reciprocal_rank(const Measure &m, const RankedQuery &query) {
             looking *= 1.0 - chance;
             return;
         }
-        const std::int64_t taken = std::min<std::int64_t>(end, depth) - begin;
+        const double chance = mean_of(query, stop, begin, end);
+        if (chance == 0.0) return;  // nobody stops here
+        const std::int64_t taken =
+            std::min(std::min<std::int64_t>(end, depth) - begin, looked_at(chance));
         mean_survival(query, stop, begin, end, taken, survive);
         for (std::int64_t j = 0; j < taken; ++j) {
             const auto at = static_cast<std::size_t>(j);

@@ -403,3 +403,14 @@ def test_errors_pool_rows_or_average_queries():
     y, s, qid = random_case(60_000, 900, decimals=2)
     one, three = (evaluate(y, s, qid=qid, metrics=names, n_jobs=n) for n in (1, 3))
     assert dict(one) == dict(three)
+
+
+def test_err_of_a_long_tied_group_ends():
+    """All orders of 300,000 tied rows: nobody looks further than some thousand of them."""
+    y = np.zeros(300_000)
+    y[::20] = 1.0
+    alone = evaluate(y, np.zeros(len(y)), metrics="err", convention="sklearn")["err"]
+    # With so many rows drawing with and without replacement are the same, to about 1/n.
+    chance = 0.05 * 0.5
+    i = np.arange(1, 5000)
+    assert alone == pytest.approx(float(np.sum(chance * (1 - chance) ** (i - 1) / i)), rel=1e-4)
