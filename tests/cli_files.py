@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+
 import pytest
 
 from linrank.cli.main import main
@@ -34,3 +37,20 @@ def files(tmp_path_factory):
     assert main(["train", paths["train"], paths["model"], "-q"]) == 0
     assert main(["predict", paths["valid"], paths["model"], "-o", paths["scores"], "-q"]) == 0
     return {**paths, "valid_data": valid, "train_data": train, "folder": folder}
+
+
+def interrupted(command, at):
+    """Run the command, press Ctrl-C at the first line of standard error that starts with ``at``."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if line.startswith(at):
+            process.send_signal(signal.SIGINT)
+            break
+    seen += process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 130
+    assert seen.endswith("linrank: interrupted\n")
+    assert "Traceback" not in seen

@@ -3,30 +3,21 @@
 //
 //   fuzz_svmlight [seconds] [seed]      a mutation fuzzer of its own, reproducible by its seed
 //   -DLINRANK_LIBFUZZER                 the same test as a libFuzzer target
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzzing.hpp"
 #include "svmlight.hpp"
 
 using namespace linrank;
+using fuzzing::require;
 using svmlight::Piece;
 
 namespace {
-
-void require(bool ok, const char *what, std::string_view text) {
-    if (ok) return;
-    std::fprintf(stderr, "broken: %s\nby the text:\n%.*s\n", what, static_cast<int>(text.size()),
-                 text.data());
-    std::abort();
-}
 
 /// All that was read, as one string of bytes, and the first fault.
 template <class Value>
@@ -130,7 +121,8 @@ void check_dense(std::string_view text, const Reading<Value> &truth) {
     require(same, "dense = sparse", text);
 }
 
-void test_one(std::string_view text) {
+/// Whether the text is valid.
+bool test_one(std::string_view text) {
     const auto whole = read<double>(text, text.size() + 1);
     for (const std::size_t block : {std::size_t{1}, std::size_t{40}, std::size_t{100}})
         require(read<double>(text, block) == whole, "blocks do not matter", text);
@@ -138,6 +130,7 @@ void test_one(std::string_view text) {
     require(read<float>(text, 64) == narrow, "blocks do not matter (float32)", text);
     check_dense<double>(text, whole);
     check_dense<float>(text, narrow);
+    return whole.fault.empty();
 }
 
 }  // namespace
@@ -166,61 +159,10 @@ const char *const pieces_of_text[] = {
     " ", "\n", "\t", "\r", "#", ":", "qid:", "-", "+", ".", "e", "1:", "0", "nan", "inf", "1e999",
     "1e-999", "2147483647:", "99999999999999999999", "\xef\xbb\xbf"};
 
-class Mutator {
-public:
-    explicit Mutator(std::uint64_t seed) : random(seed) {}
-
-    std::string text() {
-        std::string text;
-        for (auto n = below(12) + 1; n > 0; --n) text += corpus[below(corpus.size())];
-        for (auto n = below(6); n > 0; --n) mutate(text);
-        return text;
-    }
-
-private:
-    std::mt19937_64 random;
-
-    std::size_t below(std::size_t n) { return static_cast<std::size_t>(random() % n); }
-
-    void mutate(std::string &text) {
-        if (text.empty()) return;
-        const std::size_t at = below(text.size());
-        switch (below(8)) {
-        case 0: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
-        case 1: text[at] = static_cast<char>(below(256)); break;
-        case 2: text.resize(at); break;
-        case 3: text.erase(at, below(20) + 1); break;
-        case 4: text.insert(at, text.substr(below(text.size()), below(40))); break;
-        case 5: text.insert(at, digits()); break;
-        case 6: text.insert(at, pieces_of_text[below(std::size(pieces_of_text))]); break;
-        default: text.insert(at, corpus[below(corpus.size())].substr(0, below(60)));
-        }
-    }
-
-    std::string digits() {
-        std::string run;
-        for (auto n = below(30); n > 0; --n) run += static_cast<char>('0' + below(10));
-        return run;
-    }
-};
-
 }  // namespace
 
 int main(int argc, char **argv) {
-    const double seconds = argc > 1 ? std::atof(argv[1]) : 2.0;
-    const auto seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-    Mutator mutator(seed);
-    const auto start = std::chrono::steady_clock::now();
-    std::int64_t n_texts = 0, n_valid = 0;
-    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
-        const std::string text = mutator.text();
-        test_one(text);
-        ++n_texts;
-        n_valid += read<double>(text, text.size() + 1).fault.empty();
-    }
-    std::printf("fuzz_svmlight: %lld texts (%lld valid), seed %llu, clean\n",
-                static_cast<long long>(n_texts), static_cast<long long>(n_valid), seed);
-    return 0;
+    return fuzzing::run("fuzz_svmlight", argc, argv, corpus, pieces_of_text, 1, test_one);
 }
 
 #endif

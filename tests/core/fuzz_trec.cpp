@@ -4,33 +4,24 @@
 //
 //   fuzz_trec [seconds] [seed]      a mutation fuzzer of its own, reproducible by its seed
 //   -DLINRANK_LIBFUZZER             the same test as a libFuzzer target
-#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "fuzzing.hpp"
 #include "trec.hpp"
 
 using namespace linrank;
+using fuzzing::require;
 
 namespace {
-
-void require(bool ok, const char *what, std::string_view text) {
-    if (ok) return;
-    std::fprintf(stderr, "broken: %s\nby the text:\n%.*s\n", what, static_cast<int>(text.size()),
-                 text.data());
-    std::abort();
-}
 
 struct Reading {
     trec::Table table;
@@ -140,54 +131,10 @@ const char *const pieces_of_text[] = {" ", "\n", "\t", "\r", "\v", "\f", "-", "+
                                       "inf", "0x1p3", "1e999", "1e-999", "99999999999999999999", "Q0",
                                       "\xef\xbb\xbf", "\xc2\xa0"};
 
-class Mutator {
-public:
-    explicit Mutator(std::uint64_t seed) : random(seed) {}
-
-    std::string text() {
-        const std::size_t half = corpus.size() / 2, first = below(2) * half;
-        std::string text;
-        for (auto n = below(12) + 1; n > 0; --n) text += corpus[first + below(half)];
-        for (auto n = below(6); n > 0; --n) mutate(text);
-        return text;
-    }
-
-private:
-    std::mt19937_64 random;
-
-    std::size_t below(std::size_t n) { return static_cast<std::size_t>(random() % n); }
-
-    void mutate(std::string &text) {
-        if (text.empty()) return;
-        const std::size_t at = below(text.size());
-        switch (below(8)) {
-        case 0: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
-        case 1: text[at] = static_cast<char>(below(256)); break;
-        case 2: text.resize(at); break;
-        case 3: text.erase(at, below(20) + 1); break;
-        case 4: text.insert(at, text.substr(below(text.size()), below(40))); break;
-        case 5: text.insert(at, std::string(below(below(8) == 0 ? 500 : 30), static_cast<char>('0' + below(10)))); break;
-        case 6: text.insert(at, pieces_of_text[below(std::size(pieces_of_text))]); break;
-        default: text.insert(at, corpus[below(corpus.size())].substr(0, below(60)));
-        }
-    }
-};
-
 }  // namespace
 
 int main(int argc, char **argv) {
-    const double seconds = argc > 1 ? std::atof(argv[1]) : 2.0;
-    const auto seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-    Mutator mutator(seed);
-    const auto start = std::chrono::steady_clock::now();
-    std::int64_t n_texts = 0, n_valid = 0;
-    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
-        n_valid += test_one(mutator.text());
-        ++n_texts;
-    }
-    std::printf("fuzz_trec: %lld texts (%lld valid), seed %llu, clean\n",
-                static_cast<long long>(n_texts), static_cast<long long>(n_valid), seed);
-    return 0;
+    return fuzzing::run("fuzz_trec", argc, argv, corpus, pieces_of_text, 2, test_one);
 }
 
 #endif
