@@ -156,6 +156,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"comparison", "contest", "reporting", "tables"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
+    "dask": MODEL | {"metrics"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
