@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
+from linrank.stochastic.hybrid import switch_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Rule", "Run"]
+__all__ = ["Rule", "Run", "needs_plan"]
 
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
@@ -55,6 +54,8 @@ class Run:
         As in :class:`linrank.stochastic.descent.Descent`.
     w0 : array, optional
         Weights to start from, of all models.
+    planned : DrawnPairs, optional
+        Pairs to plan with, where `rows` are a part only.
     """
 
     def __init__(
@@ -67,10 +68,14 @@ class Run:
         average: str | None = None,
         seed: int = 0,
         w0: Array | None = None,
+        planned: DrawnPairs | None = None,
     ) -> None:
         self.rows, self.sampler = rows, sampler
-        is_planned = w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
-        square = _finite_square(rows, sampler, seed, rules) if is_planned else 0.0
+        square = 0.0
+        if needs_plan(rules, w0):
+            if planned is None:
+                planned = DrawnPairs.of(rows, sampler, PLANNED, seed)
+            square = _finite_square(planned, rules)
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
@@ -105,6 +110,10 @@ class Run:
         self._descent.check_finite()
         return self._descent.weights()
 
+    def move(self, rows: Rows, sampler: PairSampler) -> None:
+        """Go on with pairs of other rows."""
+        self.rows, self.sampler = rows, sampler
+
     def until(self, n_steps: int, n_threads: int = 1) -> None:
         """Go on until `n_steps` steps have been taken."""
         while self._switches and n_steps > self._switches[0][0]:
@@ -117,10 +126,14 @@ class Run:
         _run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
 
 
-def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[Rule]) -> float:
+def needs_plan(rules: Sequence[Rule], w0: Array | None) -> bool:
+    """Whether the length of the first steps depends on the rows."""
+    return w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
+
+
+def _finite_square(planned: DrawnPairs, rules: Sequence[Rule]) -> float:
     """The mean of ``‖x_i - x_j‖²``, if plans can be made with it."""
-    with np.errstate(over="ignore"):
-        square = mean_square(rows, sampler, seed)
+    square = planned.mean_square()
     if not math.isfinite(square / min(rule.alpha for rule in rules)):
         raise ValueError(
             f"the mean of ‖x_i - x_j‖² over some pairs, {square:g}, has left the range of floating "
