@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["ExactObjective", "SampledObjective"]
+__all__ = ["BAND", "ExactObjective", "SampledObjective"]
 
-_BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
+BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
 
 class ExactObjective:
@@ -38,7 +38,7 @@ class ExactObjective:
     def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
         C = 1.0 / (alpha * sampler.total_weight)
         self._alpha = alpha
-        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, _BAND, n_threads), C))
+        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, BAND, n_threads), C))
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum).

@@ -1,4 +1,4 @@
-"""Run: models on their way over the same pairs, by the rules that users name."""
+"""Course and Run: models on their way over the same pairs, by the rules that users name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Rule", "Run", "needs_plan"]
+__all__ = ["Course", "Rule", "Run", "needs_plan"]
 
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
@@ -35,17 +35,19 @@ class Rule:
     aggressiveness: float = 1.0
 
 
-class Run:
+class Course:
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
     Alone and beside others, a model is the same up to rounding: its inner products are summed in
     another order. ``logistic`` may magnify rounding while its steps are long, ``‖x‖²/(λt) > 8``:
     the weights then differ visibly, but hardly in how good they are.
 
+    Steps are taken on the rows that `move` names last.
+
     Parameters
     ----------
-    rows, sampler
-        The rows, and what draws pairs of them.
+    n_features : int
+        Length of the weights.
     rules : sequence of Rule
         One for each model.
     n_steps : int
@@ -55,13 +57,15 @@ class Run:
     w0 : array, optional
         Weights to start from, of all models.
     planned : DrawnPairs, optional
-        Pairs to plan with, where `rows` are a part only.
+        Pairs to plan with, if `needs_plan`.
     """
+
+    rows: Rows
+    sampler: PairSampler
 
     def __init__(
         self,
-        rows: Rows,
-        sampler: PairSampler,
+        n_features: int,
         rules: Sequence[Rule],
         n_steps: int,
         *,
@@ -70,12 +74,7 @@ class Run:
         w0: Array | None = None,
         planned: DrawnPairs | None = None,
     ) -> None:
-        self.rows, self.sampler = rows, sampler
-        square = 0.0
-        if needs_plan(rules, w0):
-            if planned is None:
-                planned = DrawnPairs.of(rows, sampler, PLANNED, seed)
-            square = _finite_square(planned, rules)
+        square = 0.0 if planned is None else _finite_square(planned, rules)
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
@@ -87,7 +86,7 @@ class Run:
                 begin = 0.0 if w0 is None else first_step
                 learners.append(Learner(rule.algorithm, rule.alpha, rule.aggressiveness, begin))
         self._switches.sort(key=lambda switch: switch[:2])
-        self._descent = Descent(rows.shape[1], learners, average, seed)
+        self._descent = Descent(n_features, learners, average, seed)
         for model, learner in enumerate(learners if w0 is not None else ()):
             self._descent.become(model, learner, w0)
 
@@ -126,9 +125,39 @@ class Run:
         _run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
 
 
-def needs_plan(rules: Sequence[Rule], w0: Array | None) -> bool:
+class Run(Course):
+    """The course of models over the pairs of data in memory.
+
+    Parameters
+    ----------
+    rows, sampler
+        The rows, and what draws pairs of them.
+    rules, n_steps, average, seed, w0
+        As in `Course`.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        sampler: PairSampler,
+        rules: Sequence[Rule],
+        n_steps: int,
+        *,
+        average: str | None = None,
+        seed: int = 0,
+        w0: Array | None = None,
+    ) -> None:
+        is_planned = needs_plan([rule.algorithm for rule in rules], w0)
+        planned = DrawnPairs.of(rows, sampler, PLANNED, seed) if is_planned else None
+        super().__init__(
+            rows.shape[1], rules, n_steps, average=average, seed=seed, w0=w0, planned=planned
+        )
+        self.move(rows, sampler)
+
+
+def needs_plan(algorithms: Sequence[str], w0: Array | None) -> bool:
     """Whether the length of the first steps depends on the rows."""
-    return w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
+    return w0 is not None or "hybrid" in algorithms
 
 
 def _finite_square(planned: DrawnPairs, rules: Sequence[Rule]) -> float:

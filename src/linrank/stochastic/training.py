@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
+    from linrank.stochastic.run import Course
     from linrank.stochastic.samplers import PairSampler
     from linrank.stochastic.watch import Objective
 
@@ -32,6 +33,7 @@ __all__ = [
     "DescentResult",
     "check_descent",
     "descend",
+    "finished",
     "regularisation",
 ]
 
@@ -169,6 +171,13 @@ def descend(
             if (ended := watch(run)) is not None:
                 verdict = ended
                 break
+    return finished(run, watch, verdict, alpha, sampler.n_pairs)
+
+
+def finished(
+    run: Course, watch: Watch, verdict: tuple[str, str], alpha: float, n_pairs: int
+) -> DescentResult:
+    """The outcome of a run that has come to its end."""
     last, w = watch.latest, run.weights()[0]
     return DescentResult(
         w,
@@ -178,7 +187,7 @@ def descend(
         last.get("gap", math.nan),
         float(run.mean_losses()[0]),
         *verdict,
-        sampler.n_pairs,
+        n_pairs,
         watch.history,
     )
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from linrank.stochastic.run import Run
+    from linrank.stochastic.run import Course
 
     Callback = Callable[[dict[str, Any]], bool | None]
 
@@ -61,7 +61,7 @@ class Watch:
     def latest(self) -> dict[str, float]:
         return {key: values[-1] for key, values in self.history.items() if values}
 
-    def __call__(self, run: Run) -> tuple[str, str] | None:
+    def __call__(self, run: Course) -> tuple[str, str] | None:
         """Why to stop, if so."""
         seconds = time.perf_counter() - self._start
         w, loss = run.weights()[0], float(run.mean_losses()[0])
