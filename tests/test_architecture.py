@@ -86,6 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
+    "chunks": TRAINING | {"layering", "scaling", "weights", "domination"},
     "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
@@ -155,6 +156,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"comparison", "contest", "reporting", "tables"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
+    "dask": MODEL | {"metrics"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
