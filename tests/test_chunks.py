@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -202,6 +202,23 @@ def test_a_pass_over_some_chunks_reads_no_other() -> None:
         assert len(passes.total(tasks.evaluate, np.ones(7), 1.0).gradient) == 7
 
 
+def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
+    class Counted(MemoryChunks):
+        asked: ClassVar[list[str]] = []
+
+        def total(self, task: Any, *args: Any) -> Any:
+            self.asked.append(task.__name__)
+            return super().total(task, *args)
+
+    recipe = RankRecipe()
+    chunks = Counted([recipe.chunk(part) for part in parts_of(dataset(13), 3)])
+    found, _ = train_rank_chunks(chunks, recipe, C=0.1)
+    assert "hessian" not in Counted.asked
+    # A pass for the start, one for each trial, one for each product: no others.
+    assert Counted.asked.count("product") == found.n_hvp
+    assert Counted.asked.count("evaluate") <= 1 + found.n_iter + 2
+
+
 def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
     class Broken(Listed):
         def read(self, i: int, *, into: Any = None) -> Dataset:
@@ -227,7 +244,7 @@ def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
     part = problem.sample(1500)
     assert isinstance(part, Problem)
     w = np.ones(4)
-    assert part.C == pytest.approx(whole.C, rel=1e-12)
+    assert pytest.approx(whole.C, rel=1e-12) == part.C
     assert part.objective().at(w).value == pytest.approx(whole.objective().at(w).value, rel=1e-12)
     np.testing.assert_array_equal(part.rows.values, whole.rows.values[whole.pairs.queries.order])
 
@@ -251,11 +268,9 @@ def test_chunks_without_pairs_add_nothing() -> None:
         ):
             np.testing.assert_array_equal(some.total(task, *args), more.total(task, *args))
         nothing = memory_chunks(recipe, [flat, single])
+        fit: Any = train_rank_chunks if recipe.loss != "domination" else train_domination_chunks
         with pytest.raises(NoPairsError, match="none of the 2 queries in 2 chunks"):
-            if isinstance(recipe, RankRecipe):
-                train_rank_chunks(nothing, recipe)
-            else:
-                train_domination_chunks(nothing, recipe)
+            fit(nothing, recipe)
 
 
 def test_a_chunk_that_travels_leaves_its_state_behind() -> None:
