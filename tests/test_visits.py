@@ -117,7 +117,7 @@ def test_the_limit_is_kept(rooms, beside, n_readers, limit):
 
 
 def test_a_limit_too_small_names_the_least_that_works():
-    with pytest.raises(MemoryError, match=r"allows 49 B \(49\); raise it to 50, or .*chunk_bytes"):
+    with pytest.raises(MemoryError, match=r"allows 49 B \(49\), .* raise it to 50, or"):
         Residence.of(49, [30, 40, 20], beside=10)
     assert Residence.of(50, [30, 40, 20], beside=10).kept == frozenset()
 

@@ -92,6 +92,7 @@ def descend_chunks(
     record: str | None = None,
     passes: int | None = None,
     memory_limit: Any = None,
+    taken: int = 0,
     seed: int = 0,
     w0: Array | None = None,
     query_weight: Array | None = None,
@@ -116,8 +117,9 @@ def descend_chunks(
     passes : int, optional
         How often each chunk is visited; see :func:`linrank.stochastic.visits.passes_for`.
     memory_limit : int, float or str, optional
-        Bytes that the chunks may take; see :func:`linrank.memory.allowed`. The result does not
-        depend on it.
+        Bytes in all; see :func:`linrank.memory.allowed`. The result does not depend on it.
+    taken : int
+        Bytes of them that something else has.
     query_weight : array by query of the whole, optional
         Factors c of the pair weights.
     prepare : callable, optional
@@ -131,7 +133,13 @@ def descend_chunks(
     record = "sampled" if record is None and tol is not None else record
     draws = _draws(algorithm, w0, record)
     census = _Census.of(source, sampling, query_weight)
-    residence = _residence(source, census, memory_limit, draws, prepare is not None, record)
+    beside = taken + _bytes_of_pairs(source, draws) + 8 * _VECTORS * source.n_features
+    residence = Residence.of(
+        memory_limit,
+        _rooms(source, census, is_scaled=prepare is not None),
+        beside=beside,
+        n_readers=2 if record == "exact" else 1,
+    )
     loader = Loader(source, sampling, query_weight, prepare or _unchanged, residence)
     alpha = regularisation(alpha, C, census.total_weight)
     drawn = drawn_from_chunks(loader, census.masses, draws, seed)
@@ -181,23 +189,17 @@ def _draws(algorithm: str, w0: Array | None, record: str | None) -> list[Draw]:
     return planned + ([RECORDED] if record == "sampled" else [])
 
 
-def _residence(
-    source: Source,
-    census: _Census,
-    memory_limit: Any,
-    draws: Sequence[Draw],
-    is_scaled: bool,
-    record: str | None,
-) -> Residence:
+def _rooms(source: Source, census: _Census, *, is_scaled: bool) -> list[int]:
+    """Bytes of each chunk at work."""
     lengths = [extent.rows.stop - extent.rows.start for extent in source.chunks]
     sizes = zip(source.chunks, lengths, census.n_levels, strict=True)
-    rooms = [room_of_chunk(e.nbytes, n, int(k), is_scaled=is_scaled) for e, n, k in sizes]
+    return [room_of_chunk(e.nbytes, n, int(k), is_scaled=is_scaled) for e, n, k in sizes]
+
+
+def _bytes_of_pairs(source: Source, draws: Sequence[Draw]) -> int:
+    """Two rows a pair, gathered from the chunks and then joined."""
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
-    # Two rows a pair, gathered from the chunks and then joined.
-    drawn = sum(4 * draw.n_pairs * bytes_a_row for draw in draws)
-    beside = int(drawn) + 8 * _VECTORS * source.n_features
-    n_readers = 2 if record == "exact" else 1
-    return Residence.of(memory_limit, rooms, beside=beside, n_readers=n_readers)
+    return int(sum(4 * draw.n_pairs * bytes_a_row for draw in draws))
 
 
 def _objective(

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Residence", "room_of_chunk"]
 
-# Tables of a sampler while they are built, beside what was read: a weighted row is there twice,
-# with running sums; a level of a query is a cell.
-_BYTES_A_ROW = 64
+# Beside the features: label, level, weight and id of a row, and the tables of a sampler while they
+# are built, where a weighted row is twice, with running sums, and a level of a query is a cell.
+_BYTES_A_ROW = 120
 _BYTES_A_LEVEL = 200
 
 
@@ -75,10 +75,10 @@ class Residence:
         if limit < least:
             told = "half of the free memory" if memory_limit is None else f"{memory_limit!r}"
             raise MemoryError(
-                f"a descent over chunks of up to {describe_bytes(largest)} (features, labels and "
-                f"tables of pairs) takes {describe_bytes(least)}, but memory_limit allows "
-                f"{describe_bytes(limit)} ({told}); raise it to {least}, or make the store again "
-                "with smaller chunks (chunk_bytes)"
+                f"memory_limit allows {describe_bytes(limit)} ({told}), but a descent over chunks "
+                f"of up to {describe_bytes(largest)} (features, labels and tables of pairs) takes "
+                f"{describe_bytes(least)}, {describe_bytes(beside)} of them for the process "
+                f"itself; raise it to {least}, or write the store with smaller chunks"
             )
         reads_ahead = limit >= beside + 2 * n_readers * largest
         rest = limit - beside - (2 if reads_ahead else 1) * n_readers * largest
