@@ -154,6 +154,11 @@ class Store:
         return self._layout.has_weights
 
     @property
+    def has_ids(self) -> bool:
+        """Whether queries have ids; without, all rows are one query."""
+        return self._layout.ids is not None
+
+    @property
     def has_comments(self) -> bool:
         """Whether rows have comments."""
         return self._layout.has_comments
