@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NewFolder"]
+__all__ = ["NewFolder", "check_target"]
 
 Array = NDArray[Any]
 
@@ -20,8 +20,7 @@ class NewFolder:
     def __init__(self, path: str, overwrite: bool) -> None:
         self.path, self.overwrite = path, overwrite
         self.partial = f"{path}.partial"
-        if os.path.lexists(path) and not overwrite and not _is_empty(path):
-            raise FileExistsError(f"{path} exists; name another folder, or pass overwrite=True")
+        check_target(path, overwrite)
         if os.path.isdir(self.partial):
             shutil.rmtree(self.partial)
         os.mkdir(self.partial)
@@ -65,6 +64,14 @@ class NewFolder:
     def _close(self) -> None:
         while self._files:
             os.close(self._files.popitem()[1])
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
+    """The absolute path of a store that may be written; FileExistsError where one is there."""
+    target = os.path.abspath(os.fspath(path))
+    if os.path.lexists(target) and not overwrite and not _is_empty(target):
+        raise FileExistsError(f"{target} exists; name another folder, or pass overwrite=True")
+    return target
 
 
 def _is_empty(path: str) -> bool:
