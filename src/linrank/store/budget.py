@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linrank.memory import describe_bytes, parse_bytes
+from linrank.store.shape import Shape
 from linrank.store.writer import CHUNK_BYTES
 
 __all__ = ["DEFAULT_LIMIT", "LEAST_LIMIT", "Budget"]
@@ -31,11 +32,11 @@ class Budget:
     chunk : int
         Features of a chunk of the store, which is put together in memory.
     query : int
-        The largest query: it is there twice, and then there is no chunk beside.
+        The largest query; there are four of them at once.
     run : int
-        Rows that are sorted before they go to a temporary file; there are three of them at once.
+        Rows that are sorted before they go to a temporary file; there are four of them at once.
     merged : int
-        Rows that are read back at a time; there are three of them at once, beside a chunk.
+        Rows that are read back at a time; there are four of them at once, beside a chunk.
     table : int
         Ids of queries.
     """
@@ -75,8 +76,31 @@ class Budget:
             block,
             min(_BATCH, limit // 32),
             chunk,
-            limit // 4,
-            limit // 8,
+            limit // 6,
             limit // 12,
+            limit // 16,
             limit // 6,
         )
+
+    def check(self, shape: Shape) -> None:
+        """Raise MemoryError where the columns alone are too many."""
+        limit = f"memory_limit={describe_bytes(self.limit)}"
+        if shape.row_bytes() > self.batch:
+            raise MemoryError(
+                f"a dense row of {shape.n_columns:,} columns takes "
+                f"{describe_bytes(shape.row_bytes())}, more than {limit} allows; use storage='csr'"
+            )
+        needed = _statistics_bytes(shape.n_columns)
+        if needed > self.limit // 4:
+            raise MemoryError(
+                f"the statistics of {shape.n_columns:,} columns take {describe_bytes(needed)}, more "
+                f"than a quarter of {limit}; give {describe_bytes(4 * needed)} or more, or renumber "
+                "the features"
+            )
+
+
+def _statistics_bytes(n_columns: int) -> int:
+    """Sums of up to 64 parts of a chunk, 48 bytes a column (see `core/scaling.cpp`); and what is
+    known of the columns so far, of a chunk and of both, with what merging takes."""
+    n_parts = min(64, max(1, (1 << 20) // n_columns))
+    return (48 * n_parts + 150) * n_columns

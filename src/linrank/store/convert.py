@@ -14,7 +14,6 @@ from numpy.typing import DTypeLike
 
 from linrank import _core
 from linrank.data.survey import ReadingOptions, parse_blocks
-from linrank.memory import describe_bytes
 from linrank.store.assembling import Assembler
 from linrank.store.background import Background
 from linrank.store.budget import Budget
@@ -26,7 +25,7 @@ from linrank.store.store import Store
 from linrank.store.writer import StoreWriter
 from linrank.threads import resolve
 
-__all__ = ["convert"]
+__all__ = ["convert", "convert_within"]
 
 Progress = Callable[[int, "int | None"], object]
 _HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least
@@ -63,7 +62,7 @@ def convert(
         Folder of the store.
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"512MiB"``, that the conversion may take beyond what the process
-        holds already, at least 64 MiB; None for 1 GiB. A query may take a quarter of it.
+        holds already, at least 64 MiB; None for 1 GiB. A query may take a sixth of it.
     storage : {"auto", "dense", "csr"}, default="auto"
         ``"auto"`` takes the smaller of the two for the first lines of the text.
     dtype : {"float32", "float64"}, default="float32"
@@ -109,6 +108,19 @@ def convert(
     options = ReadingOptions.of(dtype, storage, n_features, zero_based)
     n_threads = resolve(n_jobs)
     budget = Budget.of(memory_limit, chunk_bytes, n_threads)
+    return convert_within(budget, source, path, options, n_threads, overwrite, progress)
+
+
+def convert_within(
+    budget: Budget,
+    source: Any,
+    path: str | os.PathLike[str],
+    options: ReadingOptions,
+    n_threads: int = 1,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Store:
+    """Convert with a budget of one's own."""
     target = check_target(path, overwrite)
     with _Scratch(target) as scratch:
         longest = max(1 << 20, budget.limit // 64)
@@ -180,7 +192,7 @@ class _Job:
             head = self._head(survey, pieces)
             survey.check_rows()
             shape = self.shape or Shape.of(survey)
-            self._check_row(shape)
+            self.budget.check(shape)
             with self._writer(shape) as writer:
                 if self._fill(writer, shape, survey, head, pieces):
                     return writer.finish()
@@ -219,6 +231,7 @@ class _Job:
                     return False
                 if not shape.is_dense:
                     shape = replace(shape, n_columns=survey.columns()[1])
+                    self.budget.check(shape)
                 if piece.n_rows > 0:
                     assembler.add(piece, shape)
             assembler.flush(shape)
@@ -257,11 +270,3 @@ class _Job:
             overwrite=self.overwrite,
             n_jobs=self.n_threads,
         )
-
-    def _check_row(self, shape: Shape) -> None:
-        if shape.row_bytes() > self.budget.batch:
-            raise MemoryError(
-                f"a dense row of {shape.n_columns:,} columns takes "
-                f"{describe_bytes(shape.row_bytes())}, more than memory_limit="
-                f"{describe_bytes(self.budget.limit)} allows; use storage='csr'"
-            )

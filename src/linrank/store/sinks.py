@@ -153,5 +153,5 @@ def _too_large(table: _core.QueryTable, number: int, size: str, budget: Budget) 
     which = f"query {name.decode('utf-8', 'backslashreplace')}" if name else "the only query"
     return MemoryError(
         f"{which} has {size}; with memory_limit={describe_bytes(budget.limit)} a query may take "
-        f"{describe_bytes(budget.query)}, a quarter: give a larger memory_limit"
+        f"{describe_bytes(budget.query)}, a sixth: give a larger memory_limit"
     )

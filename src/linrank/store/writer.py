@@ -221,6 +221,8 @@ class StoreWriter:
 
     def widen(self, n_features: int) -> None:
         """Have more columns from now on; rows so far, which must be CSR, are 0 in them."""
+        if n_features == self._layout.n_features:
+            return
         if self._layout.storage == "dense" or n_features < self._layout.n_features:
             raise ValueError(
                 f"a {self._layout.storage} store of {self._layout.n_features} columns cannot "
