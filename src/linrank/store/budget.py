@@ -93,9 +93,9 @@ class Budget:
         needed = _statistics_bytes(shape.n_columns)
         if needed > self.limit // 4:
             raise MemoryError(
-                f"the statistics of {shape.n_columns:,} columns take {describe_bytes(needed)}, more "
-                f"than a quarter of {limit}; give {describe_bytes(4 * needed)} or more, or renumber "
-                "the features"
+                f"the statistics of {shape.n_columns:,} columns take {describe_bytes(needed)}, "
+                f"more than a quarter of {limit}; give {describe_bytes(4 * needed)} or more, or "
+                "renumber the features"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -128,8 +129,18 @@ def convert_within(
         try:
             job = _Job(sources, target, options, budget, n_threads, overwrite, scratch, progress)
             return job.run()
+        except OSError as error:
+            raise _told(error, target) from error
         finally:
             sources.close()
+
+
+def _told(error: OSError, target: str) -> OSError:
+    """A full disk by the name of the store: the file that could not grow is gone."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    what = f"{os.strerror(error.errno)} while the store was written; what was written is removed"
+    return OSError(error.errno, f"{what}: free some room, or choose a folder elsewhere", target)
 
 
 class _Scratch:
