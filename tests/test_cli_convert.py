@@ -47,6 +47,15 @@ def test_options_reach_the_conversion(files, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_store_is_replaced_by_force_only(files, tmp_path, capsys):
+    store = str(tmp_path / "store")
+    assert main(["convert", files["train"], store]) == 0
+    assert main(["convert", files["valid"], store]) == 1
+    assert "name another folder, or overwrite it (--force)" in capsys.readouterr().err
+    assert main(["convert", files["valid"], store, "--force"]) == 0
+    assert Store(store).n_queries == 20
+
+
 def test_passes_are_told(tmp_path, capsys):
     path, store = tmp_path / "data", str(tmp_path / "store")
     path.write_text("1 qid:1 1:1\n" * 200_000 + "0 qid:2 1:1\n1 qid:1 1:3\n")
@@ -62,7 +71,7 @@ def test_passes_are_told(tmp_path, capsys):
         (["{train}", "{store}", "--memory-limit", "1MB"], 1, "must be at least 67.1 MB"),
         (["{train}", "{store}", "--chunk-size", "1GB"], 1, "give a memory_limit of 4.0 GB"),
         (["nowhere", "{store}"], 1, "nowhere: No such file or directory"),
-        (["{train}", "{folder}"], 1, "exists; name another folder, or give --force"),
+        (["{train}", "{folder}"], 1, "and is no store; name another folder"),
         (["{model}", "{store}"], 1, "is JSON, like a model"),
         (["{train}", "{store}", "--n-features", "3"], 1, "train.txt:1:"),
     ],

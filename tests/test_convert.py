@@ -317,7 +317,7 @@ def test_what_is_there_is_kept_unless_told_otherwise(tmp_path):
     text = text_of(50, 5)
     path = tmp_path / "s"
     convert(io.BytesIO(text), path)
-    with pytest.raises(FileExistsError, match="exists"):
+    with pytest.raises(FileExistsError, match="is a store already"):
         convert(io.BytesIO(text_of(60, 6)), path)
     with pytest.raises(DataFormatError):
         convert(io.BytesIO(b"1 qid:1 1:x\n"), path, overwrite=True)

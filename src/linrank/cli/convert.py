@@ -88,8 +88,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             progress=watch.show,
             overwrite=args.force,
         )
-    except FileExistsError:
-        raise ValueError(f"{args.store}: exists; name another folder, or give --force") from None
+    except FileExistsError as error:
+        raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
     finally:
         console.clear()
     report = _report(store, args, watch, time.perf_counter() - start)
