@@ -136,9 +136,9 @@ class NewFolder:
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
-    """The absolute path of a store that may be written, or FileExistsError.
+    """The absolute path of a store that may be written there.
 
-    A store may be replaced if that is wanted; nothing else ever is.
+    An empty folder gives way, and a store where that is wanted; nothing else ever does.
     """
     target = os.path.abspath(os.fspath(path))
     if not os.path.lexists(target):
@@ -146,12 +146,10 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
     if not os.path.isdir(target) or os.path.islink(target):
         raise FileExistsError(f"{target} is there and no folder; name another place")
     names = set(os.listdir(target))
-    if not names:
-        return target
-    if MANIFEST not in names or not names <= FILES:
-        other = sorted(names - FILES)[:1] or sorted(names)[:1]
-        raise FileExistsError(f"{target} holds {other[0]!r} and is no store; name another folder")
-    if not overwrite:
+    if names and (MANIFEST not in names or not names <= FILES):
+        other = (sorted(names - FILES) or sorted(names))[0]
+        raise FileExistsError(f"{target} holds {other!r} and is no store; name another folder")
+    if names and not overwrite:
         raise FileExistsError(
             f"{target} is a store already; name another folder, or overwrite it (overwrite=True)"
         )
