@@ -25,9 +25,13 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    parts = [_queries_of(store, i) for i in range(store.n_chunks)]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    ids = None if parts[0].ids is None else np.concatenate([part.ids for part in parts])
+    lengths, n_levels, names = [], [], []
+    for i in range(store.n_chunks):
+        part = store.read_queries(i)  # with a level for each row, which does not stay
+        lengths.append(np.diff(part.offsets))
+        n_levels.append(part.n_levels)
+        names.append(part.ids)
+    ids = np.concatenate(names) if store.has_ids else None
     n_rows, zero = store.n_rows, np.zeros(1)
     rows = CsrRows(
         np.empty(0, store.dtype),
@@ -45,10 +49,10 @@ def outline(store: Store) -> Dataset:
         index_base=store.index_base,
     )
     data.__dict__["queries"] = Queries(
-        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
         None,
         np.broadcast_to(np.zeros(1, np.int32), n_rows),
-        np.concatenate([part.n_levels for part in parts]),
+        np.concatenate(n_levels),
         ids,
     )
     return data
@@ -78,8 +82,7 @@ class StoredChunks:
 
     def buffer(self) -> Any:
         """Memory for the values of any chunk."""
-        make = getattr(self._store, "buffer", None)
-        return None if make is None else make()
+        return self._store.buffer()
 
     def read(self, i: int, *, into: Any = None) -> Dataset:
         """Chunk i; its values in ``into``, if that is given."""
@@ -87,16 +90,4 @@ class StoredChunks:
 
     def read_queries(self, i: int) -> tuple[Queries, Array | None]:
         """Queries and row weights of chunk i."""
-        store = self._store
-        return _queries_of(store, i), store._array("weights", i) if store.has_weights else None
-
-
-def _queries_of(store: Store, i: int) -> Queries:
-    """The queries of chunk i, its rows counted from 0."""
-    return Queries(
-        store._offsets("query_offsets", i, "n_rows"),
-        None,
-        store._array("levels", i),
-        store._array("n_levels", i),
-        store._ids(i),
-    )
+        return self._store.read_queries(i), self._store.read_weight(i)
