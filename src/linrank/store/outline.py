@@ -25,13 +25,14 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    lengths, n_levels, names = [], [], []
+    lengths, n_levels = [], []
+    names: list[Any] = []
     for i in range(store.n_chunks):
         part = store.read_queries(i)  # with a level for each row, which does not stay
         lengths.append(np.diff(part.offsets))
         n_levels.append(part.n_levels)
         names.append(part.ids)
-    ids = np.concatenate(names) if store.has_ids else None
+    ids: Array | None = np.concatenate(names) if store.has_ids else None
     n_rows, zero = store.n_rows, np.zeros(1)
     rows = CsrRows(
         np.empty(0, store.dtype),
