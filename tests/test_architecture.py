@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
+    "store": DATA,
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
