@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linrank.dask.evaluating import evaluate
+    from linrank.dask.scoring import predict
 
 # dask itself is looked for by its scheduler: a folder named dask on the path, such as that of a
 # user's scripts, would pass for the package.
@@ -26,11 +27,13 @@ import_module("linrank.dask.sizes")
 
 __all__ = [
     "evaluate",
+    "predict",
 ]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
 _HOME = {
     "evaluate": "linrank.dask.evaluating",
+    "predict": "linrank.dask.scoring",
 }
 
 

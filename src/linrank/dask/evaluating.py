@@ -40,8 +40,8 @@ Array = NDArray[Any]
 def evaluate(
     y: Any,
     scores: Any,
-    *,
     qid: Any = None,
+    *,
     metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
     convention: str | Convention = "linrank",
     client: Client | None = None,
