@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,7 +72,7 @@ def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Seq
 
 
 def move(
-    client: Client, futures: Sequence[Future], moves: Moves, join: Join, token: str
+    client: Client, futures: Sequence[Future], moves: Moves, join: Join
 ) -> tuple[list[Future], Repair]:
     """Return the partitions with their split queries made whole, and what that took.
 
@@ -88,9 +89,8 @@ def move(
         What goes where.
     join : callable
         Puts a list of such objects one after the other.
-    token : str
-        Makes the keys of the tasks unique.
     """
+    token = uuid.uuid4().hex
     pieces = {
         (s, t): client.submit(_extracted, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
         for (s, t), a in moves.leaving.items()
