@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.dask.domination import DominationRanker
+    from linrank.dask.estimators import RankSVM
     from linrank.dask.evaluating import evaluate
     from linrank.dask.scoring import predict
 
@@ -26,12 +28,16 @@ if find_spec("distributed") is None:
 import_module("linrank.dask.sizes")
 
 __all__ = [
+    "DominationRanker",
+    "RankSVM",
     "evaluate",
     "predict",
 ]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
 _HOME = {
+    "DominationRanker": "linrank.dask.domination",
+    "RankSVM": "linrank.dask.estimators",
     "evaluate": "linrank.dask.evaluating",
     "predict": "linrank.dask.scoring",
 }
