@@ -148,7 +148,9 @@ def test_a_task_that_kills_its_workers_is_an_error(tmp_path, monkeypatch):
 
     with processes(tmp_path, n_workers=2, nanny=True) as (_, connected):
         chunks = gathered(connected, 2)
-        with pytest.raises(ClusterError, match=r"(?i)lost workers 2 times.*look at the logs|memory"):
+        with pytest.raises(
+            ClusterError, match=r"(?i)lost workers 2 times.*look at the logs|memory"
+        ):
             chunks.total(deadly, make(0)[0])
 
 
