@@ -25,7 +25,7 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    parts = [store.read_queries(i)[0] for i in range(store.n_chunks)]
+    parts = [store.read_queries(i) for i in range(store.n_chunks)]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     ids = None if parts[0].ids is None else np.concatenate([part.ids for part in parts])
     n_rows, zero = store.n_rows, np.zeros(1)
@@ -86,4 +86,4 @@ class StoredChunks:
 
     def read_queries(self, i: int) -> tuple[Queries, Array | None]:
         """Queries and row weights of chunk i."""
-        return self._store.read_queries(i)
+        return self._store.read_queries(i), self._store.read_weight(i)
