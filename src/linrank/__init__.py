@@ -67,6 +67,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "ClusterError",
     "Comparison",
     "ComparisonDisplay",
     "ConcordanceResult",
@@ -139,6 +140,7 @@ __all__ = [
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "ClusterError": "linrank.errors",
     "ConcordanceResult": "linrank.metrics",
     "Comparison": "linrank.comparison",
     "ComparisonDisplay": "linrank.displays",

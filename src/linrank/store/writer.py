@@ -129,6 +129,7 @@ class StoreWriter:
         sizes : int64 array (n_queries,)
             Rows of each query; they sum to n_rows.
         ids : integers, strings or Words (n_queries,), or None
+            An id comes once in a store: who appends has grouped the rows.
         comments : Comments or None
             One comment a row.
         """
