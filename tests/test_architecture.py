@@ -163,7 +163,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"chunks", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
-    "dask": MODEL | {"metrics"},
+    "dask": MODEL | {"metrics", "chunks", "store"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
