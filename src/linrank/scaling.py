@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.queries import Queries
     from linrank.data.rows import Rows
+    from linrank.data.statistics import ColumnStatistics
 
 __all__ = ["Scaling"]
 
@@ -83,7 +84,36 @@ class Scaling:
         """
         if kind not in _BY_COLUMN:
             return cls(kind)
-        _, variance, low, high = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
+        summary = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
+        return cls._of_summary(kind, *summary[1:])
+
+    @classmethod
+    def of_statistics(cls, kind: str, statistics: ColumnStatistics) -> Scaling:
+        """The scaling of this kind for rows of which only these statistics are known.
+
+        Equal bit for bit to `fit` where the statistics are those of one block of rows.
+
+        Parameters
+        ----------
+        kind : {"none", "standard", "minmax", "query"}
+            What to compute.
+        statistics : ColumnStatistics
+            Of the training rows; merged from those of their blocks.
+        """
+        if kind not in _BY_COLUMN:
+            return cls(kind)
+        if statistics.weight <= 0.0:
+            raise ValueError("there is no row of positive weight to scale by")
+        return cls._of_summary(kind, statistics.variance, statistics.low, statistics.high)
+
+    @classmethod
+    def _of_summary(
+        cls,
+        kind: str,
+        variance: NDArray[np.float64],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+    ) -> Scaling:
         with np.errstate(over="ignore", divide="ignore"):
             width = np.sqrt(variance) if kind == "standard" else high - low
             # Constant is told from the exact range: the variance of a constant column may round
