@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
+from linrank.data.streamed_rows import Design, StreamedRows
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.scaling import Scaling
@@ -74,8 +74,10 @@ def _resized(coefs: Array, n_features: int) -> Array:
     return resized
 
 
-def _score_matrix(rows: Rows, coefs: Array, n_threads: int) -> Array:
+def _score_matrix(rows: Design, coefs: Array, n_threads: int) -> Array:
     """``(n_models, n_rows)`` scores; a block of rows is read once and scored by all models."""
+    if isinstance(rows, StreamedRows):
+        return rows.score_matrix(coefs, n_threads)
     n_rows = rows.shape[0]
     scores = np.empty((len(coefs), n_rows))
     step = max(1, _BLOCK_BYTES * n_threads * n_rows // max(1, rows.nbytes))

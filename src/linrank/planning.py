@@ -67,6 +67,8 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     if problem.loss == "hinge":
         patience = 2  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
+        if not problem.rows.has_matrix:
+            return start, Plain()
         n_sample = min(max(50 * n, n_sample), n_rows, problem.rows.capacity)
         return _from_sample(problem, n_sample, w0, patience)
     cheap = _without_matrix(problem)
@@ -112,14 +114,18 @@ def carried(problem: Problem) -> Preconditioner:
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
     that of a sample, four times as large each time it disappoints.
     """
-    cheap = _without_matrix(problem)
-    if cheap is not None:
-        return cheap
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
-    is_long = problem.longest_query >= _core.LONG_QUERY
-    if 2 * n_sample > n_rows or (price <= 10 and not is_long):
-        return Carried(lambda point, _: point, patience=price // 2 + 1)
+    if isinstance(problem.rows, StreamedRows):
+        if not problem.rows.has_matrix:
+            return Plain()
+    else:
+        cheap = _without_matrix(problem)
+        if cheap is not None:
+            return cheap
+        is_long = problem.longest_query >= _core.LONG_QUERY
+        if 2 * n_sample > n_rows or (price <= 10 and not is_long):
+            return Carried(lambda point, _: point, patience=price // 2 + 1)
 
     def on_sample(point: Any, k: int) -> Any:
         sample = problem.sample(n_sample * 4**k)

@@ -8,12 +8,11 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.chunks.gathering import Gathering
 from linrank.chunks.row_tasks import (
     BlockFacts,
     block_facts,
@@ -28,6 +27,9 @@ from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.data.streamed_rows import StreamedRows
 from linrank.memory import allowed
+
+if TYPE_CHECKING:
+    from linrank.chunks.gathering import Gathering
 
 __all__ = ["GatheredRows", "gathered"]
 

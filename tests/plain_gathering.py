@@ -1,0 +1,42 @@
+"""A gathering in a few lines: every argument and answer travels through pickle, as to a worker."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from linrank.chunks.tree import tree_sum
+from linrank.data.dataset import Dataset
+
+
+class PlainGathering:
+    """Tasks on a list of blocks, one after the other; `asked` counts them by name."""
+
+    def __init__(self, blocks):
+        self.blocks = [_travelled(block) for block in blocks]
+        self.asked: dict[str, int] = {}
+
+    @property
+    def n_chunks(self):
+        return len(self.blocks)
+
+    def each(self, task, *args, per_chunk=None):
+        self.asked[task.__name__] = self.asked.get(task.__name__, 0) + 1
+        own = [()] * len(self.blocks) if per_chunk is None else [(part,) for part in per_chunk]
+        return [
+            _travelled(_travelled(task)(block, *_travelled(part), *_travelled(args), n_threads=1))
+            for block, part in zip(self.blocks, own, strict=True)
+        ]
+
+    def total(self, task, *args, per_chunk=None):
+        return tree_sum(self.each(task, *args, per_chunk=per_chunk))
+
+
+def _travelled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+def cut(data: Dataset, n_blocks: int) -> list[Dataset]:
+    """The rows in consecutive blocks, queries cut wherever it comes; some blocks may be small."""
+    return [data.select(rows) for rows in np.array_split(np.arange(data.n_rows), n_blocks)]
