@@ -23,14 +23,18 @@ class PlainGathering:
 
     def each(self, task, *args, per_chunk=None):
         self.asked[task.__name__] = self.asked.get(task.__name__, 0) + 1
-        own = [()] * len(self.blocks) if per_chunk is None else [(part,) for part in per_chunk]
+        own = [()] * len(self.blocks) if per_chunk is None else per_chunk
         return [
-            _travelled(_travelled(task)(block, *_travelled(part), *_travelled(args), n_threads=1))
-            for block, part in zip(self.blocks, own, strict=True)
+            None if mine is None else self._run(task, block, *mine, *args)
+            for block, mine in zip(self.blocks, own, strict=True)
         ]
 
-    def total(self, task, *args, per_chunk=None):
-        return tree_sum(self.each(task, *args, per_chunk=per_chunk))
+    def total(self, task, *args):
+        return tree_sum(self.each(task, *args))
+
+    @staticmethod
+    def _run(task, block, *args):
+        return _travelled(_travelled(task)(block, *_travelled(args), n_threads=1))
 
 
 def _travelled(value):

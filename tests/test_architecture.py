@@ -86,6 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
+    "chunks": TRAINING | {"layering", "scaling", "weights", "domination"},
     "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},

@@ -315,8 +315,8 @@ def test_what_is_called_converged_has_the_gap_that_was_asked_for(seed):
 
 def test_a_memory_limit_that_is_no_number_is_refused_for_many_rows_too():
     X = np.random.default_rng(0).normal(size=(1200, 2))
-    with pytest.raises(ValueError, match="memory_limit must be a finite number > 0, got '1 GB'"):
-        train_kernel(Dataset.of(X, X[:, 0]), kernel=RBF, memory_limit="1 GB")
+    with pytest.raises(ValueError, match=r"memory_limit must be .* got '1 lot'"):
+        train_kernel(Dataset.of(X, X[:, 0]), kernel=RBF, memory_limit="1 lot")
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -342,7 +342,7 @@ def test_an_interrupt_leaves_at_once():
         ({"query_normalization": "rows"}, "query_normalization must be None or 'pairs'"),
         (
             {"memory_limit": 0},
-            "memory_limit must be an integer >= 1, a number of bytes",
+            "memory_limit must be a finite number > 0, got 0; it is a number of bytes",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,10 +37,7 @@ def test_blocks_merge_into_the_whole(data, draw):
     u[draw.draw(st.integers(0, n - 1))] = 2.0
     cuts = sorted(draw.draw(st.lists(st.integers(0, n), max_size=4)))
     bounds = [0, *cuts, n]
-    blocks = [
-        ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b])
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    blocks = [ColumnStatistics.of(data.rows.take(slice(a, b)), u[a:b]) for a, b in pairwise(bounds)]
     whole = reduce(ColumnStatistics.merged, blocks)
     weight, mean, variance, low, high = definition(X, u)
     spread = np.abs(X).max(axis=0)

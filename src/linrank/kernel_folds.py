@@ -60,7 +60,7 @@ class Plan:
         folds: Sequence[Fold],
         *,
         scale: str,
-        memory_limit: int | None,
+        memory_limit: int | float | str | None,
         n_gammas: int,
     ) -> Plan:
         """The fastest plan within ``memory_limit`` bytes; None is half of what is free."""

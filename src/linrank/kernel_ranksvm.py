@@ -73,7 +73,7 @@ class KernelRankSVM(KernelRanker):
     n_components : int or None, default=None
         Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
         exact fit does not look at it.
-    memory_limit : int or None, default=None
+    memory_limit : int, float, str or None, default=None
         Bytes that Q and what belongs to it, or the mapped rows, may take; None for half of what is
         free. Where Q does not fit, it is computed again, block by block, for every product: slower,
         and the same model.
@@ -157,7 +157,7 @@ class KernelRankSVM(KernelRanker):
         query_normalization: str | None = None,
         approximation: str | None = None,
         n_components: int | None = None,
-        memory_limit: int | None = None,
+        memory_limit: int | float | str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",

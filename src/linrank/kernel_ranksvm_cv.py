@@ -56,7 +56,7 @@ class KernelRankSVMCV(KernelRanker):
 max_iter
         As in :class:`linrank.KernelRankSVM`. Pairs are chosen within the training part of each
         fold.
-    memory_limit : int or None, default=None
+    memory_limit : int, float, str or None, default=None
         Bytes for kernel matrices in all, those of folds that are trained side by side included;
         None for half of what is free. Where the matrix of all rows and that of a fold do not fit
         together, every fold computes its own, block by block for every product if need be.
@@ -119,7 +119,7 @@ max_iter
         n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         query_normalization: str | None = None,
-        memory_limit: int | None = None,
+        memory_limit: int | float | str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",

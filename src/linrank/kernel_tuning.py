@@ -149,7 +149,7 @@ def tune_kernel(
     convention: str = "linrank",
     selection: str = "best",
     query_weight: Array | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | float | str | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -179,7 +179,7 @@ def tune_kernel(
         How `KernelTuning.chosen` decides.
     query_weight : array (n_queries,), optional
         The factors c_q, in the order of ``data.queries``.
-    memory_limit : int or None
+    memory_limit : int, float, str or None
         Bytes for kernel matrices in all; None is half of what is free.
     n_jobs : int or None
         Threads in all: folds run side by side, each with its share, as far as memory allows.

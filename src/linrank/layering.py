@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,26 @@ class Layering:
             0 if table is None else len(table),
             self.grades,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached belongs to the core, and is made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def on(self, sample: Queries, positions: Array, row_weight: Array) -> Layering:
+        """The layers of a sample of the rows, as `linrank.sampling.draw_rows` returns it."""
+        whole = self.queries
+        if self.row_weight is not None:
+            row_weight = row_weight * self.row_weight[positions]
+        grades = None
+        if self.grades is not None:
+            grades = np.zeros(int(sample.n_levels.sum()), dtype=np.int32)
+            grades[layer_numbers(sample)] = self.grades[layer_numbers(whole)[positions]]
+        c = self.query_weight
+        if c is not None:
+            query = np.searchsorted(whole.offsets, positions, side="right") - 1
+            c = c[query[sample.offsets[:-1]]]
+        shift = None if self.shift is None else self.shift[positions]
+        return Layering(sample, shift, row_weight, c, self.table, grades)
 
     @property
     def n_pairs(self) -> int:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 
 from linrank.checks import check_positive
 
-__all__ = ["allowed", "available", "check_fits", "describe_bytes"]
+__all__ = ["allowed", "available", "check_fits", "describe_bytes", "parse_bytes"]
+
+_UNITS = "kMGTPE"
+_SIZE = re.compile(
+    rf"([0-9]{{0,20}})(?:\.([0-9]{{0,20}}))? ?(?:([{_UNITS}])(i)?)?B?", re.IGNORECASE
+)
+_FORM = "a number of bytes, or a size such as '512MiB' or '1.5GB'"
 
 
 def available() -> int | None:
@@ -16,16 +23,48 @@ def available() -> int | None:
     return min(known) if known else None
 
 
-def allowed(memory_limit: int | None) -> int | None:
+def allowed(memory_limit: int | float | str | None) -> int | None:
     """Return the bytes that a user allows, checked; None for half of what is free, if known.
 
-    The other half is for what the size at hand does not count, and for others on the machine.
+    The other half is for what the size at hand does not count, and for others on the machine. A
+    limit is a number of bytes, or a size in words that `parse_bytes` reads.
     """
     if memory_limit is None:
         free = available()
         return None if free is None else free // 2
-    check_positive("memory_limit", memory_limit, "; it is a number of bytes, or None")
-    return int(memory_limit)
+    return parse_bytes(memory_limit, "memory_limit", ", or None")
+
+
+def parse_bytes(size: int | float | str, name: str = "size", otherwise: str = "") -> int:
+    """Return the bytes of a size that a user gives, 1 at least, rounded down.
+
+    Parameters
+    ----------
+    size : int, float or str
+        A finite number of bytes > 0, or a string: a decimal number and one of the units B, kB, MB,
+        GB, TB, PB and EB (powers of 1000) or KiB, MiB, ... EiB (powers of 1024). Case does not
+        matter, B may be left out.
+    name : str
+        What is called so in the message.
+    otherwise : str
+        What else it may be, for the message.
+
+    Examples
+    --------
+    >>> parse_bytes("1.5GB"), parse_bytes("512 MiB"), parse_bytes(1e6)
+    (1500000000, 536870912, 1000000)
+    """
+    if not isinstance(size, str):
+        check_positive(name, size, f"; it is {_FORM}{otherwise}")
+        return max(1, int(size))
+    match = _SIZE.fullmatch(size.strip())
+    digits = (match[1] + (match[2] or "")) if match else ""
+    if match is None or not digits.strip("0"):
+        raise ValueError(f"{name} must be {_FORM}{otherwise}, and > 0; got {size!r}")
+    power = 1 + _UNITS.lower().index(match[3].lower()) if match[3] else 0
+    unit: int = (1024 if match[4] else 1000) ** power
+    shift: int = 10 ** len(match[2] or "")
+    return max(1, int(digits) * unit // shift)  # in integers: 0.1 is no float
 
 
 def check_fits(n_bytes: int, what: str, remedy: str) -> None:

@@ -77,7 +77,7 @@ def evaluations(
 
 
 def score_matrix(coefs: Array, data: Dataset, scaling: Scaling, n_jobs: int | None) -> Array:
-    """``(n_models, n_rows)``: the scores that models of the features of ``data`` give to its rows."""
+    """``(n_models, n_rows)``: the scores of models of the same features on the rows."""
     rows = scaling.transform(data.rows, data.queries, n_jobs=n_jobs)
     return _score_matrix(rows, coefs, resolve(n_jobs))
 

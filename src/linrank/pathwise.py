@@ -85,7 +85,7 @@ def one_by_one(
     *,
     by_gap: bool,
 ) -> Iterator[Result]:
-    """The minimisers by ``fit(C=, tol=, w0=, callback=)``, from the last, until the gap is certified.
+    """The minimisers by ``fit(C=, tol=, w0=, callback=)``, from the last, to a certified gap.
 
     ``by_gap`` says whether the gap is what ``fit`` itself stops at.
     """

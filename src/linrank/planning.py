@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import CsrRows
-from linrank.data.streamed_rows import Design, StreamedRows
+from linrank.data.streamed_rows import StreamedRows
 from linrank.objective import Sum
-from linrank.problem import Problem
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.preconditioner import (
     Carried,
@@ -23,7 +21,7 @@ from linrank.solvers.preconditioner import (
     Sampled,
 )
 
-__all__ = ["Plannable", "carried", "plan"]
+__all__ = ["Plannable", "Weighable", "carried", "plan"]
 
 Array = NDArray[Any]
 
@@ -31,11 +29,24 @@ _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
 
+class Extent(Protocol):
+    """How large a matrix is and how it is stored."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def is_sparse(self) -> bool: ...
+
+
 class Plannable(Protocol):
     """What `plan` asks of a problem."""
 
     @property
-    def rows(self) -> Design: ...
+    def rows(self) -> Extent:
+        """The matrix, or what there is to say of one that is elsewhere."""
+
     @property
     def loss(self) -> str: ...
     @property
@@ -44,6 +55,14 @@ class Plannable(Protocol):
 
     @property
     def longest_query(self) -> int: ...
+    @property
+    def capacity(self) -> int:
+        """Rows that a sample may have."""
+
+    @property
+    def largest_matrix(self) -> int:
+        """Features up to which the whole Hessian may be formed."""
+
     def objective(self, epsilon: float = 1.0) -> Sum: ...
     def sharpening(self, tol: float) -> Sharpen | None: ...
     def sample(self, n_rows: int) -> Plannable: ...
@@ -63,13 +82,14 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     start = np.zeros(n) if w0 is None else np.array(w0, dtype=np.float64)
     price = _hessian_price(problem.rows)
-    patience, n_sample, guess = price // 2 + 2, n_rows // 20, None
+    patience, guess = price // 2 + 2, None
+    n_sample = min(n_rows // 20, problem.capacity)
     if problem.loss == "hinge":
         patience = 2  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
             return start, Plain()
-        n_sample = min(max(50 * n, n_sample), n_rows, problem.rows.capacity)
+        n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
         return _from_sample(problem, n_sample, w0, patience)
     cheap = _without_matrix(problem)
     if cheap is not None:
@@ -78,7 +98,7 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
         start, guess = _from_sample(problem, n_sample, w0, patience)
     if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
-    if price <= 30 or n_rows < 100 * n:
+    if n <= problem.largest_matrix and (price <= 30 or n_rows < 100 * n):
         return start, Explicit(patience, guess)
     return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
 
@@ -108,7 +128,14 @@ def _from_sample(
     return start, guess
 
 
-def carried(problem: Problem) -> Preconditioner:
+class Weighable(Plannable, Protocol):
+    """What `carried` asks of a problem, and of its samples, which are dataclasses."""
+
+    @property
+    def C(self) -> float: ...
+
+
+def carried(problem: Weighable) -> Preconditioner:
     """The preconditioner of a path.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
@@ -124,11 +151,12 @@ def carried(problem: Problem) -> Preconditioner:
         if cheap is not None:
             return cheap
         is_long = problem.longest_query >= _core.LONG_QUERY
-        if 2 * n_sample > n_rows or (price <= 10 and not is_long):
+        is_cheap = 2 * n_sample > n_rows or (price <= 10 and not is_long)
+        if is_cheap and n <= problem.largest_matrix:
             return Carried(lambda point, _: point, patience=price // 2 + 1)
 
     def on_sample(point: Any, k: int) -> Any:
-        sample = problem.sample(n_sample * 4**k)
+        sample: Any = problem.sample(min(n_sample * 4**k, n_rows))
         factor = point.parts[1].risk.C / problem.C
         return replace(sample, C=factor * sample.C).objective().at(point.w)
 
@@ -145,14 +173,14 @@ def _without_matrix(problem: Plannable) -> Preconditioner | None:
     return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
-def _hessian_price(rows: Design) -> int:
+def _hessian_price(rows: Extent) -> int:
     """Cost of the explicit Hessian in Hessian products; the ns a row were fitted to timings."""
     n = rows.shape[1]
     entries = _entries(rows)
-    product = 12 + (1.5 if isinstance(rows, CsrRows) else 0.35) * entries
+    product = 12 + (1.5 if rows.is_sparse else 0.35) * entries
     return max(1, round((100 + n * n / 60) / product))
 
 
-def _entries(rows: Design) -> float:
+def _entries(rows: Extent) -> float:
     """Entries of a row, of float32 and an index of 32 bits; wider ones count more."""
-    return rows.nbytes / (8 if isinstance(rows, CsrRows) else 4) / max(1, rows.shape[0])
+    return rows.nbytes / (8 if rows.is_sparse else 4) / max(1, rows.shape[0])

@@ -30,7 +30,7 @@ __all__ = ["Problem"]
 
 Array = NDArray[Any]
 
-_SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
+SAMPLE_SEED = 20140401  # of the preconditioner only: the optimum does not depend on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,16 @@ class Problem:
     def longest_query(self) -> int:
         """Rows of the longest query with pairs to find; 0 if all are listed."""
         return 0 if self.pairs is None else int(np.diff(self.pairs.queries.offsets).max())
+
+    @property
+    def capacity(self) -> int:
+        """Rows that a sample may have."""
+        return self.rows.capacity if isinstance(self.rows, StreamedRows) else self.n_rows
+
+    @property
+    def largest_matrix(self) -> int:
+        """Features up to which the whole Hessian may be formed: all that its factor is worth."""
+        return self.rows.shape[1]
 
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
@@ -171,15 +181,8 @@ class Problem:
         whole = self.pairs
         if whole is None:
             return self._with_preferences_of(self, n_rows / self.n_rows)
-        queries, positions, row_weight = sample_queries(whole.queries, n_rows, _SAMPLE_SEED)
-        if whole.row_weight is not None:
-            row_weight = row_weight * whole.row_weight[positions]
-        query_weight = None
-        if whole.query_weight is not None:
-            first = np.searchsorted(whole.queries.offsets, positions, side="right") - 1
-            query_weight = whole.query_weight[first[queries.offsets[:-1]]]
-        gain = None if whole.gain is None else whole.gain[positions]
-        pairs = Pairs(queries, row_weight, query_weight, gain, whole.adjacent)
+        queries, positions, row_weight = sample_queries(whole.queries, n_rows, SAMPLE_SEED)
+        pairs = whole.on(queries, positions, row_weight)
         n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
         weight = pairs.total_weight()
         sample = replace(
@@ -194,7 +197,7 @@ class Problem:
         """The same problem with a share of the preferences, which keep their weight in all."""
         if whole.preferences is None:
             return self
-        some = sample_preferences(whole.preferences, share, _SAMPLE_SEED, whole.C / self.C)
+        some = sample_preferences(whole.preferences, share, SAMPLE_SEED, whole.C / self.C)
         n_threads = useful_threads(share * self.rows.nbytes, self.n_threads)
         return replace(self, preferences=some, n_threads=n_threads)
 

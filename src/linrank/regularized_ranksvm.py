@@ -51,7 +51,7 @@ class RegularizedRankSVM(LowRankRanker):
         so that every query counts the same.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`.
-    memory_limit : int or None, default=None
+    memory_limit : int, float, str or None, default=None
         Bytes that the dual variables and their copies may take; None for what the system has left.
     keep_duals : bool, default=False
         Keep α as ``duals_``.
@@ -125,7 +125,7 @@ class RegularizedRankSVM(LowRankRanker):
         max_iter: int | None = None,
         query_normalization: str | None = None,
         scale: str = "none",
-        memory_limit: int | None = None,
+        memory_limit: int | float | str | None = None,
         keep_duals: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,

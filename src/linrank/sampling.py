@@ -11,7 +11,7 @@ from linrank import _core
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 
-__all__ = ["sample_preferences", "sample_queries"]
+__all__ = ["choose_queries", "draw_rows", "sample_preferences", "sample_queries"]
 
 Array = NDArray[Any]
 _ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
@@ -33,24 +33,43 @@ def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, A
     weight : float64 array
         Rows that each row of the sample stands for.
     """
+    chosen, limit = choose_queries(np.diff(queries.offsets), queries.n_levels, n_rows, seed)
+    return draw_rows(queries, chosen, limit, seed)
+
+
+def choose_queries(lengths: Array, n_levels: Array, n_rows: int, seed: int) -> tuple[Array, int]:
+    """The queries of a sample of about ``n_rows`` rows, ascending, and the most rows of each.
+
+    It looks at numbers of rows and levels only: the queries themselves may be elsewhere.
+    """
     rng = np.random.default_rng(seed)
-    lengths = np.diff(queries.offsets)
-    useful = np.flatnonzero(queries.n_levels > 1)
+    useful = np.flatnonzero(n_levels > 1)
     limit = max(_ROWS_OF_A_QUERY, n_rows // max(1, len(useful)))
     chosen = rng.permutation(useful)
     n_chosen = int(np.searchsorted(np.cumsum(np.minimum(lengths[chosen], limit)), n_rows)) + 1
-    chosen = np.sort(chosen[:n_chosen])
-    parts, weights = [], []
+    return np.sort(chosen[:n_chosen]), limit
+
+
+def draw_rows(
+    queries: Queries, chosen: Array, limit: int, seed: int, first: int = 0
+) -> tuple[Queries, Array, Array]:
+    """Rows of the chosen queries, at most ``limit`` of each, as `sample_queries` returns them.
+
+    ``first`` is the number of the first query in the whole that ``queries`` are a part of: what is
+    drawn from a query does not depend on how the whole is cut into parts.
+    """
+    parts, weights = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     for q in chosen.tolist():
         begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
         if end - begin <= limit:
             kept, weight = np.arange(end - begin), np.ones(end - begin)
         else:
+            rng = np.random.default_rng((seed, first + q))
             kept, weight = _draw(queries.levels[begin:end], int(queries.n_levels[q]), limit, rng)
         parts.append(begin + kept)
         weights.append(weight)
     positions = np.concatenate(parts)
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts[1:]], dtype=np.int64)])
     # Ranked anew: the trees of the kernels are as large as the number of levels, and a few rows of
     # a query with a million labels have few levels.
     labels = queries.levels[positions].astype(np.float64)

@@ -8,11 +8,12 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.chunks.gathering import Gathering
 from linrank.chunks.row_tasks import (
     BlockFacts,
     block_facts,
@@ -22,14 +23,13 @@ from linrank.chunks.row_tasks import (
     block_slopes,
     block_statistics,
 )
+from linrank.chunks.tree import tree_sum
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.joining import join_rows
+from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.data.streamed_rows import StreamedRows
 from linrank.memory import allowed
-
-if TYPE_CHECKING:
-    from linrank.chunks.gathering import Gathering
 
 __all__ = ["GatheredRows", "gathered"]
 
@@ -101,8 +101,8 @@ class GatheredRows(StreamedRows):
             by_row = np.zeros(int(self._ends[-1]))
             by_row[rows] = r
             r = by_row
-        total: Array = self._gathering.total(block_slopes, per_chunk=self._split(r))
-        return total
+        parts = np.split(r, self._ends[:-1])
+        return tree_sum(self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts]))
 
     def score_matrix(self, coefs: Array, n_threads: int) -> Array:
         """``(n_models, n_rows)``: as many models a pass as the gathered scores leave room for."""
@@ -117,9 +117,8 @@ class GatheredRows(StreamedRows):
     def statistics(self, weight: Array | None) -> ColumnStatistics:
         """The moments of the columns; the weights are those that the blocks have themselves."""
         kept = None if self._index is None else self._local(np.sort(self._index))
-        per_block = [None] * len(self._facts) if kept is None else kept
-        found: ColumnStatistics = self._gathering.total(block_statistics, per_chunk=per_block)
-        return found
+        found: list[ColumnStatistics] = self._gathering.each(block_statistics, per_chunk=kept)
+        return tree_sum(found)
 
     def stored(self, index: Array | slice, n_threads: int) -> Rows:
         wanted = np.arange(int(self._ends[-1])) if self._index is None else self._index
@@ -128,7 +127,7 @@ class GatheredRows(StreamedRows):
         parts = self._gathering.each(block_rows, per_chunk=self._local(wanted[ascending]))
         place = np.empty_like(ascending)
         place[ascending] = np.arange(len(wanted))
-        rows = joined(parts)
+        rows = join_rows(parts)
         return rows if np.array_equal(place, np.arange(len(place))) else rows.take(place)
 
     def take(self, index: Array | slice) -> GatheredRows:
@@ -146,15 +145,11 @@ class GatheredRows(StreamedRows):
             return order
         return self._index if order is None else self._index[order]
 
-    def _split(self, by_row: Array) -> list[Array]:
-        """A vector over all rows, block by block."""
-        return np.split(by_row, self._ends[:-1])
-
-    def _local(self, ascending: Array) -> list[Array]:
-        """Numbers among all rows as numbers within each block."""
+    def _local(self, ascending: Array) -> list[tuple[Array]]:
+        """Numbers among all rows as numbers within each block, its own argument of a task."""
         parts = np.split(ascending, np.searchsorted(ascending, self._ends[:-1]))
         starts = np.concatenate([[0], self._ends[:-1]])
-        return [part - start for part, start in zip(parts, starts, strict=True)]
+        return [(part - start,) for part, start in zip(parts, starts, strict=True)]
 
 
 def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Dataset:
@@ -187,28 +182,6 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     )
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
-    """Blocks of rows, all of one kind, as one; CSR if any of them is."""
-    if not any(isinstance(part, CsrRows) for part in parts):
-        return DenseRows(np.concatenate([cast(DenseRows, part).values for part in parts]))
-    sparse = [part if isinstance(part, CsrRows) else _as_csr(part) for part in parts]
-    starts = np.cumsum([0, *(len(part.values) for part in sparse)])
-    offsets = [part.offsets[1:] + start for part, start in zip(sparse, starts[:-1], strict=True)]
-    return CsrRows(
-        np.concatenate([part.values for part in sparse]),
-        np.concatenate([part.columns for part in sparse]),
-        np.concatenate([[0], *offsets]).astype(np.int64),
-        sparse[0].n_columns,
-    )
-
-
-def _as_csr(rows: DenseRows) -> CsrRows:
-    row, column = np.nonzero(rows.values)
-    counts = np.bincount(row, minlength=rows.shape[0])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return CsrRows(rows.values[row, column], column.astype(np.int32), offsets, rows.shape[1])
-
-
 def _together(parts: Sequence[Array | None], name: str) -> Array | None:
     """A vector of all rows from those of the blocks; None where no block has one."""
     absent = [k for k, part in enumerate(parts) if part is None]
@@ -228,4 +201,10 @@ def _check_alike(facts: Sequence[BlockFacts]) -> None:
             raise ValueError(
                 f"block {k} has {one.shape[1]} features but block 0 has {facts[0].shape[1]}; all "
                 "blocks need the same columns"
+            )
+        if one.is_sparse != facts[0].is_sparse:
+            kinds = ["sparse" if which.is_sparse else "dense" for which in (one, facts[0])]
+            raise ValueError(
+                f"block {k} has {kinds[0]} rows but block 0 has {kinds[1]} ones; convert them to "
+                "one kind"
             )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import CsrRows, Rows
+from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 
 __all__ = [
@@ -50,7 +50,7 @@ def block_facts(block: Dataset, *, n_threads: int = 1) -> BlockFacts:
         rows.shape,
         rows.nbytes,
         str(rows.dtype),
-        isinstance(rows, CsrRows),
+        rows.is_sparse,
         block.labels,
         block.qid,
         block.weight,
@@ -78,7 +78,9 @@ def block_score_matrix(block: Dataset, coefs: Array, *, n_threads: int = 1) -> A
     return np.array([block.rows.scores(coef, None, n_threads) for coef in coefs])
 
 
-def block_statistics(block: Dataset, kept: Array | None, *, n_threads: int = 1) -> ColumnStatistics:
+def block_statistics(
+    block: Dataset, kept: Array | None = None, *, n_threads: int = 1
+) -> ColumnStatistics:
     """The moments of the columns over the rows ``kept``, all if None."""
     if kept is None:
         return ColumnStatistics.of(block.rows, block.weight, n_threads)

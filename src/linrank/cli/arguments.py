@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
 from linrank.cli.pair_options import add_sizes, check_sizes
+from linrank.memory import parse_bytes
 from linrank.options import (
     COUNTED,
     COUNTINGS,
@@ -82,8 +83,15 @@ def positive_int(text: str) -> int:
 
 
 def megabytes(text: str) -> int:
-    """Bytes, given in 10⁶ of them."""
-    return 1_000_000 * positive_int(text)
+    """Bytes, given in 10⁶ of them, or with a unit: ``2GB``, ``512MiB``."""
+    if text.isdecimal():
+        return 1_000_000 * positive_int(text)
+    try:
+        return parse_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number of 10⁶ bytes, or a size such as 2GB or 512MiB, got {text!r}"
+        ) from None
 
 
 def natural(text: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ class DenseRows:
     """A dense matrix: float32 or float64, unit stride inside a row, any stride between rows."""
 
     values: Array
+    is_sparse: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,6 +82,7 @@ class CsrRows:
     columns: Array
     offsets: Array
     n_columns: int
+    is_sparse: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ Array = NDArray[Any]
 
 class StreamedRows(ABC):
     """A matrix by its two products, and by the few rows at a time that may be stored."""
+
+    is_sparse: ClassVar[bool] = False
 
     @property
     @abstractmethod

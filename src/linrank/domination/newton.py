@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
-from linrank.layering import Layering, layer_numbers
+from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Ridge, Sum
-from linrank.planning import plan
+from linrank.planning import Plannable, plan
 from linrank.risk import Risk
 from linrank.sampling import sample_queries
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 
-__all__ = ["RidgeProblem", "by_newton", "sample_layering"]
+__all__ = ["RidgeProblem", "by_newton", "minimise", "sample_layering"]
 
 Array = NDArray[Any]
 
-_SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
+SAMPLE_SEED = 20100501  # of the preconditioner only: the optimum does not depend on it
 # What is measured in units of the objective, and of its gradient.
 _VALUES = ("objective", "gap", "decrement")
 _SLOPES = ("gradient_norm", "kkt_residual")
@@ -49,6 +49,16 @@ class RidgeProblem:
         """Rows of the longest query."""
         return int(np.diff(self.layering.queries.offsets).max())
 
+    @property
+    def capacity(self) -> int:
+        """Rows that a sample may have."""
+        return self.n_rows
+
+    @property
+    def largest_matrix(self) -> int:
+        """Features up to which the whole Hessian may be formed."""
+        return self.rows.shape[1]
+
     def objective(self, epsilon: float = 1.0) -> Sum:
         """The objective; nothing is smoothed, whatever ``epsilon``."""
         loss = DominationLoss(self.layering, self.n_threads)
@@ -59,7 +69,7 @@ class RidgeProblem:
 
     def sample(self, n_rows: int) -> RidgeProblem:
         """The same problem on about ``n_rows`` rows, its loss at 0 scaled up to the whole."""
-        layering = sample_layering(self.layering, n_rows, _SAMPLE_SEED)
+        layering = sample_layering(self.layering, n_rows, SAMPLE_SEED)
         part, whole = (
             DominationLoss(some).at(np.zeros(some.queries.n_rows)).value
             for some in (layering, self.layering)
@@ -75,22 +85,7 @@ def sample_layering(layering: Layering, n_rows: int, seed: int) -> Layering:
     """
     whole = layering.queries
     queries, positions, row_weight = sample_queries(whole, n_rows, seed)
-    if layering.row_weight is not None:
-        row_weight = row_weight * layering.row_weight[positions]
-    of_whole = np.searchsorted(whole.offsets, positions, side="right") - 1
-    grades = None
-    if layering.grades is not None:
-        grades = np.zeros(int(queries.n_levels.sum()), dtype=np.int32)
-        grades[layer_numbers(queries)] = layering.grades[layer_numbers(whole)[positions]]
-    c = layering.query_weight
-    return Layering(
-        queries,
-        None if layering.shift is None else layering.shift[positions],
-        row_weight,
-        None if c is None else c[of_whole[queries.offsets[:-1]]],
-        layering.table,
-        grades,
-    )
+    return layering.on(queries, positions, row_weight)
 
 
 def by_newton(
@@ -132,9 +127,22 @@ def by_newton(
         Called with a dict of the history's entries, "w" and "n_iter" after every iteration; a true
         value stops the solver.
     """
+    problem = RidgeProblem(rows, layering, 1.0 / (2.0 * alpha), scale, n_threads)
+    return minimise(problem, alpha, w0=w0, tol=tol, max_iter=max_iter, callback=callback)
+
+
+def minimise(
+    problem: Plannable,
+    alpha: float,
+    *,
+    w0: Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> Result:
+    """`by_newton` for a problem with ``C = 1/(2 alpha)``, wherever its rows are."""
     started = time.perf_counter()
     unit = 2.0 * alpha
-    problem = RidgeProblem(rows, layering, 1.0 / unit, scale, n_threads)
     start, preconditioner = plan(problem, w0)
     result = newton(
         problem.objective(),

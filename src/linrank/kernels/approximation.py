@@ -59,7 +59,7 @@ def train_approximate(
     approximation: str = "nystroem",
     n_components: int | None = None,
     seed: int = 0,
-    memory_limit: int | None = None,
+    memory_limit: int | float | str | None = None,
     n_jobs: int | None = None,
     **options: Any,
 ) -> ApproximateResult:
@@ -77,7 +77,7 @@ def train_approximate(
         Number of features, 512 if None or as many as there are rows; even for fourier.
     seed : int
         Of landmarks or frequencies, and of random pairs.
-    memory_limit : int, optional
+    memory_limit : int, float or str, optional
         Bytes for features and Hessians beside the data; half of what is free if None. Features
         that do not fit are computed again for every product.
     n_jobs : int, optional

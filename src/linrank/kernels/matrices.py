@@ -145,7 +145,7 @@ def kernel_matrix(
     kernel: Kernel,
     rows: Rows,
     *,
-    memory_limit: int | None = None,
+    memory_limit: int | float | str | None = None,
     beside: int = 0,
     n_threads: int = 1,
 ) -> StoredMatrix | BlockedMatrix:
@@ -157,7 +157,7 @@ def kernel_matrix(
         Of "precomputed" the rows are Q itself.
     rows : Rows
         Those of X.
-    memory_limit : int, optional
+    memory_limit : int, float or str, optional
         Bytes that Q may take, rows not counted; by default half of what is free.
     beside : int
         Bytes of a ``memory_limit`` that are meant for other things.
@@ -239,7 +239,7 @@ def _check(kernel: Kernel, Q: Array | BlockedMatrix, n_threads: int) -> None:
     check_kernel_matrix(Q, n_threads, what=f"the matrix of {kernel.describe()}", remedy=remedy)
 
 
-def _too_little(n: int, tiles: int, full: int, limit: int, memory_limit: int | None) -> str:
+def _too_little(n: int, tiles: int, full: int, limit: int, memory_limit: object) -> str:
     whose = "free memory allows" if memory_limit is None else "memory_limit allows"
     needed = f"{describe_bytes(tiles)} even in tiles ({describe_bytes(full)} in full)"
     if full <= tiles:  # of few rows

@@ -79,7 +79,7 @@ def train_kernel(
     pair_weighting: str = PAIR_WEIGHTINGS[0],
     tol: float | None = None,
     max_iter: int | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | float | str | None = None,
     matrix: KernelMatrix | None = None,
     beta0: Array | None = None,
     settle: bool = True,
@@ -105,7 +105,7 @@ def train_kernel(
     max_iter : int, optional
         Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
         be ranked and C is large.
-    memory_limit : int, optional
+    memory_limit : int, float or str, optional
         Bytes that Q and what belongs to it may take; None for half of what is free, for Q alone.
     matrix : KernelMatrix, optional
         Q, where it is known already.
@@ -141,15 +141,14 @@ def train_kernel(
         **choosing,
     )
     n_threads = resolve(n_jobs)
-    if memory_limit is not None:
-        memory_limit = allowed(memory_limit)
-    most = _most_landmarks(data.n_rows, memory_limit)
+    limit = None if memory_limit is None else allowed(memory_limit)
+    most = _most_landmarks(data.n_rows, limit)
     if matrix is None:
         matrix = kernel_matrix(
             kernel,
             data.rows,
-            memory_limit=memory_limit,
-            beside=0 if memory_limit is None else _bytes_beside(data.n_rows, most),
+            memory_limit=limit,
+            beside=0 if limit is None else _bytes_beside(data.n_rows, most),
             n_threads=n_threads,
         )
     if tol is None:

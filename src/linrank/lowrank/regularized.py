@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.checks import (
-    check_natural,
     check_numbers,
     check_one_of,
     check_positive,
@@ -20,6 +19,7 @@ from linrank.data.dataset import Dataset
 from linrank.lowrank.log import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
+from linrank.memory import allowed
 from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
 from linrank.solvers.result import Callback, Result, Verdict
@@ -76,7 +76,7 @@ def train_regularized(
     scale: Array | None = None,
     query_weight: Array | None = None,
     query_normalization: str | None = None,
-    memory_limit: int | None = None,
+    memory_limit: int | float | str | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> RegularizedResult:
@@ -106,7 +106,7 @@ def train_regularized(
         The factors c_q.
     query_normalization : {None, "pairs"}
         ``"pairs"`` divides c_q by ``Σ ω_ij`` of the query's pairs.
-    memory_limit : int, optional
+    memory_limit : int, float or str, optional
         Bytes that the dual variables and their copies may take; what the system has if None.
     n_jobs : int, optional
         Threads; None for all cores.
@@ -117,7 +117,7 @@ def train_regularized(
     log = _Log(callback, time.perf_counter())
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     _check_range(float(C) * pairs.total_weight(), float(lam))
-    check_memory(pairs, memory_limit)
+    check_memory(pairs, None if memory_limit is None else allowed(memory_limit))
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
     splitting = Splitting(
@@ -253,4 +253,4 @@ def _check(
     check_positive("lam", lam, closer)
     check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
     if memory_limit is not None:
-        check_natural("memory_limit", memory_limit, ", a number of bytes, or None")
+        allowed(memory_limit)

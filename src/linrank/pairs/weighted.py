@@ -76,6 +76,17 @@ class Pairs:
             return round(Pairs(self.queries, adjacent=True).total_weight())
         return self.queries.n_pairs
 
+    def on(self, sample: Queries, positions: Array, row_weight: Array) -> Pairs:
+        """The pairs of a sample of the rows, as `linrank.sampling.draw_rows` returns it."""
+        if self.row_weight is not None:
+            row_weight = row_weight * self.row_weight[positions]
+        query_weight = None
+        if self.query_weight is not None:
+            query = np.searchsorted(self.queries.offsets, positions, side="right") - 1
+            query_weight = self.query_weight[query[sample.offsets[:-1]]]
+        gain = None if self.gain is None else self.gain[positions]
+        return Pairs(sample, row_weight, query_weight, gain, self.adjacent)
+
     def weight_by_query(self) -> Array:
         """``Σ ω_ij / c_q`` over the pairs of each query; computed once."""
         return self._weight_by_query

@@ -1,0 +1,107 @@
+"""Training on chunks: what `linrank.ranksvm.train` and the domination loss do, in passes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from numpy.typing import NDArray
+
+from linrank.bounds import Box
+from linrank.checks import check_numbers
+from linrank.chunks.gathering import Gathering
+from linrank.chunks.problem import ChunkedProblem, sizes_of
+from linrank.chunks.recipes import DominationRecipe, RankRecipe
+from linrank.domination.newton import minimise
+from linrank.planning import plan
+from linrank.solvers.newton import newton
+from linrank.solvers.result import Callback, Result
+
+__all__ = ["train_domination_chunks", "train_rank_chunks"]
+
+Array = NDArray[Any]
+
+
+def train_rank_chunks(
+    gathering: Gathering,
+    recipe: RankRecipe,
+    *,
+    C: float = 1.0,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: Array | None = None,
+    bounds: tuple[Array, Array] | None = None,
+    w0: Array | None = None,
+    capacity: int = 1 << 62,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> tuple[Result, ChunkedProblem]:
+    """Minimise the RankSVM objective of all chunks by Newton's method.
+
+    Parameters
+    ----------
+    gathering : Gathering
+        The chunks, made by ``recipe``.
+    recipe : RankRecipe
+        The losses.
+    C, tol, max_iter, scale, bounds, w0, callback
+        As in `linrank.ranksvm.train`, with its defaults.
+    capacity : int
+        Rows that a sample for the preconditioner may have.
+    n_threads : int
+        Threads of the work on that sample.
+    """
+    check_numbers(C, tol, max_iter)
+    started = time.perf_counter()
+    if tol is None:
+        tol = 1e-3 if recipe.loss == "hinge" else 1e-4
+    box = None if bounds is None else Box(*bounds)
+    problem = ChunkedProblem(
+        gathering, recipe, sizes_of(gathering), float(C), scale, box, capacity, n_threads
+    )
+    problem.check()
+    start, preconditioner = plan(problem, w0)
+    result = newton(
+        problem.objective(),
+        start,
+        preconditioner=preconditioner,
+        tol=tol,
+        max_iter=100 if max_iter is None else max_iter,
+        callback=callback,
+        started=started,
+        sharpen=problem.sharpening(tol),
+    )
+    return result, problem
+
+
+def train_domination_chunks(
+    gathering: Gathering,
+    recipe: DominationRecipe,
+    *,
+    alpha: float = 1.0,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: Array | None = None,
+    w0: Array | None = None,
+    capacity: int = 1 << 62,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> tuple[Result, ChunkedProblem]:
+    """Minimise ``L(X D w) + alpha‖w‖²`` over all chunks, L the domination loss.
+
+    Parameters are those of `train_rank_chunks`, and alpha > 0.
+    """
+    C = 1.0 / (2.0 * alpha)
+    problem = ChunkedProblem(
+        gathering, recipe, sizes_of(gathering), C, scale, None, capacity, n_threads
+    )
+    problem.check()
+    result = minimise(
+        problem,
+        alpha,
+        w0=w0,
+        tol=1e-4 if tol is None else tol,
+        max_iter=100 if max_iter is None else max_iter,
+        callback=callback,
+    )
+    return result, problem

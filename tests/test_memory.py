@@ -1,0 +1,73 @@
+"""Sizes as users write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linrank.cli.arguments import megabytes
+from linrank.memory import allowed, describe_bytes, parse_bytes
+
+UNITS = {
+    "": 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "EiB": 2**60,
+    "M": 10**6,
+    "Gi": 2**30,
+}
+
+
+@given(
+    n=st.integers(1, 10**6),
+    decimals=st.integers(0, 3),
+    unit=st.sampled_from(sorted(UNITS)),
+    space=st.sampled_from(["", " "]),
+    case=st.sampled_from([str, str.lower, str.upper]),
+)
+def test_a_size_is_its_number_times_its_unit(n, decimals, unit, space, case):
+    """In integers: n / 10^decimals units, rounded down, 1 byte at least."""
+    text = f"{n // 10**decimals}.{n % 10**decimals:0{decimals}d}" if decimals else str(n)
+    assert parse_bytes(case(f" {text}{space}{unit}")) == max(1, n * UNITS[unit] // 10**decimals)
+
+
+@given(size=st.one_of(st.integers(1, 2**60), st.floats(1.0, 1e18)))
+def test_numbers_are_bytes(size):
+    assert parse_bytes(size) == int(size)
+    assert allowed(size) == int(size)
+
+
+@pytest.mark.parametrize(
+    "size",
+    ["", "GB", "0", "0.0MB", ".", "-1GB", "1 lot", "1e9", "1GBB", "1 G B", "inf", "9" * 5000],
+)
+def test_what_is_no_size_is_refused_with_examples(size):
+    with pytest.raises(ValueError, match=r"limit must be .*'512MiB' or '1\.5GB', and > 0; got"):
+        parse_bytes(size, "limit")
+
+
+@pytest.mark.parametrize("size", [0, -1, float("nan"), float("inf"), True, None, b"1GB"])
+def test_what_is_no_number_of_bytes_is_refused(size):
+    with pytest.raises(ValueError, match="limit must be a finite number > 0, got"):
+        parse_bytes(size, "limit")
+
+
+def test_allowed_reads_sizes_and_names_the_option():
+    assert allowed("1.5GB") == 1_500_000_000
+    with pytest.raises(ValueError, match=r"memory_limit must be .*, or None, and > 0; got 'half'"):
+        allowed("half")
+
+
+def test_the_command_line_takes_megabytes_or_a_unit():
+    assert (megabytes("5"), megabytes("2GB"), megabytes("512MiB")) == (5 * 10**6, 2 * 10**9, 2**29)
+
+
+def test_a_size_in_words_is_read_back():
+    assert parse_bytes(describe_bytes(8_600_000_000)) == 8_600_000_000
