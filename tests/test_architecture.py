@@ -50,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
+    "store": DATA,
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
@@ -156,6 +157,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"comparison", "contest", "reporting", "tables"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
+    "dask": MODEL | {"metrics"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

@@ -67,6 +67,9 @@ class Point(Protocol):
     def moved(self, t: float, d: Array, image: Any) -> Any:
         """The point ``w + t d``."""
 
+    def expecting_hessian(self) -> Any:
+        """The same point, told that its Hessian will be asked for."""
+
     def reweighted(self, factor: float) -> Any:
         """The same ``w`` where the losses weigh ``factor`` times as much; nothing is swept anew."""
 
@@ -125,6 +128,9 @@ class RidgePoint:
         """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
         w = self.w + t * d
         return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
+
+    def expecting_hessian(self) -> RidgePoint:
+        return self
 
     def reweighted(self, factor: float) -> RidgePoint:
         return self
@@ -223,6 +229,9 @@ class SumPoint:
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
         return SumPoint(parts[0].w, parts)
+
+    def expecting_hessian(self) -> SumPoint:
+        return SumPoint(self.w, [part.expecting_hessian() for part in self.parts])
 
     def reweighted(self, factor: float) -> SumPoint:
         return SumPoint(self.w, [part.reweighted(factor) for part in self.parts])

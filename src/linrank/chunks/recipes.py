@@ -49,6 +49,9 @@ class Recipe(Protocol):
     def seed(self) -> int:
         """Of the samples: that of training in memory, so that they are the same."""
 
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        """The data with its rows as the loss is to see them."""
+
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
         """The chunk of a dataset; ``factor`` multiplies the weights of its queries."""
 
@@ -96,8 +99,11 @@ class RankRecipe:
     by_query: bool = False
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        return Scaling("query").transformed(data, n_jobs=n_threads) if self.by_query else data
+
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
-        data = _scaled(data, self.by_query, n_threads)
+        data = self.prepared(data, n_threads)
         try:
             pairs, _ = chosen(
                 data,
@@ -170,8 +176,11 @@ class DominationRecipe:
     loss: ClassVar[str] = "domination"
     seed: ClassVar[int] = newton.SAMPLE_SEED
 
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        return Scaling("query").transformed(data, n_jobs=n_threads) if self.by_query else data
+
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
-        data = _scaled(data, self.by_query, n_threads)
+        data = self.prepared(data, n_threads)
         try:
             layering = Layering.of(
                 data,
@@ -208,10 +217,6 @@ class DominationRecipe:
         own = _at_zero(layering)
         factor = weight / own if own > 0.0 else 1.0
         return newton.RidgeProblem(rows, layering, factor * C, scale, n_threads)
-
-
-def _scaled(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
-    return Scaling("query").transformed(data, n_jobs=n_threads) if by_query else data
 
 
 def _times(weight: Array | None, factor: Array | None) -> Array | None:

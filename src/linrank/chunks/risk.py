@@ -120,6 +120,10 @@ class ChunkedPoint:
     def moved(self, t: float, d: Array, image: None) -> ChunkedPoint:
         return ChunkedPoint(self.risk, self.w + t * d)
 
+    def expecting_hessian(self) -> ChunkedPoint:
+        """One pass gives the Hessian beside value and gradient, unless that pass is over."""
+        return self if "loss" in self.__dict__ else ChunkedPoint(self.risk, self.w, True)
+
     def reweighted(self, factor: float) -> ChunkedPoint:
         point = ChunkedPoint(replace(self.risk, C=factor * self.risk.C), self.w)
         point.__dict__["loss"] = self.loss  # it does not depend on C

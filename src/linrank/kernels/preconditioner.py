@@ -84,6 +84,9 @@ class OnLandmarks:
         self.limit = 500 if self.is_exact else 2 * self._patience + 12
         return self._solve
 
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
+
     def _solve(self, r: Array) -> Array:
         assert self._inverse is not None
         along = self.landmarks.coordinates @ r[0]

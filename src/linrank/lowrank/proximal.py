@@ -95,6 +95,9 @@ class AllPairs:
             self._solve = by_cholesky(matrix) if self._is_matrix else lambda r: r / matrix
         return self._solve
 
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
+
 
 class ProximalProblem:
     """The problem for any y: solves, and writes the α that belongs to the solution.

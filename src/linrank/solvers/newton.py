@@ -46,7 +46,7 @@ def newton(
     """
     certified = certified or sharpen is not None
     recorder = Recorder(callback, started)
-    point = _start(objective, w0, sharpen)
+    point = _start(objective, w0, sharpen, preconditioner.wants_hessian(0))
     kind = directions if point.box is None else BoundedDirections
     steps = kind(preconditioner, w0.shape[-1])
     forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
@@ -69,7 +69,7 @@ def newton(
         if not is_last and recorder.n_iter >= max_iter:
             verdict = _too_few(recorder, tol, max_iter, by_gap=certified)
             return recorder.result(point, *verdict)
-        trial, t = line_search(point, step.d, step.image)
+        trial, t = line_search(point, step.d, step.image, preconditioner.wants_hessian(step.n))
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
             if trial is point:
@@ -83,11 +83,13 @@ def newton(
             forcing *= min(1.0, max(0.01, share))
 
 
-def _start(objective: Term, w0: Array, sharpen: Sharpen | None) -> Any:
+def _start(objective: Term, w0: Array, sharpen: Sharpen | None, wants_hessian: bool) -> Any:
     """The first point: in the box, and where w0 knows something, as sharp as it allows."""
     point = objective.at(w0)
     if point.box is not None:
         point = objective.at(point.box.clip(w0))
+    if wants_hessian:
+        point = point.expecting_hessian()
     return sharpen(point, 0.0) if sharpen is not None and point.w.any() else point
 
 
@@ -138,13 +140,15 @@ def _rounded(point: Any, is_there: bool, sharpen: Sharpen | None) -> Verdict:
     return "tolerance" if is_there else "precision", message
 
 
-def line_search(point: Any, d: Array, image: list[Any] | None) -> tuple[Any | None, float]:
+def line_search(
+    point: Any, d: Array, image: list[Any] | None, wants_hessian: bool = False
+) -> tuple[Any | None, float]:
     """The point near the minimum of ``F`` along ``d``, and its step; None if rounding forbids one.
 
     ``φ(t) = F(w + t d)`` is convex with a continuous slope, so a bracketed secant on ``φ'`` finds
     the minimum. Every trial is a sweep of ``z + t X d``: no product with the rows. The full step
     nearly always has the small slope that ends the search at once. No step leaves the box, in
-    which ``w + d`` is.
+    which ``w + d`` is. ``wants_hessian`` tells what will be asked of the point that is returned.
     """
     if image is None:
         return None, 0.0
@@ -156,6 +160,8 @@ def line_search(point: Any, d: Array, image: list[Any] | None) -> tuple[Any | No
     t, lowest, lowest_t = 1.0, point, 0.0
     for _ in range(40):
         trial = point.moved(t, d, image)
+        if wants_hessian:
+            trial = trial.expecting_hessian()
         slope = trial.slope(d, image)
         if trial.value < lowest.value:
             lowest, lowest_t = trial, t

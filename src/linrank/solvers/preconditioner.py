@@ -41,6 +41,12 @@ class Preconditioner(Protocol):
     def at(self, point: Any, n_last: int) -> Solve:
         """``r -> M⁻¹ r``."""
 
+    def wants_hessian(self, n_last: int) -> bool:
+        """Whether the next `at` will ask its point for the Hessian.
+
+        A point that is told before it is evaluated can form the Hessian in the same pass.
+        """
+
 
 def by_cholesky(matrix: Array) -> Solve:
     """``r -> matrix⁻¹ r``; a matrix that rounding made indefinite is lifted until it is not.
@@ -104,6 +110,9 @@ class Diagonal:
         diagonal = point.hessian_diagonal()
         return lambda r: r / diagonal
 
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
+
 
 class Plain:
     """``M = 1``: where rows are few, ``∇²F`` is the identity but for a matrix of low rank.
@@ -122,6 +131,9 @@ class Plain:
 
     def at(self, point: Any, n_last: int) -> Solve:
         return lambda r: r
+
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
 
 
 class Explicit:
@@ -158,6 +170,9 @@ class Explicit:
 
     def at(self, point: Any, n_last: int) -> Solve:
         return self._factor.of(self.matrix(point, n_last))
+
+    def wants_hessian(self, n_last: int) -> bool:
+        return n_last > self.patience or (self._guess is None and self._matrix is None)
 
 
 class Sampled:
@@ -220,6 +235,9 @@ class Sampled:
     def at(self, point: Any, n_last: int) -> Solve:
         return self._factor.of(self.matrix(point, n_last))
 
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
+
     def _rescale(self, point: Any) -> None:
         """Give the columns that the sample sees too large or too small their size in the whole.
 
@@ -280,6 +298,9 @@ class Carried:
 
     def at(self, point: Any, n_last: int) -> Solve:
         return self._factor.of(self.matrix(point, n_last))
+
+    def wants_hessian(self, n_last: int) -> bool:
+        return False
 
 
 def _curved(point: Any) -> float:

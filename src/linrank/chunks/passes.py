@@ -1,0 +1,230 @@
+"""Chunks that do not fit into memory: read pass after pass, the next while one is worked on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from linrank.chunks.chunk import Chunk
+from linrank.chunks.gathering import Task
+from linrank.chunks.recipes import Recipe
+from linrank.chunks.tree import tree_sum
+from linrank.data.dataset import Dataset
+from linrank.memory import describe_bytes
+
+__all__ = ["Budget", "Passes", "Source"]
+
+# What a row may take beside its features, from above: the sorted scores and what a sweep found of
+# them (40 bytes measured), twice while they are made anew, and levels, labels and weights.
+STATE_OF_A_ROW = 80
+WORK_OF_A_ROW = 120
+
+
+class Source(Protocol):
+    """Chunks by number, to be read one at a time."""
+
+    @property
+    def n_chunks(self) -> int: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def rows_of(self, i: int) -> int:
+        """Rows of chunk i."""
+
+    def bytes_of(self, i: int) -> int:
+        """Bytes of the features of chunk i."""
+
+    def buffer(self) -> Any:
+        """Memory for the features of any chunk."""
+
+    def read(self, i: int, *, into: Any = None) -> Dataset:
+        """Chunk i; its features in ``into``, if that is given, until the next one is read there."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How a limit on memory is shared out: what is kept between passes, and what is not.
+
+    Attributes
+    ----------
+    n_buffers : int
+        Chunks in memory at a time: one that is worked on and those that are read ahead.
+    n_states : int
+        Chunks, the first ones, whose scores and sorted state are kept from pass to pass.
+    n_kept : int
+        Chunks, the first ones, whose features are.
+    capacity : int
+        Rows that a sample may have.
+    """
+
+    n_buffers: int
+    n_states: int
+    n_kept: int
+    capacity: int
+
+    @classmethod
+    def of(cls, source: Source, n_bytes: int, copies: int = 1) -> Budget:
+        """What ``n_bytes`` allow; ``copies`` of a chunk are worked on at a time.
+
+        Two buffers and the work on a chunk are needed; a quarter of the rest is for samples. State
+        comes before features: it saves a sort in every pass at a tenth of the memory.
+        """
+        n = source.n_chunks
+        largest = max(source.bytes_of(i) for i in range(n))
+        longest = max(source.rows_of(i) for i in range(n))
+        least = (1 + copies) * largest + WORK_OF_A_ROW * longest
+        if n_bytes < least:
+            raise MemoryError(
+                f"memory_limit leaves {describe_bytes(max(0, n_bytes))} for training, and chunks "
+                f"of {describe_bytes(largest)} need {describe_bytes(least)}; raise memory_limit, "
+                "or write the store with smaller chunks"
+            )
+        row = source.nbytes / max(1, source.n_rows)
+        free = n_bytes - least
+        sample = free // 4
+        free -= sample
+        n_buffers = 2
+        if n > 2 and free >= largest:
+            n_buffers, free = 3, free - largest
+        n_states, free = _first(n, free, lambda i: STATE_OF_A_ROW * source.rows_of(i))
+        n_kept, free = _first(n_states, free, source.bytes_of)
+        return cls(n_buffers, n_states, n_kept, max(1, int(sample / (2 * (row + 16)))))
+
+
+def _first(n: int, free: int, size: Callable[[int], int]) -> tuple[int, int]:
+    """How many of the first n sizes fit, and what is left."""
+    for i in range(n):
+        if size(i) > free:
+            return i, free
+        free -= size(i)
+    return n, free
+
+
+class Passes:
+    """A gathering of chunks that are read in every pass, in order, by a thread that reads ahead.
+
+    The next pass begins where this one ends: its first chunks are read while the solver thinks.
+    What is kept, features or state, changes nothing but the time: the same bits for any budget.
+
+    Parameters
+    ----------
+    source : Source
+        The chunks.
+    recipe : Recipe
+        What makes chunks of what is read.
+    budget : Budget
+        What may be kept.
+    n_threads : int
+        Threads of every task.
+    factors : sequence of arrays, optional
+        Factors of the weights of the queries of each chunk.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        recipe: Recipe,
+        budget: Budget,
+        n_threads: int = 1,
+        factors: Sequence[Any] | None = None,
+    ) -> None:
+        self.source, self.recipe, self.budget = source, recipe, budget
+        self.n_threads = n_threads
+        self.factors = factors
+        self.n_read = 0  # bytes of features, all passes together
+        self._kept: dict[int, Chunk] = {}
+        self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, source.n_chunks))]
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
+        self._ahead: deque[tuple[int, Any, Future[Dataset]]] = deque()
+
+    @property
+    def n_chunks(self) -> int:
+        return self.source.n_chunks
+
+    def __enter__(self) -> Passes:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading; the buffers go with this object."""
+        for _, _, future in self._ahead:
+            future.cancel()
+        self._reader.shutdown(wait=True)
+
+    def total(self, task: Task, *args: Any) -> Any:
+        chunks = self._pass(range(self.n_chunks))
+        return tree_sum(task(chunk, *args, n_threads=self.n_threads) for chunk in chunks)
+
+    def each(
+        self, task: Task, *args: Any, per_chunk: Sequence[tuple[Any, ...] | None] | None = None
+    ) -> list[Any]:
+        own = [()] * self.n_chunks if per_chunk is None else list(per_chunk)
+        asked = [i for i, mine in enumerate(own) if mine is not None]
+        found: list[Any] = [None] * self.n_chunks
+        for i, chunk in zip(asked, self._pass(asked), strict=True):
+            found[i] = task(chunk, *(own[i] or ()), *args, n_threads=self.n_threads)
+        return found
+
+    def _pass(self, numbers: Sequence[int]) -> Iterator[Chunk]:
+        """These chunks, ascending, each until the next one is asked for."""
+        pending = self._pending(numbers)
+        for i in numbers:
+            if self._is_here(i):
+                yield self._kept[i]
+                continue
+            self._fill(pending)
+            _, buffer, reading = self._ahead.popleft()
+            try:
+                chunk = self._made(i, reading.result())
+                yield chunk
+                if i < self.budget.n_states:
+                    self._kept[i] = chunk
+            finally:
+                if buffer is not None:
+                    self._buffers.append(buffer)
+            self._fill(pending)
+        self._fill(self._pending(range(self.n_chunks)))
+
+    def _is_here(self, i: int) -> bool:
+        return i < self.budget.n_kept and i in self._kept
+
+    def _pending(self, numbers: Sequence[int]) -> Iterator[int]:
+        """What is still to be read of these chunks; what was read ahead in vain is let go."""
+        wanted = [i for i in numbers if not self._is_here(i)]
+        n_ready = 0
+        while n_ready < len(self._ahead):
+            i, buffer, reading = self._ahead[n_ready]
+            if n_ready < len(wanted) and wanted[n_ready] == i:
+                n_ready += 1
+                continue
+            reading.result()  # it writes into the buffer until then
+            del self._ahead[n_ready]
+            if buffer is not None:
+                self._buffers.append(buffer)
+        return iter(wanted[n_ready:])
+
+    def _fill(self, pending: Iterator[int]) -> None:
+        """Have the next chunks read while there is a buffer for them."""
+        while self._buffers and len(self._ahead) < self.budget.n_buffers:
+            i = next(pending, None)
+            if i is None:
+                return
+            # What is to be kept gets memory of its own.
+            buffer = None if i < self.budget.n_kept else self._buffers.pop()
+            reading = self._reader.submit(self.source.read, i, into=buffer)
+            self._ahead.append((i, buffer, reading))
+            self.n_read += self.source.bytes_of(i)
+
+    def _made(self, i: int, data: Dataset) -> Chunk:
+        """The chunk of what was read; its terms and state are those of the last pass, if kept."""
+        known = self._kept.get(i)
+        if known is not None:
+            return replace(known, rows=self.recipe.prepared(data, self.n_threads).rows)
+        factor = None if self.factors is None else self.factors[i]
+        return self.recipe.chunk(data, self.n_threads, factor)

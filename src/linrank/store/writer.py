@@ -1,0 +1,276 @@
+"""StoreWriter: whole queries in, chunk after chunk; a store only when all of it is on the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.comments import Comments
+from linrank.data.rows import CsrRows, Rows
+from linrank.data.statistics import ColumnStatistics
+from linrank.data.words import Words
+from linrank.store.block import Block, Pending, as_words
+from linrank.store.checksum import checksum
+from linrank.store.folder import NewFolder
+from linrank.store.layout import MANIFEST, STATISTICS, Layout, StoredArray
+from linrank.store.manifest import Manifest
+from linrank.threads import resolve
+
+if TYPE_CHECKING:
+    from linrank.store.store import Store
+
+__all__ = ["CHUNK_BYTES", "StoreWriter"]
+
+Array = NDArray[Any]
+CHUNK_BYTES = 64 << 20
+
+
+class StoreWriter:
+    """Writes a store: `append` whole queries in order, then `finish`.
+
+    A chunk takes queries as long as their features fit into `chunk_bytes`, and at least one; where
+    `append` cuts the data does not matter. Until `finish` returns there is no store at `path`: a
+    fault, Ctrl-C, a full disk or a killed process leave nothing that opens as one.
+
+    Parameters
+    ----------
+    path : path
+        Folder of the store, which must not exist yet (or be empty). It is written as
+        ``<path>.partial`` and renamed.
+    storage : {"dense", "csr"}
+    dtype : {"float32", "float64"}
+        Of the values.
+    n_features : int
+    has_ids : bool
+        Whether queries have ids; without them there is one query.
+    has_weights, has_comments : bool
+        Whether rows have weights, comments.
+    feature_names : sequence of str, optional
+    index_base : {0, 1}, optional
+        The number of the first column in the text that the data came from.
+    chunk_bytes : int
+        Bytes of the features of a chunk; a longer query is a chunk of its own.
+    overwrite : bool
+        Whether to replace a store that is there.
+    n_jobs : int, optional
+        Threads of checks, ranks and statistics; None uses all cores.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        storage: str,
+        dtype: Any,
+        n_features: int,
+        has_ids: bool = True,
+        has_weights: bool = False,
+        has_comments: bool = False,
+        feature_names: Sequence[str] | None = None,
+        index_base: int | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+        overwrite: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        units = ("n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes")
+        self._counts: dict[str, list[int]] = {unit: [] for unit in units}
+        self._layout = Layout(
+            storage,
+            np.dtype(dtype),
+            n_features,
+            "integer" if has_ids else None,
+            has_weights,
+            has_comments,
+            self._counts,
+        )
+        self._names = None if feature_names is None else tuple(feature_names)
+        self._index_base, self._chunk_bytes = index_base, chunk_bytes
+        self._n_threads = resolve(n_jobs)
+        self._pending = Pending(self._layout, chunk_bytes)
+        self._checksums: dict[str, list[int]] = {}
+        self._totals: dict[str, int] = dict.fromkeys(units, 0)
+        self._n_pairs, self._statistics = 0, ColumnStatistics.empty(n_features)
+        self._folder: NewFolder | None = NewFolder(os.path.abspath(os.fspath(path)), overwrite)
+
+    def append(
+        self,
+        rows: Rows,
+        labels: Array,
+        weight: Array | None,
+        sizes: Array,
+        ids: Array | Words | Sequence[str] | None,
+        comments: Comments | None = None,
+    ) -> None:
+        """Write whole queries; all arrays are read before it returns and may be used again.
+
+        Parameters
+        ----------
+        rows : DenseRows or CsrRows
+            Of the storage, the type and the number of columns of the store.
+        labels : float64 array (n_rows,)
+        weight : float64 array (n_rows,) or None
+        sizes : int64 array (n_queries,)
+            Rows of each query; they sum to n_rows.
+        ids : integers, strings or Words (n_queries,), or None
+        comments : Comments or None
+            One comment a row.
+        """
+        try:
+            self._append(Block(rows, labels, weight, sizes, _as_ids(ids), comments))
+        except BaseException:
+            self.abort()
+            raise
+
+    def _append(self, block: Block) -> None:
+        nbytes = block.query_bytes()
+        ends = np.cumsum(nbytes)
+        first, n_queries = 0, block.n_queries
+        while first < n_queries:
+            before = int(ends[first - 1]) if first else 0
+            room = self._chunk_bytes - self._pending.nbytes
+            last = int(np.searchsorted(ends, before + room, side="right"))
+            if last <= first:
+                if len(self._pending):
+                    self._flush()
+                    continue
+                last = first + 1
+            part = block.take(first, last)
+            if last < n_queries and not len(self._pending):
+                self._write_chunk(part)  # the next query does not fit: this is a chunk
+            else:
+                self._pending.add(part, int(ends[last - 1]) - before)
+            first = last
+
+    def _flush(self) -> None:
+        self._write_chunk(self._pending.block())
+        self._pending.clear()
+
+    def _write_chunk(self, block: Block) -> None:
+        offsets = block.offsets
+        levels, n_levels = _core.rank_levels(block.labels, offsets, None, self._n_threads)
+        self._n_pairs += sum(_core.count_pairs(levels, offsets, n_levels).tolist())
+        self._statistics = self._statistics.merged(
+            ColumnStatistics.of(block.rows, block.weight, self._n_threads)
+        )
+        arrays: dict[str, Array] = {"values": block.rows.values, "labels": block.labels}
+        units = {"n_queries": block.n_queries, "n_rows": len(block.labels)}
+        if isinstance(block.rows, CsrRows):
+            arrays["columns"] = block.rows.columns
+            arrays["row_offsets"] = block.rows.offsets[1:] + self._totals["n_entries"]
+            units["n_entries"] = len(block.rows.values)
+        arrays |= {"levels": levels, "n_levels": n_levels}
+        arrays["query_offsets"] = offsets[1:] + self._totals["n_rows"]
+        if block.weight is not None:
+            arrays["weights"] = block.weight
+        if block.ids is not None:
+            self._add_ids(block.ids, arrays, units)
+        if block.comments is not None:
+            arrays["comment_text"] = block.comments.text
+            arrays["comment_offsets"] = block.comments.offsets[1:] + self._totals["comment_bytes"]
+            units["comment_bytes"] = len(block.comments.text)
+        for name, array in arrays.items():
+            self._write(name, self._layout.arrays[name], array)
+        for unit in self._counts:
+            self._counts[unit].append(units.get(unit, 0))
+            self._totals[unit] += units.get(unit, 0)
+
+    def _write(self, name: str, stored: StoredArray, array: Array) -> None:
+        if self._folder is None:
+            raise ValueError("the writer is finished or was given up; make another")
+        data = np.ascontiguousarray(array, stored.dtype)
+        before = self._checksums.setdefault(name, [])
+        if stored.lead and not before:
+            self._folder.write(stored.file, np.zeros(stored.lead, stored.dtype))
+        self._folder.write(stored.file, data)
+        before.append(checksum(data))
+
+    def _add_ids(self, ids: Array | Words, arrays: dict[str, Array], units: dict[str, int]) -> None:
+        if isinstance(ids, Words) and self._layout.ids == "integer":
+            self._make_ids_text()
+        if self._layout.ids == "integer":
+            arrays["ids"] = np.asarray(ids)
+            return
+        words = as_words(ids)
+        arrays["id_text"] = words.text
+        arrays["id_offsets"] = words.offsets[1:] + self._totals["id_bytes"]
+        units["id_bytes"] = len(words.text)
+
+    def _make_ids_text(self) -> None:
+        """Rewrite the ids so far, which were integers, as text."""
+        self._layout = replace(self._layout, ids="text")
+        self._pending.layout = self._layout
+        if self._checksums.pop("ids", None) is None or self._folder is None:
+            return
+        ids = self._folder.take_back("ids.bin", np.dtype("<i8"))
+        begin = 0
+        for chunk, n_queries in enumerate(self._counts["n_queries"]):
+            words = as_words(ids[begin : begin + n_queries])
+            self._write("id_text", self._layout.arrays["id_text"], words.text)
+            ends = words.offsets[1:] + self._totals["id_bytes"]
+            self._write("id_offsets", self._layout.arrays["id_offsets"], ends)
+            self._counts["id_bytes"][chunk] = len(words.text)
+            self._totals["id_bytes"] += len(words.text)
+            begin += n_queries
+
+    def finish(self) -> Store:
+        """Write what is left and the manifest; return the store, opened."""
+        from linrank.store.store import Store
+
+        try:
+            if len(self._pending):
+                self._flush()
+            folder = self._folder
+            if folder is None:
+                raise ValueError("the writer is finished or was given up; make another")
+            s = self._statistics
+            data = np.concatenate([s.mean, s.variance, s.low, s.high, s.n_nonzero.view(np.float64)])
+            folder.write(STATISTICS, data)
+            self._checksums["statistics"] = [checksum(data)]
+            manifest = Manifest(
+                self._layout,
+                self._n_pairs,
+                s.weight,
+                self._names,
+                self._index_base,
+                self._checksums,
+            )
+            folder.finish(MANIFEST, manifest.encode())
+        except BaseException:
+            self.abort()
+            raise
+        self._folder = None
+        return Store(folder.path)
+
+    def abort(self) -> None:
+        """Remove all that was written."""
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Whatever was not finished is removed."""
+        self.abort()
+
+
+def _as_ids(ids: Any) -> Array | Words | None:
+    if ids is None or isinstance(ids, Words):
+        return ids
+    array = np.asarray(ids)
+    if array.dtype.kind in "biu":
+        return array.astype(np.int64, copy=False)
+    return Words.of(array.tolist())

@@ -1,0 +1,53 @@
+"""linrank.dask as a package: light until used, and clear about what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import linrank.dask
+
+
+@pytest.mark.parametrize("name", linrank.dask.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(linrank.dask, name).__name__ == name
+    assert name in dir(linrank.dask)
+    assert (getattr(linrank.dask, name).__doc__ or "").strip()
+
+
+def test_the_table_of_names_is_complete():
+    assert sorted(linrank.dask._HOME) == sorted(linrank.dask.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'linrank\.dask' has no attribute 'RankSVN'"):
+        linrank.dask.RankSVN  # noqa: B018
+
+
+@pytest.mark.parametrize("statement", ["import linrank", "import linrank.cli.main"])
+def test_dask_is_imported_by_nobody_else(statement):
+    code = f"{statement}; import sys; print(*{{m.split('.')[0] for m in sys.modules}})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"dask", "distributed"} & set(run.stdout.split()) == set()
+
+
+def test_without_dask_the_error_names_what_to_install():
+    code = (
+        "import sys; sys.modules['distributed'] = None\n"
+        "import importlib.util as util; found = util.find_spec\n"
+        "util.find_spec = lambda name, *a: None if name == 'distributed' else found(name, *a)\n"
+        "import linrank.dask"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "pip install linrank[dask]" in run.stderr.splitlines()[-1]
+
+
+def test_the_shared_cluster_computes_in_other_processes(client):
+    import os
+
+    here = os.getpid()
+    futures = [client.submit(os.getpid, pure=False) for _ in range(4)]
+    assert here not in client.gather(futures)

@@ -1,0 +1,308 @@
+"""Training on chunks: the same answer as in memory, the same bits however chunks are kept."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linrank import make_ranking
+from linrank.chunks import tasks
+from linrank.chunks.gathering import MemoryChunks
+from linrank.chunks.passes import Budget, Passes
+from linrank.chunks.problem import ChunkedProblem, sizes_of
+from linrank.chunks.recipes import DominationRecipe, RankRecipe
+from linrank.chunks.training import train_domination_chunks, train_rank_chunks
+from linrank.chunks.tree import GROUP, tree_sum
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, as_rows
+from linrank.domination.training import train as train_domination
+from linrank.errors import NoPairsError
+from linrank.problem import Problem
+from linrank.ranksvm import train
+
+PARTS = [1, 2, 5, 17]
+TOL = 1e-14
+
+
+def dataset(seed: int = 0, *, is_sparse: bool = False, weighted: bool = False) -> Dataset:
+    from scipy.sparse import csr_array
+
+    made = make_ranking(n_queries=60, n_features=7, random_state=seed)
+    X = csr_array(np.where(np.abs(made.X) < 0.5, 0.0, made.X)) if is_sparse else made.X
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(0, 3, len(made.y)).astype(float) if weighted else None
+    return Dataset.of(X, made.y, qid=made.qid, sample_weight=weight)
+
+
+def parts_of(data: Dataset, k: int) -> list[Dataset]:
+    """The queries in k parts of consecutive ones."""
+    queries = data.queries
+    number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+    number = queries.scatter(number)
+    cuts = np.array_split(np.arange(queries.n_queries), k)
+    return [data.select(np.flatnonzero(np.isin(number, cut))) for cut in cuts]
+
+
+class Listed:
+    """A source of datasets, read into buffers that are overwritten as those of a store are."""
+
+    def __init__(self, parts: list[Dataset]) -> None:
+        self.parts = parts
+        self.n_reads = 0
+
+    @property
+    def n_chunks(self) -> int:
+        return len(self.parts)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(part.n_rows for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.rows.nbytes for part in self.parts)
+
+    def rows_of(self, i: int) -> int:
+        return self.parts[i].n_rows
+
+    def bytes_of(self, i: int) -> int:
+        return self.parts[i].rows.nbytes
+
+    def buffer(self) -> Any:
+        largest = max(part.rows.values.size for part in self.parts)
+        return np.full(largest, np.nan, self.parts[0].rows.dtype)
+
+    def read(self, i: int, *, into: Any = None) -> Dataset:
+        part = self.parts[i]
+        self.n_reads += 1
+        values = part.rows.values
+        own = np.empty(values.size, values.dtype) if into is None else into
+        own[:] = np.nan
+        own[: values.size] = values.reshape(-1)
+        kept = own[: values.size].reshape(values.shape)
+        rows = as_rows(kept)
+        if isinstance(part.rows, CsrRows):
+            rows = CsrRows(kept, part.rows.columns, part.rows.offsets, part.rows.n_columns)
+        return Dataset(rows, part.labels, part.qid, part.weight)
+
+
+def memory_chunks(recipe: Any, parts: list[Dataset]) -> MemoryChunks:
+    return MemoryChunks([recipe.chunk(part) for part in parts])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=70))
+def test_sums_of_groups_have_the_bits_of_the_tree(values: list[float]) -> None:
+    groups = [values[i : i + GROUP] for i in range(0, len(values), GROUP)]
+    assert tree_sum(tree_sum(group) for group in groups) == tree_sum(values)
+
+
+def test_a_sum_over_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no chunk"):
+        tree_sum([])
+
+
+@pytest.mark.parametrize("k", PARTS)
+@pytest.mark.parametrize("options", [{}, {"pairs": "adjacent"}, {"pair_weighting": "gain_diff"}])
+def test_ranksvm_on_chunks_is_ranksvm(k: int, options: dict[str, Any]) -> None:
+    data = dataset(weighted=True)
+    whole = train(data, C=0.1, tol=TOL, n_jobs=1, **options)
+    recipe = RankRecipe(query_normalization=None, **options)
+    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=0.1, tol=TOL)
+    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+
+
+@pytest.mark.parametrize("k", PARTS)
+def test_sparse_rows_and_normalised_queries(k: int) -> None:
+    data = dataset(3, is_sparse=True)
+    options: dict[str, Any] = {"query_normalization": "pairs"}
+    whole = train(data, C=5.0, tol=TOL, n_jobs=1, **options)
+    recipe = RankRecipe(**options)
+    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, k)), recipe, C=5.0, tol=TOL)
+    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+
+
+def test_the_hinge_on_chunks_is_certified_at_the_same_optimum() -> None:
+    data = dataset(1)
+    whole = train(data, C=0.1, loss="hinge", tol=1e-6, n_jobs=1)
+    recipe = RankRecipe(loss="hinge")
+    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, 4)), recipe, C=0.1, tol=1e-6)
+    assert found.gap <= 1e-6 * found.value
+    assert abs(found.value - whole.value) <= 2e-6 * whole.value
+
+
+@pytest.mark.parametrize("k", PARTS)
+@pytest.mark.parametrize("margin", [None, 1.0, ("linear", 2.0)])
+def test_domination_on_chunks_is_domination(k: int, margin: Any) -> None:
+    data = dataset(2, weighted=True)
+    options: dict[str, Any] = {"penalty": "l2", "solver": "newton", "tol": TOL}
+    whole = train_domination(data, alpha=2.0, margin=margin, n_jobs=1, **options)
+    recipe = DominationRecipe(margin=margin)
+    chunks = memory_chunks(recipe, parts_of(data, k))
+    found, _ = train_domination_chunks(chunks, recipe, alpha=2.0, tol=TOL)
+    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+
+
+def test_bounds_scale_and_start_are_those_of_memory() -> None:
+    data = dataset(4)
+    scale = np.linspace(0.5, 2.0, 7)
+    bounds = np.full(7, -0.1), np.full(7, 0.2)
+    options: dict[str, Any] = {"C": 0.1, "tol": 1e-12, "scale": scale, "bounds": bounds}
+    whole = train(data, n_jobs=1, **options)
+    recipe = RankRecipe()
+    found, _ = train_rank_chunks(memory_chunks(recipe, parts_of(data, 3)), recipe, **options)
+    assert (found.w == bounds[0]).any()
+    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-9)
+
+
+def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
+    parts = parts_of(dataset(5), 6)
+    recipe = RankRecipe()
+    in_memory, _ = train_rank_chunks(memory_chunks(recipe, parts), recipe, C=0.1)
+    n_reads = []
+    for n_buffers, n_states, n_kept in [(2, 0, 0), (2, 3, 0), (3, 6, 2), (2, 6, 6)]:
+        source = Listed(parts)
+        with Passes(source, recipe, Budget(n_buffers, n_states, n_kept, 10**6), 2) as passes:
+            found, _ = train_rank_chunks(passes, recipe, C=0.1)
+            n_bytes = passes.n_read
+        np.testing.assert_array_equal(found.w, in_memory.w)
+        assert found.history["objective"] == in_memory.history["objective"]
+        n_reads.append(source.n_reads)
+    assert n_bytes == source.nbytes  # where all is kept, it is read once
+    assert n_reads[0] >= n_reads[1] > n_reads[2] > n_reads[3] == 6
+
+
+def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
+    from linrank.scaling import Scaling
+
+    data = dataset(6)
+    whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)
+    recipe = RankRecipe(by_query=True)
+    with Passes(Listed(parts_of(data, 4)), recipe, Budget(2, 2, 0, 10**6)) as passes:
+        found, _ = train_rank_chunks(passes, recipe, C=0.1, tol=TOL)
+    np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
+
+
+def test_a_pass_over_some_chunks_reads_no_other() -> None:
+    parts = parts_of(dataset(7), 5)
+    recipe, source = RankRecipe(), Listed(parts)
+    with Passes(source, recipe, Budget(2, 0, 0, 10**6)) as passes:
+        own = [None, (), None, None, ()]
+        found = passes.each(tasks.sizes, per_chunk=own)
+        assert [None if size is None else size.n_rows for size in found] == [
+            None if mine is None else part.n_rows for mine, part in zip(own, parts, strict=True)
+        ]
+        # What was read ahead for a whole pass is let go for one that begins elsewhere.
+        again = passes.each(tasks.sizes, per_chunk=[None, None, (), (), None])
+        assert [size is None for size in again] == [True, True, False, False, True]
+        assert len(passes.total(tasks.evaluate, np.ones(7), 1.0).gradient) == 7
+
+
+def test_the_hessian_is_formed_in_the_pass_of_the_gradient() -> None:
+    class Counted(MemoryChunks):
+        asked: ClassVar[list[str]] = []
+
+        def total(self, task: Any, *args: Any) -> Any:
+            self.asked.append(task.__name__)
+            return super().total(task, *args)
+
+    recipe = RankRecipe()
+    chunks = Counted([recipe.chunk(part) for part in parts_of(dataset(13), 3)])
+    found, _ = train_rank_chunks(chunks, recipe, C=0.1)
+    assert "hessian" not in Counted.asked
+    # A pass for the start, one for each trial, one for each product: no others.
+    assert Counted.asked.count("product") == found.n_hvp
+    assert Counted.asked.count("evaluate") <= 1 + found.n_iter + 2
+
+
+def test_a_fault_in_reading_is_raised_where_it_is_needed() -> None:
+    class Broken(Listed):
+        def read(self, i: int, *, into: Any = None) -> Dataset:
+            if i == 2:
+                raise OSError("no such chunk")
+            return super().read(i, into=into)
+
+    recipe = RankRecipe()
+    with (
+        Passes(Broken(parts_of(dataset(8), 4)), recipe, Budget(2, 0, 0, 10**6)) as passes,
+        pytest.raises(OSError, match="no such chunk"),
+    ):
+        train_rank_chunks(passes, recipe)
+
+
+def test_a_sample_of_chunks_is_that_of_the_whole() -> None:
+    made = make_ranking(n_queries=40, rows_per_query=(100, 300), n_features=4, random_state=0)
+    data = Dataset.of(made.X, made.y, qid=made.qid)
+    whole = Problem.of(data, 2.0, n_jobs=1).sample(1500)
+    recipe = RankRecipe()
+    gathering = memory_chunks(recipe, parts_of(data, 7))
+    problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 2.0)
+    part = problem.sample(1500)
+    assert isinstance(part, Problem)
+    w = np.ones(4)
+    assert pytest.approx(whole.C, rel=1e-12) == part.C
+    assert part.objective().at(w).value == pytest.approx(whole.objective().at(w).value, rel=1e-12)
+    np.testing.assert_array_equal(part.rows.values, whole.rows.values[whole.pairs.queries.order])
+
+
+def test_chunks_without_pairs_add_nothing() -> None:
+    data = dataset(9)
+    flat = Dataset.of(np.ones((5, 7)), np.zeros(5), qid=["x"] * 5)
+    single = Dataset.of(np.ones((1, 7)), [1.0], qid=["y"])
+    for recipe in (RankRecipe(), DominationRecipe()):
+        some = memory_chunks(recipe, [data])
+        more = memory_chunks(recipe, [flat, data, single])
+        w = np.linspace(-1, 1, 7)
+        for task, args in ((tasks.evaluate, (w, 1.0, True)), (tasks.evaluate, (w, 1.0))):
+            one, other = some.total(task, *args), more.total(task, *args)
+            assert one.value == other.value
+            np.testing.assert_array_equal(one.gradient, other.gradient)
+        for task, args in (
+            (tasks.product, (w, 1.0, w)),
+            (tasks.hessian, (w, 1.0)),
+            (tasks.diagonal, (w, 1.0)),
+        ):
+            np.testing.assert_array_equal(some.total(task, *args), more.total(task, *args))
+        nothing = memory_chunks(recipe, [flat, single])
+        fit: Any = train_rank_chunks if recipe.loss != "domination" else train_domination_chunks
+        with pytest.raises(NoPairsError, match="none of the 2 queries in 2 chunks"):
+            fit(nothing, recipe)
+
+
+def test_a_chunk_that_travels_leaves_its_state_behind() -> None:
+    for recipe in (RankRecipe(), RankRecipe(loss="hinge"), DominationRecipe(margin=1.0)):
+        chunk = recipe.chunk(dataset(10, weighted=True))
+        w = np.ones(7)
+        before = tasks.product(chunk, w, 1.0, w)
+        assert chunk.state is not None
+        travelled = pickle.loads(pickle.dumps(chunk))
+        assert travelled.state is None
+        np.testing.assert_array_equal(tasks.product(travelled, w, 1.0, w), before)
+        assert pickle.loads(pickle.dumps(recipe)).seed == recipe.seed
+
+
+def test_state_is_of_its_weights_and_smoothing() -> None:
+    chunk = RankRecipe(loss="hinge").chunk(dataset(11))
+    w = np.linspace(0, 1, 7)
+    first = chunk.at(w, 1.0, 1)
+    assert chunk.at(w.copy(), 1.0, 1) is first
+    assert chunk.at(w, 0.5, 1) is not first
+    w[0] = 3.0  # the state must not follow a vector that its owner changes
+    assert chunk.at(w, 1.0, 1).point.value != first.point.value
+
+
+def test_a_budget_shares_out_what_there_is() -> None:
+    parts = parts_of(dataset(12), 8)
+    source = Listed(parts)
+    largest = max(map(source.bytes_of, range(8)))
+    with pytest.raises(MemoryError, match="raise memory_limit, or write the store with smaller"):
+        Budget.of(source, largest)
+    tight = Budget.of(source, 2 * largest + 120 * max(map(source.rows_of, range(8))))
+    assert (tight.n_buffers, tight.n_states, tight.n_kept) == (2, 0, 0)
+    ample = Budget.of(source, 10**9)
+    assert (ample.n_states, ample.n_kept) == (8, 8)
+    assert 1 <= tight.capacity <= ample.capacity
