@@ -18,6 +18,9 @@ if find_spec("distributed") is None:
         "run `pip install linrank[dask]`"
     )
 
+# Every task of ours imports this package on its worker, and with it what dask is to know there.
+import_module("linrank.dask.sizes")
+
 __all__: list[str] = []
 
 # Where each public name lives; they are imported on first use, as those of linrank.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linrank.data.frames import as_float, read_column
 
-__all__ = ["as_labels", "as_weights"]
+__all__ = ["as_labels", "as_part_weights", "as_weights"]
 
 Array = NDArray[Any]
 
@@ -23,12 +23,18 @@ def as_labels(y: Any, n_rows: int | None = None) -> Array:
 
 def as_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
     """Return weights as a finite float64 vector >= 0, not all zero."""
+    vector = as_part_weights(weight, n_rows, name)
+    if not vector.any():
+        raise ValueError(f"{name} is zero everywhere; at least one weight must be > 0")
+    return vector
+
+
+def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
+    """Return the weights of a part of the rows, finite and >= 0; all of them may be zero."""
     vector = _vector(weight, name, n_rows)
     if (vector < 0).any():
         i = int(np.argmax(vector < 0))
         raise ValueError(f"{name} must be >= 0, got {vector[i]} at row {i}")
-    if not vector.any():
-        raise ValueError(f"{name} is zero everywhere; at least one weight must be > 0")
     return vector
 
 

@@ -1,0 +1,150 @@
+"""Which partition a split query goes to: numbers only, nothing moves here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Moves", "assign", "split_queries"]
+
+Array = NDArray[Any]
+_SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What has to move so that every query lies in one partition.
+
+    Attributes
+    ----------
+    owner : dict of int to int
+        The partition that each split query, by its number, is to lie in.
+    leaving : dict of (int, int) to int64 array
+        For a source and a target, the queries that go from one to the other, as positions among
+        the queries of the source.
+    n_rows : int
+        Rows that move.
+    """
+
+    owner: dict[int, int] = field(default_factory=dict)
+    leaving: dict[tuple[int, int], Array] = field(default_factory=dict)
+    n_rows: int = 0
+
+    @property
+    def n_queries(self) -> int:
+        """Number of split queries."""
+        return len(self.owner)
+
+    def left(self) -> dict[int, Array]:
+        """For each source, all queries that leave it, as positions among its queries."""
+        gone: dict[int, list[Array]] = {}
+        for (source, _), positions in self.leaving.items():
+            gone.setdefault(source, []).append(positions)
+        return {source: np.concatenate(several) for source, several in gone.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Every occurrence of a query in a partition, ordered by query, then by partition."""
+
+    query: Array
+    part: Array
+    position: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, numbers: Sequence[Array], lengths: Sequence[Array]) -> _Entries:
+        query = np.concatenate(list(numbers))
+        part = np.repeat(np.arange(len(numbers)), [len(a) for a in numbers])
+        position = np.concatenate([np.arange(len(a)) for a in numbers])
+        order = np.argsort(query, kind="stable")
+        rows = np.concatenate(list(lengths)).astype(np.int64)
+        return cls(query[order], part[order], position[order], rows[order])
+
+    def starts(self) -> Array:
+        """Where each query begins among the entries; queries are numbered without gaps."""
+        n_queries = int(self.query[-1]) + 1 if len(self.query) else 0
+        return np.searchsorted(self.query, np.arange(n_queries + 1))
+
+
+def split_queries(numbers: Sequence[Array]) -> Array:
+    """Return the queries that are in more than one partition, ascending.
+
+    Examples
+    --------
+    >>> split_queries([np.array([0, 1]), np.array([1, 2]), np.array([3])])
+    array([1])
+    """
+    return np.flatnonzero(np.bincount(np.concatenate(list(numbers))) > 1)
+
+
+def assign(numbers: Sequence[Array], lengths: Sequence[Array]) -> Moves:
+    """Return the moves that make split queries whole.
+
+    A split query goes to the partition that holds most of its rows, among equals to the one with
+    the fewest rows so far, then to the first. So that shuffled rows end in partitions of like size,
+    one that would hold more than 1.25 times its own rows, or the mean, is passed over where another
+    holder of the query has room; queries with many rows choose first.
+
+    Parameters
+    ----------
+    numbers : sequence of int64 arrays
+        For every partition, the numbers of its queries, from 0 on without gaps over all of them.
+    lengths : sequence of int64 arrays
+        For every partition, the rows of each of these queries.
+
+    Examples
+    --------
+    >>> moves = assign([np.array([0, 1]), np.array([1, 2])], [np.array([5, 1]), np.array([3, 4])])
+    >>> moves.owner, moves.leaving, moves.n_rows
+    ({1: 1}, {(0, 1): array([1])}, 1)
+    """
+    split = split_queries(numbers)
+    if len(split) == 0:
+        return Moves()
+    entries = _Entries.of(numbers, lengths)
+    starts = entries.starts()
+    owner = _owners(entries, starts, split, len(numbers))
+    return _moves(entries, starts, split, owner)
+
+
+def _owners(entries: _Entries, starts: Array, split: Array, n_parts: int) -> Array:
+    """The partition of each split query, in the order of ``split``."""
+    totals = np.add.reduceat(entries.rows, starts[:-1])
+    held = np.bincount(entries.part, entries.rows, n_parts)
+    capacity = (_SLACK * np.maximum(held, held.mean())).tolist()
+    is_whole = (np.diff(starts) == 1)[entries.query]
+    load = np.bincount(entries.part[is_whole], entries.rows[is_whole], n_parts).tolist()
+    part, rows = entries.part.tolist(), entries.rows.tolist()
+    owner = np.empty(len(split), np.int64)
+    for k in np.argsort(-totals[split], kind="stable").tolist():
+        q = int(split[k])
+        total = int(totals[q])
+        holders = range(int(starts[q]), int(starts[q + 1]))
+        roomy = [e for e in holders if load[part[e]] + total <= capacity[part[e]]]
+        best = min(roomy or holders, key=lambda e: (-rows[e], load[part[e]], part[e]))
+        owner[k] = part[best]
+        load[part[best]] += total
+    return owner
+
+
+def _moves(entries: _Entries, starts: Array, split: Array, owner: Array) -> Moves:
+    target = np.full(len(starts) - 1, -1)
+    target[split] = owner
+    to = target[entries.query]
+    moving = np.flatnonzero((to >= 0) & (to != entries.part))
+    source, to = entries.part[moving], to[moving]
+    order = np.lexsort((entries.position[moving], to, source))
+    moving, source, to = moving[order], source[order], to[order]
+    heads = np.flatnonzero(np.diff(source, prepend=-1) | np.diff(to, prepend=-1))
+    groups = np.split(entries.position[moving], heads[1:])
+    routes = zip(source[heads].tolist(), to[heads].tolist(), strict=True)
+    return Moves(
+        dict(zip(split.tolist(), owner.tolist(), strict=True)),
+        dict(zip(routes, groups, strict=True)),
+        int(entries.rows[moving].sum()),
+    )

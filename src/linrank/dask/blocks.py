@@ -1,0 +1,128 @@
+"""A partition as it arrives on its worker, turned into a dataset: all checks of rows are here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.data.frames import all_column_names, column_names, is_frame
+from linrank.data.queries import Queries, as_ids
+from linrank.data.rows import DenseRows
+from linrank.data.vectors import as_labels, as_part_weights
+from linrank.errors import DataFormatError
+
+__all__ = ["block_matrix", "dataset_of_block", "in_partition"]
+
+Array = NDArray[Any]
+_FORMS = "(X, y), (X, y, qid) or (X, y, qid, sample_weight)"
+_RAISED_AS_THEY_ARE = (DataFormatError, TypeError, ValueError)
+
+
+@contextmanager
+def in_partition(number: int) -> Iterator[None]:
+    """Let errors about data begin with the partition that they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        # Subclasses such as UnicodeDecodeError take other arguments than a message.
+        kind = type(error) if type(error) in _RAISED_AS_THEY_ARE else ValueError
+        raise kind(f"partition {number}: {error}") from None
+
+
+def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Dataset:
+    """Return the block of a partition as a dataset, checked; one without rows is one of none.
+
+    Parameters
+    ----------
+    number : int
+        The partition, for messages.
+    X : matrix, table, list of these, tuple or Dataset
+        The rows; a list holds the columns in several blocks, a tuple the other arguments too.
+    y, qid, weight : array, column, name of a column of X, or None
+        One element a row.
+    """
+    with in_partition(number):
+        if isinstance(X, Dataset):
+            _refuse_twice("a Dataset", y, qid, weight)
+            return X
+        if isinstance(X, tuple):
+            _refuse_twice(f"a tuple {_FORMS}", y, qid, weight)
+            X, y, qid, weight = _unpacked(X)
+        X, (y, qid, weight) = _without_columns(block_matrix(X), (y, qid, weight))
+        if _n_rows(X) == 0:
+            return _empty(X, y, qid, weight)
+        # One thread: a worker has as many tasks at a time as it has threads.
+        data = Dataset.of(X, y, qid=qid, n_jobs=1)
+        if weight is None:
+            return data
+        weighted = replace(data, weight=as_part_weights(weight, data.n_rows))
+        weighted.__dict__["queries"] = data.queries
+        return weighted
+
+
+def block_matrix(X: Any) -> Any:
+    """Return the rows of a block, its columns put together where they came in several."""
+    if not isinstance(X, list):
+        return X
+    if any(hasattr(part, "tocsr") for part in X):
+        from scipy import sparse
+
+        return sparse.hstack(X, format="csr")
+    return np.concatenate(X, axis=1)
+
+
+def _refuse_twice(what: str, *others: Any) -> None:
+    if any(other is not None for other in others):
+        raise ValueError(
+            f"the block is {what}, which holds labels and ids; leave y, qid and sample_weight out"
+        )
+
+
+def _unpacked(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+    if not 2 <= len(block) <= 4:
+        raise ValueError(f"the block is a tuple of {len(block)} elements; give {_FORMS}")
+    X, y, qid, weight = (*block, None, None)[:4]
+    return X, y, qid, weight
+
+
+def _without_columns(X: Any, vectors: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The table less the columns that are named in place of vectors, and these columns."""
+    named = [v for v in vectors if isinstance(v, str)]
+    if not named:
+        return X, vectors
+    if not is_frame(X):
+        raise TypeError(
+            f"{named[0]!r} names a column, but the block is a {type(X).__name__} without names; "
+            "give one value per row"
+        )
+    known = all_column_names(X)
+    for name in named:
+        if name not in known:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(map(str, known))}")
+    taken = tuple(X[v] if isinstance(v, str) else v for v in vectors)
+    kept = [name for name in known if name not in named]
+    return (X.select(kept) if hasattr(X, "select") else X[kept]), taken
+
+
+def _n_rows(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    return len(X) if shape is None else int(shape[0])
+
+
+def _empty(X: Any, y: Any, qid: Any, weight: Any) -> Dataset:
+    """A dataset of no rows, which `Dataset.of` refuses; a partition may well have none."""
+    shape: tuple[int, ...] = getattr(X, "shape", (0,))
+    labels = as_labels(np.empty(0) if y is None else y, 0)
+    ids = None if qid is None else as_ids(qid, 0)
+    if weight is not None:
+        weight = as_part_weights(weight, 0)
+    rows = DenseRows(np.empty((0, shape[1] if len(shape) == 2 else 0)))
+    data = Dataset(rows, labels, ids, weight, column_names(X))
+    data.__dict__["queries"] = Queries.of(labels, np.empty(0, np.int64) if ids is None else ids)
+    return data

@@ -1,0 +1,70 @@
+"""Rows of some queries taken out of a dataset, and datasets put one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.dask.summaries import joined_ids
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.rows import CsrRows, DenseRows, Rows
+
+__all__ = ["join_datasets", "rows_of_queries"]
+
+Array = NDArray[Any]
+
+
+def rows_of_queries(queries: Queries, which: Array) -> Array:
+    """Return the rows of some queries, query by query, each in its order.
+
+    Examples
+    --------
+    >>> rows_of_queries(Queries.of([0, 0, 0, 0], qid=[5, 6, 5, 7]), np.array([2, 0])).tolist()
+    [3, 0, 2]
+    """
+    starts, sizes = queries.offsets[which], np.diff(queries.offsets)[which]
+    ends = np.cumsum(sizes)
+    # Position k of the result is position k - (its query's start there) + (its start here).
+    positions = np.arange(int(ends[-1]) if len(ends) else 0)
+    positions += np.repeat(starts - (ends - sizes), sizes)
+    return positions if queries.order is None else queries.order[positions]
+
+
+def join_datasets(parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of datasets, one after the other; they are alike, as summaries tell."""
+    first = parts[0]
+    weights = [part.weight for part in parts]
+    ids = [part.qid for part in parts]
+    joined = Dataset(
+        _join_rows([part.rows for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        joined_ids([a for a in ids if a is not None]),
+        None if first.weight is None else np.concatenate([w for w in weights if w is not None]),
+        first.feature_names,
+    )
+    joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
+    return joined
+
+
+def _join_rows(parts: Sequence[Rows]) -> Rows:
+    if all(isinstance(rows, DenseRows) for rows in parts):
+        return DenseRows(np.concatenate([rows.values for rows in parts]))
+    sparse = [rows if isinstance(rows, CsrRows) else _sparse(rows) for rows in parts]
+    sizes = np.concatenate([np.diff(rows.offsets) for rows in sparse])
+    return CsrRows(
+        np.concatenate([rows.values for rows in sparse]),
+        np.concatenate([rows.columns for rows in sparse]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        sparse[0].n_columns,
+    )
+
+
+def _sparse(rows: DenseRows) -> CsrRows:
+    row, column = np.nonzero(rows.values)
+    counts = np.bincount(row, minlength=rows.shape[0])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])

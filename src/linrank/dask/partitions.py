@@ -1,0 +1,211 @@
+"""Partitions: distributed data as datasets on the workers, every query whole in one of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dask
+import numpy as np
+from distributed import Client, Future
+from numpy.typing import NDArray
+
+from linrank.dask.assignment import assign, split_queries
+from linrank.dask.blocks import dataset_of_block
+from linrank.dask.clients import client_of, results_of
+from linrank.dask.inputs import blocks_of
+from linrank.dask.joining import join_datasets
+from linrank.dask.repair import Repair, check_on_split, move, refuse_split
+from linrank.dask.summaries import Census, Summary, check_alike, summary_of
+from linrank.errors import NoPairsError
+
+__all__ = ["Partitions", "partitions_of"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """Datasets on the workers of a cluster, one a partition, none of them without rows.
+
+    Attributes
+    ----------
+    futures : tuple of Future
+        Each of a `linrank.Dataset`, checked; they are released when nobody holds this object.
+    summaries : tuple of Summary
+        Of the same datasets.
+    query_ids : array (n_queries,) or None
+        Ids of all queries by first appearance in the input, partition after partition; None
+        without ids, when the rows of all partitions are one query.
+    query_numbers : tuple of int64 arrays
+        For each partition, where its queries are in `query_ids`, in their order there.
+    repair : Repair
+        What was moved to make split queries whole.
+    """
+
+    client: Client
+    futures: tuple[Future, ...]
+    summaries: tuple[Summary, ...]
+    query_ids: Array | None
+    query_numbers: tuple[Array, ...]
+    repair: Repair = field(default_factory=Repair)
+
+    @property
+    def one_query(self) -> bool:
+        """Whether the rows, of several partitions, are one query: no sum over partitions then."""
+        return self.query_ids is None and len(self.futures) > 1
+
+    @property
+    def n_rows(self) -> int:
+        return sum(s.n_rows for s in self.summaries)
+
+    @property
+    def n_features(self) -> int:
+        return self.summaries[0].n_features
+
+    @property
+    def n_queries(self) -> int:
+        return 1 if self.query_ids is None else len(self.query_ids)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        return sum(s.nbytes for s in self.summaries)
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs within the partitions; not all of them where they are `one_query`."""
+        return sum(s.n_pairs for s in self.summaries)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return self.summaries[0].feature_names
+
+    @property
+    def has_weights(self) -> bool:
+        return self.summaries[0].weight is not None
+
+
+def partitions_of(
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    sample_weight: Any = None,
+    client: Client | None = None,
+    *,
+    on_split: str = "repair",
+) -> Partitions:
+    """Return distributed data as checked datasets on the workers, every query in one of them.
+
+    Parameters
+    ----------
+    X : dask array or dataframe, list of delayed blocks or of futures, Store or its path
+        The rows; see `linrank.dask.inputs.blocks_of`. A store is read by the workers, chunk by
+        chunk: they must see its folder.
+    y, qid, sample_weight : dask array or series, list of blocks, array, name of a column, or None
+        One element a row. Without `qid`, all rows of all partitions are one query.
+    client : distributed.Client, optional
+        None takes the one in force.
+    on_split : {"repair", "error"}
+        What to do with a query whose rows lie in several partitions: move them to the one that
+        holds most of them, or raise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the partition at fault, and the row where there is one.
+    NoPairsError
+        If no query has two different labels.
+    """
+    check_on_split(on_split)
+    client = client_of(client)
+    token = uuid.uuid4().hex[:12]
+    futures = _datasets(client, token, X, y, qid, sample_weight)
+    summaries = _summaries(client, futures, range(len(futures)), f"{token}-a")
+    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
+    if not held:
+        raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
+    found = _with_queries(client, [futures[p] for p in held], [summaries[p] for p in held])
+    if len(split := split_queries(found.query_numbers)) and found.query_ids is not None:
+        if on_split == "error":
+            refuse_split(found.query_ids, found.query_numbers, split, held)
+        found = _repaired(found, token)
+    _check_learnable(found)
+    return found
+
+
+def _datasets(
+    client: Client, token: str, X: Any, y: Any, qid: Any, sample_weight: Any
+) -> list[Future]:
+    blocks = blocks_of(X, y, qid, sample_weight)
+    task = dask.delayed(dataset_of_block, pure=False)
+    lazy = [
+        task(number, *block, dask_key_name=f"linrank-partition-{token}-{number}")
+        for number, block in enumerate(blocks)
+    ]
+    futures: list[Future] = client.compute(lazy)
+    return futures
+
+
+def _summaries(
+    client: Client, futures: Sequence[Future], numbers: Sequence[int], token: str
+) -> list[Summary]:
+    lazy = [
+        client.submit(summary_of, number, future, key=f"linrank-summary-{token}-{number}")
+        for number, future in zip(numbers, futures, strict=True)
+    ]
+    return results_of(client, lazy)
+
+
+def _with_queries(
+    client: Client, futures: Sequence[Future], summaries: Sequence[Summary]
+) -> Partitions:
+    """Partitions that are parts of one dataset, their queries numbered."""
+    check_alike(summaries)
+    ids = [s.ids for s in summaries if s.ids is not None]
+    if not ids:
+        numbers = tuple(np.zeros(1, np.int64) for _ in summaries)
+        return Partitions(client, tuple(futures), tuple(summaries), None, numbers)
+    census = Census.of(ids)
+    return Partitions(client, tuple(futures), tuple(summaries), census.ids, census.numbers)
+
+
+def _repaired(found: Partitions, token: str) -> Partitions:
+    """The same rows, moved so that no query is split."""
+    moves = assign(found.query_numbers, [s.lengths for s in found.summaries])
+    client, before = found.client, found.futures
+    whole, repair = move(client, before, moves, join_datasets, token)
+    changed = [p for p, (a, b) in enumerate(zip(before, whole, strict=True)) if a is not b]
+    summaries = list(found.summaries)
+    numbers = [summaries[p].number for p in changed]
+    fresh = _summaries(client, [whole[p] for p in changed], numbers, f"{token}-b")
+    for p, summary in zip(changed, fresh, strict=True):
+        summaries[p] = summary
+    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
+    summaries = [summaries[p] for p in held]
+    ids = found.query_ids if found.query_ids is not None else np.empty(0)
+    census = Census(ids, ()).renumbered([s.ids for s in summaries if s.ids is not None])
+    return replace(
+        found,
+        futures=tuple(whole[p] for p in held),
+        summaries=tuple(summaries),
+        query_numbers=census.numbers,
+        repair=repair,
+    )
+
+
+def _check_learnable(found: Partitions) -> None:
+    summaries = found.summaries
+    if found.has_weights and not any(s.weight for s in summaries):
+        raise ValueError("sample_weight is zero everywhere; at least one weight must be > 0")
+    if found.one_query:
+        has_pairs = min(s.low for s in summaries) < max(s.high for s in summaries)
+    else:
+        has_pairs = found.n_pairs > 0
+    if not has_pairs:
+        raise NoPairsError(
+            f"none of the {found.n_queries} queries in {len(summaries)} partitions has two "
+            "different labels; check that qid is not a row id"
+        )

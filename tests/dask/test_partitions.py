@@ -1,0 +1,393 @@
+"""Distributed data of every kind as datasets on workers, and what is wrong with some."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import dask
+import numpy as np
+import pytest
+from distributed_data import (
+    N_FEATURES,
+    Arrays,
+    as_dask_arrays,
+    as_delayed,
+    as_table,
+    cuts,
+    in_blocks,
+    ranking,
+)
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from linrank.dask.partitions import partitions_of
+from linrank.data.dataset import Dataset
+from linrank.errors import NoPairsError
+
+N_PARTS = 3
+
+
+def datasets(client, found):
+    return client.gather(list(found.futures))
+
+
+def rows_by_query(parts):
+    """{id: (rows, labels, weights)}, each query taken from the one dataset that has it."""
+    found = {}
+    for data in parts:
+        for id_ in dict.fromkeys(data.qid.tolist()):
+            mine = np.array([one == id_ for one in data.qid.tolist()])
+            weight = None if data.weight is None else data.weight[mine].tolist()
+            X = data.X.toarray() if sparse.issparse(data.X) else data.X
+            assert id_ not in found, f"query {id_} is split"
+            found[id_] = (X[mine].tolist(), data.labels[mine].tolist(), weight)
+    return found
+
+
+def assert_holds(client, found, data, weighted=True):
+    """The partitions hold the rows of `data`, each query whole and in its order."""
+    whole = Dataset.of(*data[:2], qid=data.qid, sample_weight=data.weight if weighted else None)
+    assert rows_by_query(datasets(client, found)) == rows_by_query([whole])
+    assert found.query_ids.tolist() == whole.queries.ids.tolist()
+    for part, numbers in zip(datasets(client, found), found.query_numbers, strict=True):
+        assert_array_equal(found.query_ids[numbers], part.queries.ids)
+    assert (found.n_rows, found.n_features) == whole.rows.shape
+    assert (found.n_pairs, found.n_queries) == (whole.queries.n_pairs, whole.queries.n_queries)
+    assert [s.n_rows for s in found.summaries] == [d.n_rows for d in datasets(client, found)]
+
+
+def delayed_tuples(data, n_parts):
+    return [dask.delayed(block) for block in zip(*as_delayed(data, n_parts), strict=True)]
+
+
+def sparse_arrays(data, n_parts):
+    lazy = as_dask_arrays(data, n_parts)
+    return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
+
+
+def column_chunks(data, n_parts):
+    lazy = as_dask_arrays(data, n_parts)
+    return lazy._replace(X=lazy.X.rechunk({1: 3}))
+
+
+def sparse_column_chunks(data, n_parts):
+    lazy = column_chunks(data, n_parts)
+    return lazy._replace(X=lazy.X.map_blocks(sparse.csr_array))
+
+
+def other_chunks(data, n_parts):
+    lazy = as_dask_arrays(data, n_parts)
+    return Arrays(lazy.X, *(v.rechunk(5) for v in lazy[1:]))
+
+
+def unknown_chunks(data, n_parts):
+    lazy = as_dask_arrays(data, n_parts)
+    every = lazy.y > -1
+    return Arrays(*(v[every] for v in lazy))
+
+
+def columns_of_one(data, n_parts):
+    lazy = as_dask_arrays(data, n_parts)
+    return Arrays(lazy.X, *(v[:, None] for v in lazy[1:]))
+
+
+def vectors_in_memory(data, n_parts):
+    return data._replace(X=as_dask_arrays(data, n_parts).X)
+
+
+def dataframe(data, n_parts):
+    dd = pytest.importorskip("dask.dataframe")
+    table = dd.from_pandas(as_table(data), npartitions=n_parts, sort=False)
+    return Arrays(table, "label", "query", "u")
+
+
+def dataframe_and_series(data, n_parts):
+    table = dataframe(data, n_parts).X
+    features = table[[f"f{j}" for j in range(N_FEATURES)]]
+    return Arrays(features, table["label"], table["query"], table["u"])
+
+
+def series_of_other_partitions(data, n_parts):
+    dd = pytest.importorskip("dask.dataframe")
+    table, other = (dd.from_pandas(as_table(data), npartitions=n) for n in (n_parts, 5))
+    features = table[[f"f{j}" for j in range(N_FEATURES)]]
+    return Arrays(features, other["label"], other["query"], other["u"])
+
+
+def delayed_tables(data, n_parts):
+    tables = [dask.delayed(part) for part in in_blocks(as_table(data), n_parts)]
+    return Arrays(tables, "label", "query", "u")
+
+
+def dataframe_values(data, n_parts):
+    """Arrays of a dataframe: the sizes of their chunks are not known."""
+    X, y, qid, weight = dataframe_and_series(data, n_parts)
+    return Arrays(X.values, y, qid.values, weight)
+
+
+FORMS = [
+    as_dask_arrays,
+    sparse_arrays,
+    column_chunks,
+    sparse_column_chunks,
+    other_chunks,
+    unknown_chunks,
+    columns_of_one,
+    vectors_in_memory,
+    as_delayed,
+    delayed_tables,
+    dataframe,
+    dataframe_and_series,
+    series_of_other_partitions,
+    dataframe_values,
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
+def test_every_form_gives_the_same_queries(client, form):
+    data = ranking()
+    found = partitions_of(*form(data, N_PARTS), client)
+    assert_holds(client, found, data)
+    assert len(found.futures) == N_PARTS
+    has_names = form.__name__ in ("delayed_tables", "dataframe", "dataframe_and_series")
+    has_names |= form is series_of_other_partitions
+    names = tuple(f"f{j}" for j in range(N_FEATURES)) if has_names else None
+    assert found.feature_names == names
+
+
+def test_blocks_may_be_tuples_futures_or_datasets(client):
+    data = ranking()
+    pieces = in_blocks(data.X, 2), in_blocks(data.y, 2), in_blocks(data.qid, 2)
+    assert_holds(client, partitions_of(delayed_tuples(data, 2), client=client), data)
+    futures = [client.scatter(list(v)) for v in pieces]
+    assert_holds(client, partitions_of(*futures, client=client), data, weighted=False)
+    whole = [Dataset.of(X, y, qid=q) for X, y, q in zip(*pieces, strict=True)]
+    found = partitions_of(client.scatter(whole), client=client)
+    assert_holds(client, found, data, weighted=False)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5, 17])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_split_queries_are_made_whole(client, n_parts, shuffled):
+    data = ranking(20, seed=1, shuffled=shuffled)
+    found = partitions_of(*as_dask_arrays(data, n_parts), client)
+    assert_holds(client, found, data)
+    if n_parts > 1:
+        assert 0 < found.repair.n_rows < len(data.y)
+    else:
+        assert found.repair.n_queries == 0
+
+
+def test_string_ids_and_ids_of_mixed_objects(client):
+    data = ranking(shuffled=True)
+    tuples = np.empty(len(data.qid), object)
+    tuples[:] = [(int(q), "a") for q in data.qid]
+    for ids in (data.qid.astype(str), tuples):
+        found = partitions_of(*as_dask_arrays(data._replace(qid=ids), N_PARTS), client)
+        assert_holds(client, found, data._replace(qid=ids))
+
+
+def test_only_rows_of_split_queries_move_and_it_is_told(client, caplog):
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    qid = np.array([7, 7, 8, 8, 8, 9])  # cut after row 3: query 8 has 2 rows here and 1 there
+    lazy = as_dask_arrays(Arrays(X, y, qid, np.ones(6)), 1)
+    lazy = Arrays(*(v.rechunk({0: (4, 2)}) for v in lazy))
+    with caplog.at_level(logging.INFO, logger="linrank.dask"):
+        found = partitions_of(*lazy, client)
+    assert [d.qid.tolist() for d in datasets(client, found)] == [[7, 7, 8, 8, 8], [9]]
+    assert (found.repair.n_queries, found.repair.n_rows, found.repair.n_partitions) == (1, 1, 2)
+    assert "1 queries were split over partitions: 1 rows moved between 2 of 2" in caplog.text
+
+
+def test_a_partition_whose_rows_all_leave_is_gone(client):
+    qid = [np.array([1, 1]), np.array([1]), np.array([2, 2])]
+    blocks = [dask.delayed((np.eye(3)[: len(q)], np.arange(len(q)), q)) for q in qid]
+    found = partitions_of(blocks, client=client)
+    assert [d.qid.tolist() for d in datasets(client, found)] == [[1, 1, 1], [2, 2]]
+    assert [s.number for s in found.summaries] == [0, 2]
+
+
+def test_empty_partitions_and_those_of_one_level_are_no_fault(client):
+    blocks = [
+        (np.empty((0, 2)), np.empty(0), np.empty(0, int), np.empty(0)),
+        (np.ones((2, 2)), np.ones(2), np.array([1, 1]), np.zeros(2)),
+        (np.eye(2), np.arange(2), np.array([2, 2]), np.ones(2)),
+    ]
+    found = partitions_of([dask.delayed(b) for b in blocks], client=client)
+    assert [s.n_rows for s in found.summaries] == [2, 2]
+    assert [s.n_pairs for s in found.summaries] == [0, 1]
+    assert [s.number for s in found.summaries] == [1, 2]
+
+
+def test_filtered_tables_leave_empty_partitions(client):
+    lazy = dataframe(ranking(), 4).X
+    first = lazy[lazy["query"] == int(ranking().qid[0])]
+    found = partitions_of(first, "label", "query", client=client)
+    assert found.query_ids.tolist() == [int(ranking().qid[0])]
+
+
+def test_without_ids_all_rows_are_one_query(client):
+    data = ranking()
+    lazy = as_dask_arrays(data, N_PARTS)
+    found = partitions_of(lazy.X, lazy.y, client=client)
+    assert found.one_query
+    assert found.n_queries == 1
+    assert [s.n_rows for s in found.summaries] == list(cuts(len(data.y), N_PARTS))
+    assert not partitions_of(lazy.X.rechunk(-1), lazy.y.rechunk(-1), client=client).one_query
+
+
+def test_on_split_error_names_the_query_and_its_partitions(client):
+    blocks = [(np.eye(2), [0, 1], q) for q in ([5, 6], [7, 7], [6, 5])]
+    message = r"query 5 is in partitions 0, 2 \(2 queries are split\); .* on_split='repair'"
+    with pytest.raises(ValueError, match=message):
+        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="error")
+    with pytest.raises(ValueError, match="on_split must be 'repair' or 'error', got 'drop'"):
+        partitions_of([dask.delayed(b) for b in blocks], client=client, on_split="drop")
+
+
+X2, Y2, Q2 = np.eye(2), np.array([0, 1]), np.array([1, 1])
+X3 = np.arange(6.0).reshape(2, 3)
+NAN = np.array([[0.0, 1.0], [2.0, np.nan]])
+BAD_BLOCKS = {
+    "partition 0 has 2 features but partition 1 has 3; all part": [(X2, Y2, Q2), (X3, Y2, Q2 + 1)],
+    "partition 0 has qid but partition 1 has no qid; give qid with all": [(X2, Y2, Q2), (X2, Y2)],
+    "partition 0 has no sample_weight but partition 1 has sample_weight": [
+        (X2, Y2, Q2),
+        (X2, Y2, Q2, Y2),
+    ],
+    "partition 1: Input X contains NaN at row 1, column 1": [(X2, Y2, Q2), (NAN, Y2, Q2)],
+    "partition 1: qid of row 1 is missing": [(X2, Y2, Q2), (X2, Y2, [1, None])],
+    "partition 1: inconsistent lengths: X has 2 rows but y has 3": [
+        (X2, Y2, Q2),
+        (X2, [0, 1, 2], Q2),
+    ],
+    "partition 0: qid has 1 elements but there are 2 rows": [(X2, Y2, [1]), (X2, Y2, Q2)],
+    "partition 0 has qid of int64 but partition 1 has qid of <U1": [
+        (X2, Y2, Q2),
+        (X2, Y2, np.array(["1", "1"])),
+    ],
+    "partition 1: the block is a tuple of 5 elements": [(X2, Y2, Q2), (X2, Y2, Q2, Y2, Y2)],
+    "partition 0: linrank requires y": [(X2, None, Q2)],
+    "sample_weight is zero everywhere": [(X2, Y2, Q2, Y2 * 0), (X2, Y2, Q2 + 1, Y2 * 0)],
+    "partition 0: sample_weight must be >= 0, got -1.0 at row 1": [(X2, Y2, Q2, -Y2)],
+    "there are no rows in any of the 2 partitions": [(X2[:0], [], [])] * 2,
+    "none of the 2 queries in 2 partitions has two different labels": [
+        (X2, Y2 * 0, Q2),
+        (X2, Y2 * 0, Q2 + 1),
+    ],
+}
+
+
+@pytest.mark.parametrize("message", BAD_BLOCKS)
+def test_bad_blocks_are_refused_by_partition(client, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        partitions_of([dask.delayed(b) for b in BAD_BLOCKS[message]], client=client)
+
+
+def test_names_must_agree(client):
+    tables = in_blocks(as_table(ranking()), 2)
+    swapped = tables[1][["f1", "f0", *tables[1].columns[2:]]]
+    for other, message in (
+        (swapped, "partition 0 has the column 'f0' at 0 but partition 1 has 'f1' there"),
+        (tables[1].drop(columns="query"), "partition 1: there is no column 'query'; there are f0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            partitions_of(
+                [dask.delayed(tables[0]), dask.delayed(other)], "label", "query", client=client
+            )
+    plain = (tables[1].to_numpy()[:, :4], tables[1]["label"], tables[1]["query"])
+    named = (tables[0].iloc[:, :4], tables[0]["label"], tables[0]["query"])
+    with pytest.raises(ValueError, match="has column names but partition 1 has no column names"):
+        partitions_of([dask.delayed(named), dask.delayed(plain)], client=client)
+
+
+LAZY = as_dask_arrays(ranking(), N_PARTS)
+BAD_INPUTS = {
+    "X is a numpy.ndarray, which is not distributed": (ranking().X, LAZY.y, LAZY.qid),
+    "X is a list, which is not distributed": ([[1.0]], LAZY.y, LAZY.qid),
+    "X is a NoneType, which is not distributed": (None, LAZY.y, LAZY.qid),
+    "X must be a 2-D dask array, got 1 dimensions": (LAZY.y, LAZY.y, LAZY.qid),
+    "X has 61 rows but y has 60": (LAZY.X, LAZY.y[1:], LAZY.qid),
+    "X has 61 rows but qid has 3": (LAZY.X, LAZY.y, [1, 2, 3]),
+    "qid='query' names a column, but X is an array": (LAZY.X, LAZY.y, "query"),
+    "y must be 1-D, one element per row; got shape (61, 4)": (LAZY.X, LAZY.X, LAZY.qid),
+    "y must hold one element per row, got int": (LAZY.X, 1, LAZY.qid),
+    "X has 3 partitions but y has 2, and where their rows meet": (
+        unknown_chunks(ranking(), 3).X,
+        unknown_chunks(ranking(), 2).y,
+        LAZY.qid,
+    ),
+    "qid is a ndarray in memory but the number of rows": (
+        unknown_chunks(ranking(), 3).X,
+        LAZY.y,
+        ranking().qid,
+    ),
+    "partition 0: 'query' names a column, but the block is a ndarray": (
+        as_delayed(ranking(), 3).X,
+        as_delayed(ranking(), 3).y,
+        "query",
+    ),
+    "partition 0: the block is a tuple (X, y)": (delayed_tuples(ranking(), 3), LAZY.y, LAZY.qid),
+    "qid is a table; pass one column of it": (LAZY.X, LAZY.y, as_table(ranking())),
+}
+
+
+@pytest.mark.parametrize("message", BAD_INPUTS)
+def test_bad_inputs_are_refused(client, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        partitions_of(*BAD_INPUTS[message], client=client)
+
+
+def test_a_column_that_is_not_there(client):
+    lazy = dataframe(ranking(), 2).X
+    with pytest.raises(ValueError, match="qid='topic' is no column of X; there are f0, f1"):
+        partitions_of(lazy, "label", "topic", client=client)
+
+
+def test_no_pairs_at_all_is_its_own_error(client):
+    with pytest.raises(NoPairsError, match="none of the 1 queries in 2 partitions"):
+        partitions_of([dask.delayed(b) for b in [(X2, Y2 * 0), (X2, Y2 * 0)]], client=client)
+
+
+def test_the_client_in_force_is_taken(client):
+    assert partitions_of(*as_dask_arrays(ranking(), 2)).client is client
+
+
+def test_a_client_must_be_one():
+    with pytest.raises(TypeError, match=r"client must be a dask\.distributed\.Client, got str"):
+        partitions_of(*LAZY, client="tcp://127.0.0.1:8786")
+    with pytest.raises(ValueError, match="there is no Dask client; start one"):
+        partitions_of(*LAZY)
+
+
+def test_tasks_see_the_size_of_a_dataset(client):
+    found = partitions_of(*as_dask_arrays(ranking(), 2), client=client)
+    sizes = client.run_on_scheduler(
+        lambda dask_scheduler: {k: t.nbytes for k, t in dask_scheduler.tasks.items()}
+    )
+    for future, summary in zip(found.futures, found.summaries, strict=True):
+        assert sizes[future.key] > summary.nbytes > 0
+
+
+def test_nothing_stays_behind(client):
+    found = partitions_of(*as_dask_arrays(ranking(shuffled=True), 4), client=client)
+    kept = len(found.futures)
+    settles(lambda: len(client.futures) == kept)
+    del found
+    settles(lambda: len(client.futures) == 0)
+
+
+def settles(condition):
+    """Wait for what the client does behind our back; the limit on the time of a test is the end."""
+    while not condition():
+        time.sleep(0.01)
+
+
+def test_a_lost_worker_costs_nothing_but_time(client):
+    data = ranking(20, seed=3, shuffled=True)
+    found = partitions_of(*as_dask_arrays(data, 5), client)
+    before = rows_by_query(datasets(client, found))
+    client.restart_workers([next(iter(client.scheduler_info()["workers"]))])
+    assert rows_by_query(datasets(client, found)) == before
