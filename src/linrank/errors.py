@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CheckpointError",
+    "ClusterError",
     "ConvergenceWarning",
     "DataFormatError",
     "ModelFormatError",
@@ -14,6 +15,10 @@ __all__ = [
 
 class CheckpointError(ValueError):
     """A checkpoint is damaged, foreign, from a newer version, or of another run."""
+
+
+class ClusterError(RuntimeError):
+    """A Dask cluster is gone or cannot go on; the message says what is left and how to go on."""
 
 
 class DataFormatError(ValueError):
