@@ -87,7 +87,11 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
-    "chunks": TRAINING | {"layering", "scaling", "weights", "domination"},
+    "chunks": TRAINING | {"layering", "scaling", "weights", "domination", "pathwise"},
+    "chunked_path": TRAINING | {"chunks", "path", "scaling"},
+    "chunked_tuning": MODEL
+    | {"chunks", "chunked_path", "folds", "metrics", "model_scores", "path", "tuning"}
+    | {"validation"},
     "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
@@ -157,7 +161,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"comparison", "contest", "reporting", "tables"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
-    "dask": MODEL | {"metrics"},
+    "dask": MODEL
+    | {"metrics", "chunks", "path", "tuning", "chunked_path", "chunked_tuning"}
+    | {"linear_ranker", "monitor"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

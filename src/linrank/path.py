@@ -27,6 +27,7 @@ __all__ = [
     "PathResult",
     "as_Cs",
     "ranksvm_path",
+    "reporting",
     "solve_path",
     "warn_unless_certified",
 ]
@@ -258,13 +259,14 @@ def solve_path(
         callback=callback,
         **options,
     )
-    results = list(_reporting(found, progress))
+    results = list(reporting(found, progress))
     return PathResult.of(Cs, results, scaling), scaling
 
 
-def _reporting(
+def reporting(
     results: Iterable[Result], progress: Callable[[Result], None] | None
 ) -> Iterator[Result]:
+    """The results, each told to ``progress`` as it comes."""
     for result in results:
         if progress is not None:
             progress(result)

@@ -132,6 +132,11 @@ class Scaling:
             )
         return cls(kind, factors)
 
+    @staticmethod
+    def is_plain(kind: str) -> bool:
+        """Whether this kind has no factors to be found: ``none`` and ``query``."""
+        return kind not in _BY_COLUMN
+
     @property
     def needs_queries(self) -> bool:
         """Whether rows can only be scored together with the rest of their query."""

@@ -20,7 +20,7 @@ __all__ = ["Interrupted", "Watch", "is_positive"]
 _STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
 
 
-class Interrupted(Exception):  # noqa: N818  (no error: the round is repeated)
+class Interrupted(Exception):
     """What was awaited will not come as it was planned: a worker is gone, or data with it."""
 
 
