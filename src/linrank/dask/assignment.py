@@ -116,19 +116,18 @@ def _owners(entries: _Entries, starts: Array, split: Array, n_parts: int) -> Arr
     """The partition of each split query, in the order of ``split``."""
     totals = np.add.reduceat(entries.rows, starts[:-1])
     held = np.bincount(entries.part, entries.rows, n_parts)
-    capacity = (_SLACK * np.maximum(held, held.mean())).tolist()
+    capacity = _SLACK * np.maximum(held, held.mean())
     is_whole = (np.diff(starts) == 1)[entries.query]
-    load = np.bincount(entries.part[is_whole], entries.rows[is_whole], n_parts).tolist()
-    part, rows = entries.part.tolist(), entries.rows.tolist()
+    load = np.bincount(entries.part[is_whole], entries.rows[is_whole], n_parts)
     owner = np.empty(len(split), np.int64)
     for k in np.argsort(-totals[split], kind="stable").tolist():
-        q = int(split[k])
-        total = int(totals[q])
-        holders = range(int(starts[q]), int(starts[q + 1]))
-        roomy = [e for e in holders if load[part[e]] + total <= capacity[part[e]]]
-        best = min(roomy or holders, key=lambda e: (-rows[e], load[part[e]], part[e]))
-        owner[k] = part[best]
-        load[part[best]] += total
+        q = split[k]
+        holders, rows = (a[starts[q] : starts[q + 1]] for a in (entries.part, entries.rows))
+        has_room = load[holders] + totals[q] <= capacity[holders]
+        rows = np.where(has_room, rows, 0) if has_room.any() else rows
+        best = holders[rows == rows.max()]  # ascending: the first of equal loads is taken
+        owner[k] = best[np.argmin(load[best])]
+        load[owner[k]] += totals[q]
     return owner
 
 

@@ -50,21 +50,30 @@ class DaskChunks:
         another worker; what was scattered is lost with its worker.
     patience : float, default=60
         Seconds for which no worker may be there, or the scheduler silent.
+    numbers : sequence of int, optional
+        The partitions that the chunks are of, as an error is to name them.
     """
 
-    def __init__(self, client: Any, chunks: Sequence[Any], patience: float = 60.0) -> None:
+    def __init__(
+        self,
+        client: Any,
+        chunks: Sequence[Any],
+        patience: float = 60.0,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
         if not chunks:
             raise ValueError("there must be at least one chunk")
         self.watch = Watch(client, patience)
         self.client = client
         self.chunks = list(chunks)
+        self.numbers = list(range(len(chunks))) if numbers is None else list(numbers)
         self.n_rounds = 0  # that were asked for
         self.n_repeated = 0  # that a lost worker made necessary beyond those
         self._name = uuid.uuid4().hex
         self._numbers = itertools.count()  # of submissions: no key is used twice
         self._placement: Placement | None = None
         self._open: list[Any] = []  # futures of the round that is under way
-        self._sizes: dict[str, int] = {}  # task -> bytes of its last result
+        self._sizes: dict[Any, int] = {}  # task and its switches -> bytes of its last result
 
     @property
     def n_chunks(self) -> int:
@@ -72,12 +81,13 @@ class DaskChunks:
 
     def total(self, task: Task, *args: Any) -> Any:
         """``Σ task(chunk, *args)`` over the chunks, by the tree of `tree_sum`."""
-        size = self._sizes.get(_name_of(task))
+        kind = (_name_of(task), *(a for a in args if isinstance(a, bool)))
+        size = self._sizes.get(kind)
         if size is None or size * self.n_chunks > _AT_CLIENT:
             found = self._repeated(lambda: self._added_there(task, args))
         else:
             found = self._repeated(lambda: self._added_here(task, args))
-        self._sizes[_name_of(task)] = _n_bytes(found)
+        self._sizes[kind] = _n_bytes(found)
         return found
 
     def each(
@@ -194,7 +204,8 @@ class DaskChunks:
 
     def _check_chunks(self) -> None:
         """What is lost for good, or cannot be made, is an error with its number."""
-        lost = [i for i, chunk in enumerate(self.chunks) if chunk.status == "cancelled"]
+        named = list(zip(self.numbers, self.chunks, strict=True))
+        lost = [i for i, chunk in named if chunk.status == "cancelled"]
         if lost:
             self.watch.check_scheduler()
             raise ClusterError(
@@ -202,7 +213,7 @@ class DaskChunks:
                 "or the scheduler was restarted. Train on data that can be read again: a "
                 "linrank.Store, a dask collection or delayed blocks that read files"
             )
-        for i, chunk in enumerate(self.chunks):
+        for i, chunk in named:
             if chunk.status == "error":
                 error = self.watch.call(lambda chunk=chunk: chunk.exception())
                 if isinstance(error, KilledWorker):

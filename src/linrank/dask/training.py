@@ -1,0 +1,204 @@
+"""Training on the partitions of a cluster: the solver runs here, every pass over the rows there."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from linrank import threads
+from linrank.chunks.chunk import Chunk
+from linrank.chunks.recipes import DominationRecipe, RankRecipe, Recipe
+from linrank.chunks.training import train_domination_chunks, train_rank_chunks
+from linrank.dask.checkpoint import Keeper, digest
+from linrank.dask.gathering import DaskChunks
+from linrank.dask.partitions import Partitions
+from linrank.data.dataset import Dataset
+from linrank.data.statistics import ColumnStatistics
+from linrank.model import LinearModel
+from linrank.options import SCALES
+from linrank.scaling import Scaling
+from linrank.solvers.result import Callback, Result
+
+__all__ = ["Options", "Outcome", "chunks_on", "scaling_of", "train_domination", "train_ranksvm"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What every training on a cluster takes beside its losses.
+
+    Attributes
+    ----------
+    tol, max_iter
+        As in `linrank.ranksvm.train`.
+    w0 : float64 array (n_features,), optional
+        Start, in the scaled space.
+    patience : float
+        Seconds for which no worker may be there, or the scheduler silent.
+    checkpoint, resume
+        As in `linrank.dask.checkpoint.Keeper`.
+    n_jobs : int, optional
+        Threads of the work on a sample, which is done here.
+    callback : callable, optional
+        Called with the state of each iterate; stops the solver by returning True.
+    """
+
+    tol: float | None = None
+    max_iter: int | None = None
+    w0: Array | None = None
+    patience: float = 60.0
+    checkpoint: Any = None
+    resume: bool = False
+    n_jobs: int | None = None
+    callback: Callback | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a training on a cluster leaves behind.
+
+    Attributes
+    ----------
+    result : Result
+        Of the solver.
+    n_pairs : int
+        That were compared.
+    n_rounds, n_repeated : int
+        Rounds of tasks, and those of them that had to be repeated.
+    n_before : int
+        Iterations of the fits that this one went on from.
+    """
+
+    result: Result
+    n_pairs: int
+    n_rounds: int
+    n_repeated: int
+    n_before: int
+
+    def model(self, data: Partitions, scaling: Scaling, **settings: Any) -> LinearModel:
+        """The model, with what it is to know of its training."""
+        training = {
+            **settings,
+            **self.result.summary,
+            "n_rows": data.n_rows,
+            "n_queries": data.n_queries,
+            "n_pairs": self.n_pairs,
+        }
+        return LinearModel(scaling.fold(self.result.w), data.feature_names, scaling, training)
+
+
+def scaling_of(kind: str, data: Partitions, patience: float = 60.0) -> Scaling:
+    """The scaling of this kind for all rows, by one pass over the partitions where it needs one."""
+    if kind not in SCALES or kind in ("none", "query"):
+        return Scaling(kind)
+    numbers = [summary.number for summary in data.summaries]
+    parts = DaskChunks(data.client, data.futures, patience, numbers)
+    statistics: ColumnStatistics = parts.total(column_statistics)
+    return Scaling.of_statistics(kind, statistics)
+
+
+def column_statistics(data: Dataset, n_threads: int = 1) -> ColumnStatistics:
+    """The task of `scaling_of`."""
+    return ColumnStatistics.of(data.rows, data.weight, n_threads)
+
+
+def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
+    """The task that makes the chunk of a partition."""
+    return recipe.chunk(data)
+
+
+@contextmanager
+def chunks_on(data: Partitions, recipe: Recipe, patience: float = 60.0) -> Iterator[DaskChunks]:
+    """The chunks of the partitions on their workers, forgotten at the end, however it comes."""
+    name = f"linrank-chunk-{uuid.uuid4().hex}"
+    keys = [f"{name}-{i}" for i in range(len(data.futures))]
+    futures = data.client.map(make_chunk, data.futures, recipe=recipe, key=keys)
+    numbers = [summary.number for summary in data.summaries]
+    chunks = DaskChunks(data.client, futures, patience, numbers)
+    try:
+        yield chunks
+    finally:
+        chunks.release()
+
+
+def train_ranksvm(
+    data: Partitions,
+    recipe: RankRecipe,
+    *,
+    C: float,
+    scaling: Scaling,
+    options: Options,
+    bounds: tuple[Array, Array] | None = None,
+) -> Outcome:
+    """Minimise the objective of `linrank.RankSVM` over all partitions."""
+    fit = _fingerprint(data, scaling, recipe.query_weight) | {
+        "method": "ranksvm",
+        "C": float(C),
+        "loss": recipe.loss,
+        "pairs": recipe.pairs,
+        "pair_weighting": recipe.pair_weighting,
+        "query_normalization": recipe.query_normalization,
+        "bounds": None if bounds is None else digest(*bounds),
+    }
+    keeper = Keeper(options.checkpoint, options.resume, fit, compares=recipe.loss != "hinge")
+    with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
+        result, problem = train_rank_chunks(
+            chunks, recipe, C=C, scale=scaling.factors, bounds=bounds, **_common(options, keeper)
+        )
+    return _outcome(result, problem.n_pairs, chunks, keeper)
+
+
+def train_domination(
+    data: Partitions,
+    recipe: DominationRecipe,
+    *,
+    alpha: float,
+    scaling: Scaling,
+    options: Options,
+) -> Outcome:
+    """Minimise the objective of `linrank.DominationRanker` with its l2 penalty."""
+    fit = _fingerprint(data, scaling, recipe.query_weight) | {
+        "method": "domination",
+        "alpha": float(alpha),
+        "layers": recipe.layers if isinstance(recipe.layers, str) else "function",
+        "margin": repr(recipe.margin),
+    }
+    keeper = Keeper(options.checkpoint, options.resume, fit)
+    with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
+        result, problem = train_domination_chunks(
+            chunks, recipe, alpha=alpha, scale=scaling.factors, **_common(options, keeper)
+        )
+    return _outcome(result, problem.n_pairs, chunks, keeper)
+
+
+def _common(options: Options, keeper: Keeper) -> dict[str, Any]:
+    return {
+        "tol": options.tol,
+        "max_iter": options.max_iter,
+        "w0": options.w0 if keeper.w0 is None else keeper.w0,
+        "n_threads": threads.resolve(options.n_jobs),
+        "callback": keeper.callback(options.callback),
+    }
+
+
+def _outcome(result: Result, n_pairs: int, chunks: DaskChunks, keeper: Keeper) -> Outcome:
+    return Outcome(result, n_pairs, chunks.n_rounds, chunks.n_repeated, keeper.n_before)
+
+
+def _fingerprint(
+    data: Partitions, scaling: Scaling, query_weight: Mapping[Any, float] | None
+) -> dict[str, Any]:
+    """What says of which data a checkpoint is; how they are partitioned does not matter."""
+    return {
+        "n_rows": data.n_rows,
+        "n_features": data.n_features,
+        "n_queries": data.n_queries,
+        "scale": scaling.kind,
+        "query_weight": digest(query_weight),
+    }
