@@ -1,4 +1,4 @@
-"""Data in parts, wherever they are: what chunks are made of, again and again for paths and folds."""
+"""Data in parts, wherever they are: what chunks of paths and folds are made of."""
 
 from __future__ import annotations
 

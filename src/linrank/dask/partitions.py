@@ -58,6 +58,13 @@ class Partitions:
         return self.query_ids is None and len(self.futures) > 1
 
     @property
+    def is_split(self) -> bool:
+        """Whether a query has rows in several partitions: scores have to be gathered then."""
+        if self.query_ids is None:
+            return self.one_query
+        return sum(map(len, self.query_numbers)) > len(self.query_ids)
+
+    @property
     def n_rows(self) -> int:
         return sum(s.n_rows for s in self.summaries)
 
@@ -108,9 +115,9 @@ def partitions_of(
         One element a row. Without `qid`, all rows of all partitions are one query.
     client : distributed.Client, optional
         None takes the one in force.
-    on_split : {"repair", "error"}
+    on_split : {"repair", "error", "gather"}
         What to do with a query whose rows lie in several partitions: move them to the one that
-        holds most of them, or raise.
+        holds most of them, raise, or leave them, for a training that gathers the scores.
 
     Raises
     ------
@@ -131,7 +138,8 @@ def partitions_of(
     if len(split := split_queries(found.query_numbers)) and found.query_ids is not None:
         if on_split == "error":
             refuse_split(found.query_ids, found.query_numbers, split, held)
-        found = _repaired(found, token)
+        if on_split == "repair":
+            found = _repaired(found, token)
     _check_learnable(found)
     return found
 
@@ -200,7 +208,7 @@ def _check_learnable(found: Partitions) -> None:
     summaries = found.summaries
     if found.has_weights and not any(s.weight for s in summaries):
         raise ValueError("sample_weight is zero everywhere; at least one weight must be > 0")
-    if found.one_query:
+    if found.is_split:
         has_pairs = min(s.low for s in summaries) < max(s.high for s in summaries)
     else:
         has_pairs = found.n_pairs > 0

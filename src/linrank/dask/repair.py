@@ -18,7 +18,7 @@ from linrank.data.queries import Queries
 __all__ = ["Repair", "check_on_split", "move", "refuse_split"]
 
 Array = NDArray[Any]
-ON_SPLIT = ("repair", "error")
+ON_SPLIT = ("repair", "error", "gather")
 _log = logging.getLogger("linrank.dask")
 
 
@@ -55,7 +55,7 @@ class Repair:
 def check_on_split(on_split: str) -> None:
     """Refuse anything but the ways to deal with a split query."""
     if on_split not in ON_SPLIT:
-        raise ValueError(f"on_split must be 'repair' or 'error', got {on_split!r}")
+        raise ValueError(f"on_split must be 'repair', 'error' or 'gather', got {on_split!r}")
 
 
 def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:
