@@ -157,7 +157,7 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
 
     Whatever asks no more of rows than products can be trained on it: `linrank.ranksvm.train`,
     paths and folds. Labels, ids and weights come here; with the scores and what the sweep of a
-    long query keeps that takes about 200 bytes a row.
+    long query keeps, training takes about 150 bytes a row here, of the hinge 220.
 
     Parameters
     ----------
