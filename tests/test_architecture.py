@@ -162,8 +162,7 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL
-    | {"metrics", "chunks", "path", "tuning", "chunked_path", "chunked_tuning"}
-    | {"linear_ranker", "monitor"},
+    | {"metrics", "chunks", "store", "path", "tuning", "chunked_path", "chunked_tuning"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

@@ -21,10 +21,13 @@ if find_spec("distributed") is None:
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
 import_module("linrank.dask.sizes")
 
-__all__: list[str] = []
+__all__ = ["DominationRanker", "RankSVM"]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
-_HOME: dict[str, str] = {}
+_HOME: dict[str, str] = {
+    "DominationRanker": "linrank.dask.domination",
+    "RankSVM": "linrank.dask.estimators",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -78,7 +78,9 @@ def ranksvm_path(
     """
     grid = as_Cs(Cs)
     options = RankOptions(loss, pairs, pair_weighting, query_normalization, n_closest, n_random)
-    data = partitions_of(X, y, qid, sample_weight, client, on_split=on_split)
+    data = partitions_of(
+        X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
+    )
     training = {
         "tol": tol,
         "max_iter": max_iter,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from linrank.data.queries import Queries
 __all__ = ["Repair", "check_on_split", "move", "refuse_split"]
 
 Array = NDArray[Any]
-ON_SPLIT = ("repair", "error", "gather")
+ON_SPLIT = ("repair", "error")
 _log = logging.getLogger("linrank.dask")
 
 
@@ -52,10 +53,12 @@ class Repair:
     n_partitions: int = 0
 
 
-def check_on_split(on_split: str) -> None:
-    """Refuse anything but the ways to deal with a split query."""
-    if on_split not in ON_SPLIT:
-        raise ValueError(f"on_split must be 'repair', 'error' or 'gather', got {on_split!r}")
+def check_on_split(on_split: str, *, gathers: bool = False) -> None:
+    """Refuse anything but the ways to deal with a split query; not all can gather scores."""
+    known = (*ON_SPLIT, "gather") if gathers else ON_SPLIT
+    if on_split not in known:
+        expected = ", ".join(map(repr, known[:-1]))
+        raise ValueError(f"on_split must be {expected} or {known[-1]!r}, got {on_split!r}")
 
 
 def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:
@@ -71,7 +74,7 @@ def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Seq
 
 
 def move(
-    client: Client, futures: Sequence[Future], moves: Moves, join: Join, token: str
+    client: Client, futures: Sequence[Future], moves: Moves, join: Join
 ) -> tuple[list[Future], Repair]:
     """Return the partitions with their split queries made whole, and what that took.
 
@@ -88,9 +91,8 @@ def move(
         What goes where.
     join : callable
         Puts a list of such objects one after the other.
-    token : str
-        Makes the keys of the tasks unique.
     """
+    token = uuid.uuid4().hex
     pieces = {
         (s, t): client.submit(_extracted, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
         for (s, t), a in moves.leaving.items()

@@ -1,4 +1,4 @@
-"""Waiting for a cluster without hanging: what is awaited is watched, and a lost cluster is an error.
+"""Waiting for a cluster without hanging: it is watched meanwhile, and its loss is an error.
 
 Dask itself waits for ever: for a scheduler to come back, for a first worker, for memory. Here every
 wait goes in short steps; between two of them the scheduler is asked who is there.
@@ -118,9 +118,9 @@ class Watch:
         waited = f"for patience={self.patience:g} s"
         if n_paused:
             return (
-                f"all {n_paused} workers of the Dask scheduler {self._address} were paused {waited}, "
-                "which Dask does when their memory is nearly full; give them more memory, or use "
-                "more workers"
+                f"all {n_paused} workers of the Dask scheduler {self._address} were paused "
+                f"{waited}, which Dask does when their memory is nearly full; give them more "
+                "memory, or use more workers"
             )
         return (
             f"the Dask scheduler {self._address} had no worker {waited}; start workers, or raise "
