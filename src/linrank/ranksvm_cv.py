@@ -14,9 +14,7 @@ from linrank.validation import as_folds
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
     from linrank.path import PathResult
-    from linrank.scaling import Scaling
     from linrank.tuning import Tuning
 
 __all__ = ["RankSVMCV"]
@@ -182,26 +180,21 @@ class RankSVMCV(ExactRanker):
             grid,
             scoring=self.scoring,
             selection=self.selection,
-            progress=_report if self.verbose > 0 else None,
+            progress=report_model if self.verbose > 0 else None,
             **options,
         )
         path, scaling = solve_path(data, grid, **options)
         settings = self._settings(training) | {"scoring": self.scoring}
-        return self._finish(tuning, path, scaling, data, settings)
+        model = tuning.model(path, data, scaling, **settings)
+        self._adopt(path.results[tuning.chosen], model, data)
+        return self._adopt_tuning(tuning, path)
 
-    def _finish(
-        self,
-        tuning: Tuning,
-        path: PathResult,
-        scaling: Scaling,
-        data: Dataset,
-        settings: dict[str, Any],
-    ) -> RankSVMCV:
+    def _adopt_tuning(self, tuning: Tuning, path: PathResult) -> RankSVMCV:
+        """Set the attributes of the choice, after those of the model; warn where it is doubtful."""
         chosen = tuning.chosen
         if tuning.edge is not None:
             warnings.warn(tuning.edge, UserWarning, stacklevel=3)
         warn_unless_certified(path)
-        self._adopt(path.results[chosen], tuning.model(path, data, scaling, **settings), data)
         self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
         self.C_ = float(tuning.Cs[chosen])
         self.Cs_ = tuning.Cs
@@ -211,7 +204,7 @@ class RankSVMCV(ExactRanker):
         return self
 
 
-def _report(state: dict[str, Any]) -> None:
+def report_model(state: dict[str, Any]) -> None:
     """One line per model."""
     tell(
         f"linrank: fold {state['fold'] + 1}, C {state['C']:g}, "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.streamed_rows import StreamedRows
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
@@ -141,7 +142,12 @@ def _wrong_cv(cv: Any) -> TypeError:
 
 
 def affordable_folds(data: Dataset) -> int:
-    """Folds at a time where each copies its training rows: the copies must not fill the memory."""
+    """Folds at a time where each copies its training rows: the copies must not fill the memory.
+
+    Of rows that lie elsewhere, one: it is elsewhere that the work is done, and it is all for one.
+    """
+    if isinstance(data.rows, StreamedRows):
+        return 1
     return max(1, _COPY_BYTES // max(1, data.rows.nbytes))
 
 

@@ -27,6 +27,8 @@ __all__ = ["DominationRanker", "RankSVM"]
 _HOME: dict[str, str] = {
     "DominationRanker": "linrank.dask.domination",
     "RankSVM": "linrank.dask.estimators",
+    "RankSVMCV": "linrank.dask.ranksvm_cv",
+    "ranksvm_path": "linrank.dask.path",
 }
 
 

@@ -14,7 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.linear_ranker import ExactRanker
 from linrank.ranksvm import check_choices
 
-__all__ = ["RankSVM"]
+__all__ = ["RankSVM", "check_ranksvm"]
 
 _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")
 _OF_RANKSVM: tuple[Refused, ...] = (
@@ -42,8 +42,10 @@ class RankSVM(ClusterRanker, ExactRanker):
         Threads of the work on a sample, which is done here; a worker uses its own threads.
     client : distributed.Client or None, default=None
         None takes the one in force.
-    on_split : {"repair", "error"}, default="repair"
-        What to do with a query whose rows lie in several partitions: bring them together, or raise.
+    on_split : {"repair", "error", "gather"}, default="repair"
+        What to do with a query whose rows lie in several partitions: bring them together, raise, or
+        leave them and gather the scores of all rows, 8 bytes each, for every product. Without `qid`
+        all rows are one query, and scores are gathered where there are several partitions.
     checkpoint : str, os.PathLike or None, default=None
         A file for the weights of each iteration, to go on from when the cluster is lost.
     patience : float, default=60
@@ -64,6 +66,7 @@ class RankSVM(ClusterRanker, ExactRanker):
     """
 
     _in_memory = estimators.RankSVM
+    _gathers = True
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class RankSVM(ClusterRanker, ExactRanker):
         RankSVM
             The fitted estimator.
         """
-        self._check()
+        check_ranksvm(self)
         data = self._partitions(X, y, qid, sample_weight)
         scaling = self._scaling(data)
         monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
@@ -179,13 +182,16 @@ class RankSVM(ClusterRanker, ExactRanker):
         self._finish(found, data, scaling, monitor, **settings)
         return self
 
-    def _check(self) -> None:
-        check_choices(
-            self.loss, self.pairs, self.pair_weighting, self.solver, self.query_normalization
+
+def check_ranksvm(ranker: Any) -> None:
+    """Raise ValueError for a parameter of a RankSVM that a cluster cannot serve."""
+    check_choices(
+        ranker.loss, ranker.pairs, ranker.pair_weighting, ranker.solver, ranker.query_normalization
+    )
+    refuse(ranker, _OF_RANKSVM)
+    if ranker.pairs not in ("all", "adjacent"):
+        raise ValueError(
+            f"pairs={ranker.pairs!r} lists pairs of the whole data, which no partition knows; "
+            "use pairs='all' or 'adjacent', or collect the rows and use linrank."
+            f"{type(ranker).__name__}"
         )
-        refuse(self, _OF_RANKSVM)
-        if self.pairs not in ("all", "adjacent"):
-            raise ValueError(
-                f"pairs={self.pairs!r} lists pairs of the whole data, which no partition knows; "
-                "use pairs='all' or 'adjacent', or collect the rows and use linrank.RankSVM"
-            )

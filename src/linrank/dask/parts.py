@@ -14,9 +14,10 @@ from linrank.chunks.parts import Opened
 from linrank.chunks.recipes import RankRecipe
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
+from linrank.dask.training import datasets_on
 from linrank.data.dataset import Dataset
 
-__all__ = ["DaskParts", "datasets_on"]
+__all__ = ["DaskParts"]
 
 Array = NDArray[Any]
 
@@ -71,12 +72,6 @@ class DaskParts:
         )
         numbers = [summary.number for summary in data.summaries]
         return DaskChunks(data.client, futures, self.patience, numbers)
-
-
-def datasets_on(data: Partitions, patience: float = 60.0) -> DaskChunks:
-    """The partitions themselves, to run tasks on; they are the caller's, and not to be released."""
-    numbers = [summary.number for summary in data.summaries]
-    return DaskChunks(data.client, data.futures, patience, numbers)
 
 
 def make_fold_chunk(data: Dataset, factor: Array | None, recipe: RankRecipe) -> Chunk:

@@ -11,7 +11,8 @@ from linrank.chunks.choices import check_query_weight, check_rank
 from linrank.chunks.gathered_rows import gathered
 from linrank.chunks.recipes import RankRecipe
 from linrank.dask.partitions import Partitions, partitions_of
-from linrank.dask.parts import DaskParts, datasets_on
+from linrank.dask.parts import DaskParts
+from linrank.dask.training import datasets_on
 from linrank.options import SELECTED_PAIRS
 from linrank.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.seeds import seed_of

@@ -34,6 +34,7 @@ class ClusterRanker(LinearRanker):
     """
 
     _in_memory: type[LinearRanker]
+    _gathers = False  # whether it can train on queries that lie in several partitions
 
     def decision_function(self, X: Any, qid: Any = None) -> Any:
         """Scores of rows, lazy: a dask array with the partitions of `X`.
@@ -104,8 +105,17 @@ class ClusterRanker(LinearRanker):
     def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
         if not is_positive(self.patience):
             raise ValueError(f"patience must be a number of seconds > 0, got {self.patience!r}")
-        data = partitions_of(X, y, qid, sample_weight, self.client, on_split=self.on_split)
-        if data.one_query:
+        data = partitions_of(
+            X,
+            y,
+            qid,
+            sample_weight,
+            self.client,
+            on_split=self.on_split,
+            gathers=self._gathers,
+            patience=self.patience,
+        )
+        if data.one_query and not self._gathers:
             raise ValueError(
                 f"without qid the rows of all {len(data.futures)} partitions are one query, whose "
                 "pairs are no sum over partitions; pass qid, or the rows in one partition"
