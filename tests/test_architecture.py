@@ -87,7 +87,8 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
-    "chunks": TRAINING | {"layering", "scaling", "weights", "domination", "pathwise"},
+    "chunks": TRAINING
+    | {"layering", "margins", "scaling", "weights", "domination", "store", "pathwise"},
     "chunked_path": TRAINING | {"chunks", "path", "scaling"},
     "chunked_tuning": MODEL
     | {"chunks", "chunked_path", "folds", "metrics", "model_scores", "path", "tuning"}
@@ -100,9 +101,12 @@ ALLOWED: dict[str, set[str]] = {
     | {"domination", "domination_tuning", "validation"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "fitted_ranker": TRAINING | {"metrics", "ranker"},
+    "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
+    "store_fitting": MODEL | {"metrics", "monitor", "chunks", "store"},
     "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
-    "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
+    "estimators": MODEL
+    | {"metrics", "monitor", "weights", "linear_ranker"}
+    | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"},
@@ -112,7 +116,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"stream_ranker"},
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
-    | {"domination"},
+    | {"domination", "store", "store_fitting"},
     "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
     "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},

@@ -21,7 +21,7 @@ if find_spec("distributed") is None:
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
 import_module("linrank.dask.sizes")
 
-__all__ = ["DominationRanker", "RankSVM"]
+__all__ = ["DominationRanker", "RankSVM", "RankSVMCV", "ranksvm_path"]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
 _HOME: dict[str, str] = {
