@@ -89,7 +89,9 @@ ALLOWED: dict[str, set[str]] = {
     "lowrank": TRAINING | {"seeds"},
     "chunks": TRAINING
     | {"layering", "margins", "scaling", "weights", "domination", "store", "pathwise"},
-    "chunked_path": TRAINING | {"chunks", "path", "scaling"},
+    "chunked_path": MODEL | {"chunks", "path"},
+    "paths": MODEL
+    | {"chunks", "chunked_path", "path", "seeds", "store", "store_fitting", "weights"},
     "chunked_tuning": MODEL
     | {"chunks", "chunked_path", "folds", "metrics", "model_scores", "path", "tuning"}
     | {"validation"},
@@ -109,7 +111,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
-    | {"path", "tuning", "validation"},
+    | {"path", "tuning", "validation"}
+    | {"chunks", "chunked_path", "chunked_tuning", "store", "store_fitting"},
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}

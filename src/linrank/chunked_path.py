@@ -17,6 +17,7 @@ from linrank.chunks.problem import sizes_of
 from linrank.chunks.recipes import RankRecipe
 from linrank.chunks.tree import tree_sum
 from linrank.data.statistics import ColumnStatistics
+from linrank.model import LinearModel
 from linrank.path import PathResult, reporting
 from linrank.scaling import Scaling
 from linrank.solvers.result import Callback, Result
@@ -35,6 +36,18 @@ class PartsPath:
     n_rows: int
     n_queries: int
     n_pairs: int
+
+    def model(self, result: Result, parts: Parts, **settings: Any) -> LinearModel:
+        """The model of one of the results, with what it is to know of its training."""
+        return LinearModel.of_sizes(
+            result,
+            parts.feature_names,
+            self.scaling,
+            n_rows=self.n_rows,
+            n_queries=self.n_queries,
+            n_pairs=self.n_pairs,
+            **settings,
+        )
 
 
 def path_of_parts(

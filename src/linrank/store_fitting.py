@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
     from linrank.solvers.result import Result
 
-__all__ = ["columns_of", "fit_domination", "fit_ranksvm", "is_limited"]
+__all__ = ["columns_of", "fit_domination", "fit_ranksvm", "is_limited", "recipe_of"]
 
 _WHERE = "a store within memory_limit"
+_KINDS = ("loss", "pairs", "pair_weighting", "query_normalization")
+_OTHERS = ("solver", "counting")
 
 
 def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
@@ -55,6 +58,16 @@ def columns_of(store: Store) -> Dataset:
     return Dataset(rows, np.empty(0), ids, feature_names=store.feature_names, source=store.path)
 
 
+def recipe_of(query_weight: Any, **given: Any) -> RankRecipe:
+    """The recipe of the losses of a RankSVM; what passes over a store cannot serve is refused.
+
+    ``given`` are its parameters that decide on them, and its solver and counting.
+    """
+    check_rank(_WHERE, **given)
+    losses = {name: given[name] for name in _KINDS}
+    return RankRecipe(**losses, query_weight=check_query_weight(query_weight))
+
+
 def fit_ranksvm(
     store: Store,
     sets: list[Dataset],
@@ -68,17 +81,10 @@ def fit_ranksvm(
     ``options`` are what `linrank.ranksvm.train` would be called with, ``settings`` what the model
     is to know of them.
     """
-    kinds = ("loss", "pairs", "pair_weighting", "query_normalization")
-    given = {name: options[name] for name in (*kinds, "solver", "counting")}
-    check_rank(_WHERE, **given)
-    weight = check_query_weight(query_weight)
+    recipe = recipe_of(query_weight, **{name: options[name] for name in (*_KINDS, *_OTHERS)})
     scaling = Scaling.of_statistics(ranker.scale, store.statistics)
     monitor = Monitor.of(ranker, sets, scaling)
-    recipe = RankRecipe(
-        **{name: options[name] for name in kinds},
-        query_weight=weight,
-        by_query=scaling.needs_queries,
-    )
+    recipe = replace(recipe, by_query=scaling.needs_queries)
     n_threads = resolve(ranker.n_jobs)
     columns = columns_of(store)
     with passes_over(store, recipe, ranker.memory_limit, n_threads) as passes:

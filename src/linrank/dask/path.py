@@ -119,7 +119,7 @@ class RankOptions:
 
     def of_chunks(self, query_weight: Any) -> RankRecipe:
         """The recipe of chunks of whole queries; what they cannot serve is refused."""
-        known = {
+        known: dict[str, Any] = {
             "loss": self.loss,
             "pairs": self.pairs,
             "pair_weighting": self.pair_weighting,

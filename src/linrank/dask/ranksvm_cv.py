@@ -29,6 +29,7 @@ from linrank.weights import query_weights
 
 __all__ = ["RankSVMCV"]
 
+
 class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
     """:class:`linrank.RankSVMCV` for rows on a Dask cluster: the same folds, the same choice.
 
@@ -146,16 +147,17 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         choose = self._gathered if data.is_split else self._over_parts
         tuning, path, scaling, n_pairs = choose(data, grid, weight)
         result = path.results[tuning.chosen]
-        training: dict[str, Any] = {
-            **self._settings(self._options()),
-            "scoring": self.scoring,
+        settings = self._settings(self._options()) | {"scoring": self.scoring}
+        model = LinearModel.of_sizes(
+            result,
+            data.feature_names,
+            scaling,
+            n_rows=data.n_rows,
+            n_queries=data.n_queries,
+            n_pairs=n_pairs,
+            **settings,
             **tuning.choice,
-            **result.summary,
-            "n_rows": data.n_rows,
-            "n_queries": data.n_queries,
-            "n_pairs": n_pairs,
-        }
-        model = LinearModel(scaling.fold(result.w), data.feature_names, scaling, training)
+        )
         self._adopt_cluster(result, model, data)
         self.history_ = result.history
         self._adopt_tuning(tuning, path)

@@ -28,7 +28,15 @@ from linrank.scaling import Scaling
 from linrank.solvers.result import Callback, Result
 from linrank.weights import query_weights
 
-__all__ = ["Options", "Outcome", "chunks_on", "datasets_on", "scaling_of", "train_domination", "train_ranksvm"]
+__all__ = [
+    "Options",
+    "Outcome",
+    "chunks_on",
+    "datasets_on",
+    "scaling_of",
+    "train_domination",
+    "train_ranksvm",
+]
 
 Array = NDArray[Any]
 
