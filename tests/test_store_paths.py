@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import RankSVMCV, Store, ranksvm_path
+from linrank import RankSVMCV, ranksvm_path
 from linrank.datasets import make_ranking
 from linrank.memory import resident
+from linrank.store.store import Store
 
 # Noise has no best C; that the choice lies at an end of these grids is no concern here.
 pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) C")
