@@ -101,6 +101,7 @@ ALLOWED: dict[str, set[str]] = {
     "domination_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination", "domination_tuning", "validation"},
+    "store_descent": DATA | {"scaling", "store", "stochastic"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
@@ -116,7 +117,7 @@ ALLOWED: dict[str, set[str]] = {
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
-    | {"stream_ranker"},
+    | {"store", "store_descent", "store_fitting", "stream_ranker"},
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination", "store", "store_fitting"},
@@ -165,7 +166,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
-    | {"comparison", "contest", "reporting", "tables"},
+    | {"comparison", "contest", "reporting", "tables"}
+    | {"chunks", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

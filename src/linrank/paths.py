@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from linrank.chunked_path import path_of_parts
-from linrank.chunks.store_parts import StoreParts
+from linrank.chunks.store_parts import StoreParts, recipe_of
 from linrank.data.dataset import Dataset
 from linrank.options import SELECTED_PAIRS
 from linrank.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.seeds import seed_of
 from linrank.solvers.result import Callback
 from linrank.store.store import Store
-from linrank.store_fitting import is_limited, recipe_of
+from linrank.store_fitting import is_limited
 from linrank.threads import resolve
 from linrank.weights import query_weights
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.chunked_path import path_of_parts
 from linrank.chunked_tuning import folds_of, tune_parts
-from linrank.chunks.store_parts import StoreParts
+from linrank.chunks.store_parts import StoreParts, recipe_of
 from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse_scoring
 from linrank.monitor import tell
 from linrank.path import as_Cs, solve_path, warn_unless_certified
-from linrank.store_fitting import columns_of, is_limited, recipe_of
+from linrank.store_fitting import columns_of, is_limited
 from linrank.threads import resolve
 from linrank.tuning import tune
 from linrank.validation import as_folds

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from linrank.chunks.choices import check_query_weight, check_rank
 from linrank.chunks.parts import Opened, consecutive
 from linrank.chunks.passes import Passes
 from linrank.chunks.recipes import RankRecipe
@@ -16,9 +17,22 @@ from linrank.chunks.stores import passes_over
 from linrank.data.dataset import Dataset
 from linrank.store.store import Store
 
-__all__ = ["StoreParts"]
+__all__ = ["StoreParts", "recipe_of"]
 
 Array = NDArray[Any]
+
+
+_LOSSES = ("loss", "pairs", "pair_weighting", "query_normalization")
+
+
+def recipe_of(query_weight: Any, **given: Any) -> RankRecipe:
+    """The recipe of the losses of a RankSVM; what passes over a store cannot serve is refused.
+
+    ``given`` are its parameters that decide on them, and its solver and counting.
+    """
+    check_rank("a store within memory_limit", **given)
+    losses = {name: given[name] for name in _LOSSES}
+    return RankRecipe(**losses, query_weight=check_query_weight(query_weight))
 
 
 class StoreParts:
