@@ -223,7 +223,8 @@ def judge(
     An error has a minus sign, as the scores of scikit-learn's scorers have.
     """
     how: dict[str, Any] = {"convention": convention, "n_jobs": n_jobs}
-    if isinstance(fold.valid, Dataset) or scaling.needs_queries:
+    is_elsewhere = isinstance(data.rows, StreamedRows)
+    if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
         return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
     scores = _scores_of(coefs, data.rows, fold.valid, resolve(n_jobs))

@@ -68,8 +68,8 @@ def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Seq
     held = [str(label) for label, a in zip(labels, numbers, strict=True) if first in a]
     others = "" if len(split) == 1 else f" ({len(split)} queries are split)"
     raise ValueError(
-        f"query {id_!r} is in partitions {', '.join(held)}{others}; keep the rows of a "
-        "query in one partition, or use on_split='repair', which moves them"
+        f"query {id_!r} is in partitions {', '.join(held)}{others}; keep the rows of a query in "
+        "one partition, or use on_split='repair', which moves them"
     )
 
 

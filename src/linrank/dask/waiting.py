@@ -123,8 +123,8 @@ class Watch:
                 "memory, or use more workers"
             )
         return (
-            f"the Dask scheduler {self._address} had no worker {waited}; start workers, or raise "
-            "patience if they take longer to come"
+            f"the Dask scheduler {self._address} had no worker {waited}; start workers, look at "
+            "the logs of those that ended, or raise patience if they take longer to come"
         )
 
     def check_scheduler(self, cause: BaseException | None = None) -> None:
