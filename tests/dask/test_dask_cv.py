@@ -122,3 +122,14 @@ def test_parameters_are_those_in_memory_and_those_of_a_cluster():
         "memory_limit"
     }
     assert clone(ranker).get_params() == ranker.get_params()
+
+
+def test_the_rows_of_a_fold_count_once():
+    from dask.sizeof import sizeof
+
+    from linrank.chunks.recipes import RankRecipe
+    from linrank.dask.rounds import make_chunk, make_fold_chunk
+
+    data = linrank.make_ranking(n_queries=4, n_features=50, random_state=0)
+    alone, beside = make_chunk(data, RankRecipe()), make_fold_chunk(data, None, RankRecipe())
+    assert sizeof(alone) - sizeof(beside) == data.rows.nbytes

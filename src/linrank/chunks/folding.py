@@ -14,7 +14,14 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.statistics import ColumnStatistics
 
-__all__ = ["FoldRecipe", "highest_label", "only_queries", "statistics_of_queries", "with_queries"]
+__all__ = [
+    "FoldRecipe",
+    "SharedChunk",
+    "highest_label",
+    "only_queries",
+    "statistics_of_queries",
+    "with_queries",
+]
 
 Array = NDArray[Any]
 
@@ -58,6 +65,10 @@ class FoldRecipe(RankRecipe):
             recipe.query_weight,
             recipe.by_query,
         )
+
+
+class SharedChunk(Chunk):
+    """A chunk whose rows are those of a data set that is kept beside it: they count once."""
 
 
 def with_queries(data: Dataset, kept: Array) -> Dataset:

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from linrank.chunks.chunk import Chunk
 from linrank.chunks.parts import Opened
 from linrank.chunks.recipes import RankRecipe
+from linrank.dask import rounds
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
 from linrank.dask.training import datasets_on
-from linrank.data.dataset import Dataset
 
 __all__ = ["DaskParts"]
 
@@ -64,7 +63,7 @@ class DaskParts:
         data = self.data
         name = f"linrank-fold-chunk-{uuid.uuid4().hex}"
         futures = data.client.map(
-            make_fold_chunk,
+            rounds.make_fold_chunk,
             data.futures,
             [None] * len(data.futures) if factors is None else factors,
             recipe=recipe,
@@ -72,8 +71,3 @@ class DaskParts:
         )
         numbers = [summary.number for summary in data.summaries]
         return DaskChunks(data.client, futures, self.patience, numbers)
-
-
-def make_fold_chunk(data: Dataset, factor: Array | None, recipe: RankRecipe) -> Chunk:
-    """The task that makes the chunk of a partition; its rows are those of the partition."""
-    return recipe.chunk(data, 1, factor)
