@@ -86,7 +86,7 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
             f"--stream excludes --scale {args.scale}: the scale is known at the end of the data; "
             "scale the features where they are made"
         )
-    if args.dtype != "float32":
+    if args.dtype not in (None, "float32"):
         parser.error(f"--stream keeps rows as float32, not as {args.dtype}")
     if args.algorithm == "hybrid":
         parser.error(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
 from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
@@ -154,11 +155,6 @@ class Store:
         return self._layout.has_weights
 
     @property
-    def has_ids(self) -> bool:
-        """Whether queries have ids; without, all rows are one query."""
-        return self._layout.ids is not None
-
-    @property
     def has_comments(self) -> bool:
         """Whether rows have comments."""
         return self._layout.has_comments
@@ -184,15 +180,15 @@ class Store:
 
     def query_lengths(self, chunk: int | None = None) -> Array:
         """Rows of each query, of one chunk or of all, as int64."""
-        return self._by_chunk(chunk, lambda i: np.diff(self._reader.queries(i, True).offsets))
+        return self._by_chunk(chunk, lambda i: np.diff(self.read_queries(i).offsets))
 
     def query_levels(self, chunk: int | None = None) -> Array:
         """Number of different labels of each query, of one chunk or of all, as int32."""
-        return self._by_chunk(chunk, lambda i: self._reader.queries(i, True).n_levels)
+        return self._by_chunk(chunk, lambda i: self.read_queries(i).n_levels)
 
     def _by_chunk(self, chunk: int | None, read: Any) -> Array:
         if chunk is not None:
-            return np.asarray(read(self._index(chunk)))
+            return np.asarray(read(chunk))
         return np.concatenate([read(i) for i in range(self.n_chunks)])
 
     def rows_of(self, i: int) -> int:
@@ -252,6 +248,14 @@ class Store:
         )
         data.__dict__["queries"] = queries
         return data
+
+    def read_queries(self, i: int) -> Queries:
+        """The queries of chunk i alone, its rows counted from 0."""
+        return self._reader.queries(self._index(i), True)
+
+    def read_weight(self, i: int) -> Array | None:
+        """The weights of the rows of chunk i; None if rows have none."""
+        return self._reader.weight(self._index(i), True)
 
     def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.

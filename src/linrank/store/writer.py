@@ -143,6 +143,7 @@ class StoreWriter:
             raise
 
     def _append(self, block: Block) -> None:
+        _ = self.folder  # an error after the end
         self._n_queries += block.n_queries
         if self._layout.ids is None and self._n_queries > 1:
             raise ValueError("a store without ids has one query; give ids to have more")
