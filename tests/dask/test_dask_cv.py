@@ -101,8 +101,8 @@ def test_a_checkpoint_of_a_giant_query_is_resumed(client, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "bundle"}, "solver='bundle' does not go with linrank.dask.RankSVMCV"),
-        ({"pairs": "pruned"}, "pairs='pruned' lists pairs"),
+        ({"solver": "bundle"}, "solver='bundle' reads rows that are all in memory, not a cluster"),
+        ({"pairs": "pruned"}, "pairs='pruned' lists pairs of all queries"),
         ({"on_split": "ignore"}, "on_split must be 'repair', 'error' or 'gather'"),
         ({"cv": 99}, "cannot fill 99 folds"),
         ({"patience": 0}, "patience"),

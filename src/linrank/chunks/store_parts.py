@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.chunks.choices import check_query_weight, check_rank
 from linrank.chunks.parts import Opened, consecutive
-from linrank.chunks.passes import Passes
+from linrank.chunks.passes import Passes, sample_capacity
 from linrank.chunks.recipes import RankRecipe
 from linrank.chunks.stores import passes_over
 from linrank.data.dataset import Dataset
@@ -56,7 +56,7 @@ class StoreParts:
     ) -> Iterator[Opened]:
         made_by: Any = _Themselves() if recipe is None else recipe
         with self._passes(made_by, factors) as passes:
-            yield Opened(passes, passes.budget.capacity, self.n_threads)
+            yield Opened(passes, sample_capacity(self.store), self.n_threads)
 
     def _passes(self, recipe: Any, factors: Sequence[Array] | None) -> Passes:
         passes = passes_over(self.store, recipe, self.memory_limit, self.n_threads, factors)

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from linrank.errors import ClusterError
+
 __all__ = ["COMMANDS", "main"]
 
 OK, FAILED, USAGE, NOT_CONVERGED = 0, 1, 2, 3
@@ -98,7 +100,7 @@ def _dispatch(arguments: list[str]) -> int:
         return status
     except BrokenPipeError:
         raise
-    except (ValueError, OSError, OverflowError, MemoryError, ImportError) as error:
+    except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
         return _report(error, verbose=getattr(args, "verbose", False))
 
 

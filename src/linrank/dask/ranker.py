@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel
     from linrank.scaling import Scaling
 
-__all__ = ["ClusterRanker", "Refused", "check_query_weight", "refuse"]
+__all__ = ["ClusterRanker", "Refused", "refuse"]
 
 Refused = tuple[str, Any, str]  # parameter, the only value that it may have here, what to do
 _LOCAL = ("client", "on_split", "checkpoint", "patience")  # parameters that only a cluster has
@@ -199,13 +198,3 @@ def refuse(ranker: Any, table: tuple[Refused, ...]) -> None:
                 f"{name}={value!r} does not go with linrank.dask.{type(ranker).__name__}, which "
                 f"takes {name}={only!r}; {remedy}"
             )
-
-
-def check_query_weight(query_weight: Any) -> Mapping[Any, float] | None:
-    """The weights of queries, which have an id and no place in an order on a cluster."""
-    if query_weight is None or isinstance(query_weight, Mapping):
-        return query_weight
-    raise TypeError(
-        "query_weight must be a mapping from query id to weight on a cluster, where queries have "
-        f"no order, got {type(query_weight).__name__}"
-    )
