@@ -9,12 +9,13 @@ import numpy as np
 from linrank import ranksvm_cv, threads
 from linrank.chunked_path import path_of_parts
 from linrank.chunked_tuning import folds_of, tune_parts
+from linrank.chunks.choices import check_query_weight
 from linrank.chunks.gathered_rows import gathered
 from linrank.dask.estimators import check_ranksvm
 from linrank.dask.partitions import Partitions
 from linrank.dask.parts import DaskParts
 from linrank.dask.path import RankOptions
-from linrank.dask.ranker import ClusterRanker, check_query_weight
+from linrank.dask.ranker import ClusterRanker
 from linrank.dask.training import datasets_on
 from linrank.data.dataset import Dataset
 from linrank.metrics import parse_scoring
