@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from linrank.reporting.build import Report, report
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.store.convert import convert
     from linrank.store.store import Store
     from linrank.text_features import PivotedTfidf
 
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "ClusterError",
     "Comparison",
     "ComparisonDisplay",
     "ConcordanceResult",
@@ -114,6 +116,7 @@ __all__ = [
     "compare_evaluations",
     "compare_methods",
     "concordance_index",
+    "convert",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -138,6 +141,7 @@ __all__ = [
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "ClusterError": "linrank.errors",
     "ConcordanceResult": "linrank.metrics",
     "Comparison": "linrank.comparison",
     "ComparisonDisplay": "linrank.displays",
@@ -185,6 +189,7 @@ _HOME = {
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
     "compare_methods": "linrank.contest.contest",
+    "convert": "linrank.store.convert",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

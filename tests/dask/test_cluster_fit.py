@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -55,11 +56,8 @@ def delayed_blocks(data):
 
 
 def tuples(data):
-    blocks = [dict(zip("Xyqw", block, strict=True)) for block in zip(*as_delayed(data, 3))]
-    import dask
-
-    joined = [dask.delayed(tuple)([b["X"], b["y"], b["q"], b["w"]]) for b in blocks]
-    return Arrays(joined, None, None, None)
+    blocks = zip(*as_delayed(data, 3), strict=True)
+    return Arrays([dask.delayed(tuple)(list(block)) for block in blocks], None, None, None)
 
 
 def dataframe(data):
@@ -120,7 +118,7 @@ def test_query_weights_are_a_mapping(client):
     )
     expected = linrank.RankSVM(**EXACT).fit(data.X, data.y, qid=data.qid, query_weight=weights)
     assert_same(ranker, expected)
-    with pytest.raises(ValueError, match="mapping from query id to weight .* got ndarray"):
+    with pytest.raises(ValueError, match=r"mapping from query id to weight .* got ndarray"):
         linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid, query_weight=np.ones(40))
 
 

@@ -81,7 +81,7 @@ def fit_domination_dask(
     store: Store,
     args: argparse.Namespace,
     options: dict[str, Any],
-    callback: Callback,
+    callback: Callback | None,
     console: Console,
 ) -> tuple[LinearModel, Result]:
     """The model of the domination loss on a cluster."""

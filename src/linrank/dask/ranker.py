@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.dask.training import Options, Outcome, scaling_of
-from linrank.dask.waiting import is_positive
 from linrank.errors import ConvergenceWarning
 from linrank.linear_ranker import LinearRanker
 from linrank.monitor import Monitor, validation_sets
@@ -102,18 +101,8 @@ class ClusterRanker(LinearRanker):
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
-        if not is_positive(self.patience):
-            raise ValueError(f"patience must be a number of seconds > 0, got {self.patience!r}")
-        data = partitions_of(
-            X,
-            y,
-            qid,
-            sample_weight,
-            self.client,
-            on_split=self.on_split,
-            gathers=self._gathers,
-            patience=self.patience,
-        )
+        how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
+        data = partitions_of(X, y, qid, sample_weight, self.client, gathers=self._gathers, **how)
         if data.one_query and not self._gathers:
             raise ValueError(
                 f"without qid the rows of all {len(data.futures)} partitions are one query, whose "
