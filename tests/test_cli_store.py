@@ -51,7 +51,7 @@ def test_inspect_and_tune(place, capsys):
     for report in reports:
         report.pop("source")
     assert reports[0] == reports[1]
-    output(capsys, "tune", place / "store", place / "m.json", "--C", "0.1,1", "--quiet")
+    output(capsys, "tune", place / "store", "-o", place / "m.json", "--Cs", "0.1,1", "--quiet")
     assert linrank.load_model(place / "m.json").n_features == 3
 
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from linrank.reporting.build import Report, report
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.store.convert import convert
     from linrank.store.store import Store
     from linrank.text_features import PivotedTfidf
 
@@ -114,6 +115,7 @@ __all__ = [
     "compare_evaluations",
     "compare_methods",
     "concordance_index",
+    "convert",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -186,6 +188,7 @@ _HOME = {
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
     "compare_methods": "linrank.contest.contest",
+    "convert": "linrank.store.convert",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

@@ -27,6 +27,7 @@ COMMANDS = {
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "report": "write a page on what a model does on test queries, and where it fails",
     "compare": "train many methods, or take models, and show which ranks best",
+    "convert": "turn text of any size into a store, to train from without loading it",
     "inspect": "describe a data file or a model, and what looks wrong in it",
 }
 
