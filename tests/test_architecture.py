@@ -160,10 +160,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
-    "dask": MODEL | {"metrics", "chunks", "store"},
+    "dask": MODEL
+    | {"metrics", "chunks", "store"}
+    | {"domination", "domination_ranker", "estimators", "linear_ranker", "margins", "monitor"}
+    | {"stochastic"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 
