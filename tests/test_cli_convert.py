@@ -30,6 +30,7 @@ def test_a_file_becomes_a_store(files, tmp_path, capsys):
     assert out.err.startswith(f"read      {files['train']}: ")
     assert f"wrote     {store}: {data.n_rows:,} rows, 40 queries" in out.err
     assert_array_equal(Store(store).dataset().X, data.X)
+    assert Store(store).dtype == report["dtype"] == "float32"  # as linrank.load has it
 
 
 def test_options_reach_the_conversion(files, tmp_path, capsys):
@@ -74,6 +75,9 @@ def test_passes_are_told(tmp_path, capsys):
         (["{train}", "{folder}"], 1, "and is no store; name another folder"),
         (["{model}", "{store}"], 1, "is JSON, like a model"),
         (["{train}", "{store}", "--n-features", "3"], 1, "train.txt:1:"),
+        (["{train}", "-"], 2, "STORE is a folder, which standard output (-) cannot be"),
+        (["{folder}", "{store}"], 1, "is a folder, not text; give its files one by one"),
+        (["{train}", "{store}/deep"], 1, "cannot be written: there is no folder"),
     ],
 )
 def test_faults(files, tmp_path, capsys, arguments, status, message):

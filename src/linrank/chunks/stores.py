@@ -50,7 +50,8 @@ def passes_over(
             f"{describe_bytes(used)} in memory already, and passes over chunks of "
             f"{describe_bytes(max(chunk.nbytes for chunk in store.chunks))} take "
             f"{describe_bytes(limit - free - used + least)} more; allow "
-            f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks"
+            f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks "
+            "(--chunk-size, chunk_bytes=)"
         )
     return Passes(store, recipe, Budget.of(store, free, copies), n_threads, factors)
 

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     from linrank.store.convert import convert
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
+    if args.store == STANDARD:
+        parser.error("STORE is a folder, which standard output (-) cannot be; name one")
     for path in args.data:
         if path != STANDARD and is_model(path):
             raise ValueError(

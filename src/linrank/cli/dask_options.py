@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import positive_float
+from linrank.cli.console import count
 from linrank.cli.domination_options import METHOD
 from linrank.cli.streams import STANDARD
 from linrank.options import SELECTED_PAIRS
@@ -62,6 +63,8 @@ def check_dask(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Non
         parser.error("--resume needs --checkpoint FILE, the weights to go on from")
     if args.checkpoint == STANDARD:
         parser.error("--checkpoint needs a file, not a standard stream (-)")
+    if not os.path.exists(args.data) and args.data != STANDARD:
+        parser.error(f"--dask: there is no store {args.data}")
     if not os.path.isdir(args.data):
         parser.error(
             f"--dask trains on a store, which {args.data} is not; write one first: "
@@ -86,5 +89,8 @@ def connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
     with cluster_at(args.dask, quiet=not args.verbose) as client:
         n_threads = sum(client.nthreads().values())
         n_workers = len(client.nthreads())
-        console.say("cluster", f"{args.dask}: {n_workers} workers, {n_threads} threads")
+        told = f"{count(n_workers, 'worker')}, {count(n_threads, 'thread')}"
+        if not n_workers:
+            told = "no worker yet"
+        console.say("cluster", f"{args.dask}: {told}")
         yield client

@@ -39,6 +39,7 @@ _REFUSED = (
     *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
+    *("dask", "resume", "patience"),
 )
 # Options that are parameters of a kernel, and their names; of γ a command takes one or a grid.
 _OF_KERNELS = {"gamma": "gamma", "gammas": "gamma", "degree": "degree", "coef0": "coef0"}

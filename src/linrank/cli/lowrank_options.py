@@ -37,6 +37,7 @@ _REFUSED = (
     *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),
+    *("dask", "resume", "patience"),
 )
 
 
@@ -88,6 +89,11 @@ def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
             parser.error(f"{flag(name)} needs --method {method}{also}")
     if args.method not in LOW_RANK:
         return
+    if args.method == FACTORIZED and args.memory_limit is not None:
+        parser.error(
+            f"--memory-limit and --method {FACTORIZED} exclude each other: it maps a store, and "
+            "takes some 200 bytes a row beside"
+        )
     for name in given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
         parser.error(f"{flag(name)} and --method {args.method} exclude each other")
     if isinstance(args.gamma, str):

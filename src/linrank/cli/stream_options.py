@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from linrank.cli.arguments import fill_in, natural, positive_float, positive_int
@@ -73,12 +74,18 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
             if name == "checkpoint" and args.dask is not None:
                 continue  # of the weights of each iteration on a cluster
             if name != "passes":
-                parser.error(f"--{name.replace('_', '-')} needs --stream")
+                also = ", or --dask and a store" if name == "checkpoint" else ""
+                parser.error(f"--{name.replace('_', '-')} needs --stream{also}")
             elif args.solver != STOCHASTIC or args.memory_limit is None:
                 parser.error("--passes needs --stream, or --memory-limit and a store")
         return
     if args.memory_limit is not None:
         parser.error("--memory-limit is for a store, --memory MB for --stream")
+    if os.path.isdir(args.data):
+        parser.error(
+            f"--stream reads text, and {args.data} is a folder; give --memory-limit SIZE in its "
+            "place to go through a store within that"
+        )
     if args.solver != STOCHASTIC:
         parser.error(f"--stream needs --solver {STOCHASTIC}, not --solver {args.solver}")
     for name, why in _REFUSED.items():

@@ -120,7 +120,7 @@ class Keeper:
             if here != there:
                 raise CheckpointError(
                     f"{path}: is of a fit with {name}={there!r}, this one has {here!r}; give the "
-                    "same data and options, name another file, or start anew with resume=False"
+                    "same data and options, name another file, or start anew without resume"
                 )
 
     def _check(self, state: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ class Keeper:
             raise CheckpointError(
                 f"{self.path}: the objective at its weights was {before:.9g}, on these data it is "
                 f"{here:.9g}: they are not the same; give the data that the fit began with, or "
-                "start anew with resume=False"
+                "start anew without resume"
             )
 
     def _write(self, state: Mapping[str, Any]) -> None:

@@ -40,7 +40,8 @@ def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
             n_workers=n_workers,
             threads_per_worker=max(1, threads.resolve(None) // n_workers),
             processes=True,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # None means port 8787, and a warning if it is taken
+            scheduler_kwargs={"dashboard": False},
             silence_logs=level,
         ) as cluster,
         Client(cluster) as client,

@@ -114,6 +114,8 @@ def is_distributed(v: Any) -> bool:
 
 def not_distributed(what: str, v: Any) -> TypeError:
     """The error for an argument in memory."""
+    if isinstance(v, (list, tuple)) and not v:
+        return TypeError(f"{what} is an empty {type(v).__name__}; give at least one delayed block")
     kind = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")
     return TypeError(
         f"{what} is a {kind}, which is not distributed; use what has the same name in linrank, or "

@@ -32,7 +32,7 @@ class ReadingOptions:
     @classmethod
     def of(cls, dtype: Any, storage: Any, n_features: Any, zero_based: Any) -> ReadingOptions:
         """The options, or ValueError."""
-        kind = np.dtype(dtype)
+        kind = np.dtype(np.float32 if dtype is None else dtype)  # that of None is float64
         if kind not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {kind}")
         if storage not in ("auto", "dense", "csr"):

@@ -78,7 +78,8 @@ class Residence:
                 f"memory_limit allows {describe_bytes(limit)} ({told}), but a descent over chunks "
                 f"of up to {describe_bytes(largest)} (features, labels and tables of pairs) takes "
                 f"{describe_bytes(least)}, {describe_bytes(beside)} of them for the process "
-                f"itself; raise it to {least}, or write the store with smaller chunks"
+                f"itself; raise it to {least}, or write the store with smaller chunks "
+                "(--chunk-size, chunk_bytes=)"
             )
         reads_ahead = limit >= beside + 2 * n_readers * largest
         rest = limit - beside - (2 if reads_ahead else 1) * n_readers * largest

@@ -38,7 +38,7 @@ def convert(
     *,
     memory_limit: int | float | str | None = None,
     storage: Literal["auto", "dense", "csr"] = "auto",
-    dtype: DTypeLike = "float32",
+    dtype: DTypeLike | None = "float32",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
     chunk_bytes: int | float | str | None = None,

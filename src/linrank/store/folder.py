@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from typing import Any
@@ -141,6 +142,15 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
     An empty folder gives way, and a store where that is wanted; nothing else ever does.
     """
     target = os.path.abspath(os.fspath(path))
+    parent = os.path.dirname(target)
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(
+            errno.ENOENT, f"cannot be written: there is no folder {parent}; make it first", target
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(
+            errno.EACCES, f"cannot be written: no permission to write in {parent}", target
+        )
     if not os.path.lexists(target):
         return target
     if not os.path.isdir(target) or os.path.islink(target):

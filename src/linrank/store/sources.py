@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from linrank.data.blocks import Block, LongLineError, TextBlocks, open_blocks
@@ -105,6 +106,12 @@ def _size(source: Any) -> int | None:
     if hasattr(source, "read") or source == "-":
         return None
     status = os.stat(source)
+    if S_ISDIR(status.st_mode):
+        raise IsADirectoryError(
+            errno.EISDIR,
+            "is a folder, not text; give its files one by one (a store is trained from as it is)",
+            os.fsdecode(source),
+        )
     return status.st_size if S_ISREG(status.st_mode) else None
 
 
