@@ -45,7 +45,9 @@ def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     options = ["--method", "domination", "--penalty", "l2", "--alpha", "0.3", "-e", "1e-12"]
     assert train(store, here, *options, "--memory-limit", "1GB") == 0
-    assert train(store, there, *options, "--dask", cluster.scheduler_address) == 0
+    kept = ["--checkpoint", tmp_path / "weights.ckpt"]
+    assert train(store, there, *options, "--dask", cluster.scheduler_address, *kept) == 0
+    assert kept[1].exists()
     one, other = linrank.load_model(here), linrank.load_model(there)
     np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
     assert other.training.keys() == one.training.keys()
@@ -96,10 +98,12 @@ def test_workers_of_this_machine(store, tmp_path):
         (["--dask", "local:1", "--kernel", "rbf"], "trains a linear RankSVM"),
         (["--dask", "local:1", "--method", "factorized"], "trains a linear RankSVM"),
         (["--dask", "local:1", "--checkpoint", "-"], "needs a file"),
+        (["--dask", "local:1", "--checkpoint", "{model}"], "MODEL and --checkpoint are one file"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(store, tmp_path, options, message, capsys):
-    assert train(store, tmp_path / "model.json", *options) == 2
+    model = tmp_path / "model.json"
+    assert train(store, model, *(one.format(model=model) for one in options)) == 2
     assert message in capsys.readouterr().err
 
 
@@ -114,6 +118,15 @@ def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, mon
     monkeypatch.setattr("linrank.dask.connecting._TIMEOUT", 0.5)
     assert train(store, tmp_path / "model.json", "--dask", "tcp://127.0.0.1:9") == 1
     assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_checkpoint_stays(cluster, store, tmp_path, capsys):
+    text = tmp_path / "notes.txt"
+    text.write_text("mine")
+    asked = ["--dask", cluster.scheduler_address, "--checkpoint", text]
+    assert train(store, tmp_path / "model.json", *asked) == 1
+    assert "is no checkpoint of linrank, and would be written over" in capsys.readouterr().err
+    assert text.read_text() == "mine"
 
 
 def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):

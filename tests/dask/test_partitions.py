@@ -307,6 +307,7 @@ LAZY = as_dask_arrays(ranking(), N_PARTS)
 BAD_INPUTS = {
     "X is a numpy.ndarray, which is not distributed": (ranking().X, LAZY.y, LAZY.qid),
     "X is a list, which is not distributed": ([[1.0]], LAZY.y, LAZY.qid),
+    "X is an empty list; give at least one delayed block": ([], LAZY.y, LAZY.qid),
     "X is a NoneType, which is not distributed": (None, LAZY.y, LAZY.qid),
     "X must be a 2-D dask array, got 1 dimensions": (LAZY.y, LAZY.y, LAZY.qid),
     "X has 61 rows but y has 60": (LAZY.X, LAZY.y[1:], LAZY.qid),

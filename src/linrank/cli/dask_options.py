@@ -63,6 +63,8 @@ def check_dask(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Non
         parser.error("--resume needs --checkpoint FILE, the weights to go on from")
     if args.checkpoint == STANDARD:
         parser.error("--checkpoint needs a file, not a standard stream (-)")
+    if args.checkpoint and os.path.realpath(args.checkpoint) == os.path.realpath(args.model):
+        parser.error(f"MODEL and --checkpoint are one file, {args.model}; name two")
     if not os.path.exists(args.data) and args.data != STANDARD:
         parser.error(f"--dask: there is no store {args.data}")
     if not os.path.isdir(args.data):

@@ -148,6 +148,8 @@ def check_method(args: argparse.Namespace, parser: argparse.ArgumentParser) -> N
 
 def _check_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
     for name in given(args, _REFUSED):
+        if name == "checkpoint" and args.dask is not None:
+            continue  # of the weights of each iteration on a cluster
         parser.error(f"{flag(name)} and --method {METHOD} exclude each other")
     if getattr(args, "C", None) is not None:
         parser.error(f"-c and --method {METHOD} exclude each other; its penalty has --alpha")

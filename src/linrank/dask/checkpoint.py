@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from linrank.errors import CheckpointError, ClusterError
 from linrank.solvers.result import Callback
-from linrank.stochastic.checkpoint import load, save
+from linrank.stochastic.checkpoint import check_replaceable, load, save
 
 __all__ = ["Keeper", "digest"]
 
@@ -60,9 +60,7 @@ class Keeper:
             if resume:
                 raise ValueError("resume=True needs checkpoint=, the file to go on from")
             return
-        folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(folder):  # now, not after hours of reading
-            raise FileNotFoundError(f"checkpoint: there is no folder {folder!r}; make it first")
+        check_replaceable(self.path)  # now, not after hours of reading
         if resume and os.path.exists(self.path):
             self._read(self.path)
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from linrank.errors import CheckpointError
 
-__all__ = ["Checkpoint", "fill", "load", "nested", "prefixed", "save"]
+__all__ = ["Checkpoint", "check_replaceable", "fill", "load", "nested", "prefixed", "save"]
 
 Array = NDArray[Any]
 _MAGIC = b"LINRANKC"
@@ -170,6 +170,27 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
         file.close()
         raise
     return Checkpoint(name, file, values, arrays)
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Raise now if writing a checkpoint would destroy what is none, or could not be done."""
+    name = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"checkpoint: there is no folder {folder!r}; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"checkpoint: no permission to write in {folder!r}; name another file"
+        )
+    if not os.path.exists(name):
+        return
+    if os.path.isdir(name):
+        raise IsADirectoryError(f"checkpoint: {name!r} is a folder; name a file in it")
+    with open(name, "rb") as file:
+        if (front := file.read(len(_MAGIC))) and front != _MAGIC:
+            raise CheckpointError(
+                f"{name}: is no checkpoint of linrank, and would be written over; name another file"
+            )
 
 
 def _read_header(file: Any, name: str, size: int) -> tuple[bytes, int]:
