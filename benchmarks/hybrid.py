@@ -21,7 +21,8 @@ from linrank.data.dataset import Dataset
 from linrank.datasets import make_ranking
 from linrank.ranksvm import train
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
+from linrank.stochastic.hybrid import switch_plan
 from linrank.stochastic.objectives import ExactObjective
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 from report import Table, main
@@ -58,7 +59,7 @@ class Problem:
     @classmethod
     def of(cls, data: Dataset, kappa: float) -> Problem:
         sampler = pair_sampler(data.queries)
-        square = mean_square(data.rows, sampler, 0)
+        square = DrawnPairs.of(data.rows, sampler, PLANNED, 0).mean_square()
         alpha = square / kappa
         C = 1.0 / (alpha * sampler.total_weight)
         best = train(data, C=C, loss="hinge", tol=1e-4, n_jobs=1)

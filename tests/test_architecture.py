@@ -87,28 +87,32 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
-    "chunks": TRAINING | {"layering", "scaling", "weights", "domination"},
+    "chunks": TRAINING | {"layering", "margins", "scaling", "weights", "domination", "store"},
     "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination", "domination_tuning", "validation"},
+    "store_descent": DATA | {"scaling", "store", "stochastic"},
     "ranker": DATA | {"metrics"},
     "model_selection": DATA | {"metrics", "ranker", "folds"},
-    "fitted_ranker": TRAINING | {"metrics", "ranker"},
+    "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
+    "store_fitting": MODEL | {"metrics", "monitor", "chunks", "store"},
     "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
-    "estimators": MODEL | {"metrics", "monitor", "weights", "linear_ranker"},
+    "estimators": MODEL
+    | {"metrics", "monitor", "weights", "linear_ranker"}
+    | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"},
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
-    | {"stream_ranker"},
+    | {"store", "store_descent", "store_fitting", "stream_ranker"},
     "domination_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
-    | {"domination"},
+    | {"domination", "store", "store_fitting"},
     "lowrank_ranker": MODEL | {"metrics", "monitor", "weights", "seeds", "linear_ranker"},
     "factorized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
     "regularized_ranksvm": MODEL | {"metrics", "monitor", "lowrank", "lowrank_ranker"},
@@ -154,7 +158,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"metrics", "plots", "datasets", "weights", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
-    | {"comparison", "contest", "reporting", "tables"},
+    | {"comparison", "contest", "reporting", "tables"}
+    | {"store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL | {"metrics"},

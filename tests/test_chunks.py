@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,9 +56,12 @@ class Listed:
         self.parts = parts
         self.n_reads = 0
 
-    @property
-    def n_chunks(self) -> int:
-        return len(self.parts)
+        ends = np.cumsum([part.n_rows for part in parts]).tolist()
+        slices = map(slice, [0, *ends[:-1]], ends)
+        self.chunks = [
+            SimpleNamespace(rows=r, nbytes=p.rows.nbytes)
+            for r, p in zip(slices, parts, strict=True)
+        ]
 
     @property
     def n_rows(self) -> int:
@@ -66,12 +70,6 @@ class Listed:
     @property
     def nbytes(self) -> int:
         return sum(part.rows.nbytes for part in self.parts)
-
-    def rows_of(self, i: int) -> int:
-        return self.parts[i].n_rows
-
-    def bytes_of(self, i: int) -> int:
-        return self.parts[i].rows.nbytes
 
     def buffer(self) -> Any:
         largest = max(part.rows.values.size for part in self.parts)
@@ -298,10 +296,10 @@ def test_state_is_of_its_weights_and_smoothing() -> None:
 def test_a_budget_shares_out_what_there_is() -> None:
     parts = parts_of(dataset(12), 8)
     source = Listed(parts)
-    largest = max(map(source.bytes_of, range(8)))
-    with pytest.raises(MemoryError, match="raise memory_limit, or write the store with smaller"):
+    largest = max(chunk.nbytes for chunk in source.chunks)
+    with pytest.raises(MemoryError, match="left for training, and chunks of"):
         Budget.of(source, largest)
-    tight = Budget.of(source, 2 * largest + 120 * max(map(source.rows_of, range(8))))
+    tight = Budget.of(source, 2 * largest + 120 * max(part.n_rows for part in parts))
     assert (tight.n_buffers, tight.n_states, tight.n_kept) == (2, 0, 0)
     ample = Budget.of(source, 10**9)
     assert (ample.n_states, ample.n_kept) == (8, 8)

@@ -15,7 +15,8 @@ from linrank.data.rows import CsrRows, as_rows
 from linrank.datasets import make_ranking
 from linrank.ranksvm import train
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
+from linrank.stochastic.hybrid import switch_plan
 from linrank.stochastic.objectives import ExactObjective
 from linrank.stochastic.samplers import pair_sampler
 from linrank.stochastic.training import descend
@@ -91,7 +92,7 @@ def test_mean_square_is_that_of_the_pairs_drawn(dtype, index):
     winners, losers = sampler.core.draw(_core.Random(5 ^ 0x9E3779B9), 1024)
     X = X.astype(np.float64)
     expected = np.mean(np.sum((X[winners] - X[losers]) ** 2, axis=1))
-    assert_allclose(mean_square(rows, sampler, 5), expected, rtol=1e-12)
+    assert_allclose(DrawnPairs.of(rows, sampler, PLANNED, 5).mean_square(), expected, rtol=1e-12)
 
 
 def test_mean_square_estimates_that_of_all_pairs(data):
@@ -99,7 +100,10 @@ def test_mean_square_estimates_that_of_all_pairs(data):
     i, j = np.nonzero((data.qid[:, None] == data.qid) & (data.labels[:, None] > data.labels))
     squares = np.sum((X[i] - X[j]) ** 2, axis=1)
     assert len(squares) == queries.n_pairs
-    found = [mean_square(data.rows, pair_sampler(queries), seed) for seed in range(10)]
+    found = [
+        DrawnPairs.of(data.rows, pair_sampler(queries), PLANNED, seed).mean_square()
+        for seed in range(10)
+    ]
     error = squares.std() / np.sqrt(10 * 1024)
     assert abs(np.mean(found) - squares.mean()) < 5 * error
     assert len(set(found)) == 10
@@ -107,7 +111,7 @@ def test_mean_square_estimates_that_of_all_pairs(data):
 
 def test_mean_square_of_empty_sparse_rows_is_zero():
     data = one_query(csr_array((4, 3)), [0, 1, 2, 3])
-    assert mean_square(data.rows, pair_sampler(data.queries), 0) == 0.0
+    assert DrawnPairs.of(data.rows, pair_sampler(data.queries), PLANNED, 0).mean_square() == 0.0
 
 
 # ---- the fit -------------------------------------------------------------------------------------
@@ -117,7 +121,9 @@ def test_mean_square_of_empty_sparse_rows_is_zero():
 def test_hybrid_is_pa_then_pegasos_from_the_last_iterate(data, average):
     alpha, n_steps, seed = 0.05, 3000, 7
     sampler = pair_sampler(data.queries)
-    n_first, first_step, eager = switch_plan(mean_square(data.rows, sampler, seed), alpha, n_steps)
+    n_first, first_step, eager = switch_plan(
+        DrawnPairs.of(data.rows, sampler, PLANNED, seed).mean_square(), alpha, n_steps
+    )
     assert 0 < n_first < n_steps
     plain = Descent(data.n_features, [Learner("pa", alpha, eager)], None, seed)
     plain.run(data.rows, sampler, n_first)
@@ -182,7 +188,7 @@ def test_equal_rows_leave_nothing_to_learn():
 def test_hybrid_is_nearer_to_the_optimum_than_its_parents(data, algorithm, average, times):
     """κ = 10⁵ and fewer steps: Pegasos is still far away, the last iterate of PA noisy."""
     sampler = pair_sampler(data.queries)
-    square = mean_square(data.rows, sampler, 0)
+    square = DrawnPairs.of(data.rows, sampler, PLANNED, 0).mean_square()
     alpha = square / 1e5
     C = 1.0 / (alpha * sampler.total_weight)
     best = alpha * train(data, C=C, loss="hinge", tol=1e-4).value

@@ -14,6 +14,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
+from linrank.store_fitting import columns_of, fit_domination, is_limited
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
     from linrank.solvers.result import Result
+    from linrank.store.store import Store
 
 __all__ = ["DominationRanker"]
 
@@ -96,6 +98,9 @@ class DominationRanker(SparseRanker):
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
     random_state : int, None, RandomState or Generator, default=None
         Of `negative_sampling` and of ``order="shuffled"``; nothing else is random.
+    memory_limit : int, float, str or None, default=None
+        As in :class:`RankSVM`: bytes that the process may have in memory, for a
+        :class:`linrank.Store` with ``penalty="l2"``.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
@@ -170,6 +175,7 @@ class DominationRanker(SparseRanker):
         n_iter_no_change: int = 5,
         scoring: str = "ndcg@10",
         random_state: Any = None,
+        memory_limit: float | str | None = None,
         callback: Callable[[dict[str, Any]], bool | None] | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -192,6 +198,7 @@ class DominationRanker(SparseRanker):
         self.n_iter_no_change = n_iter_no_change
         self.scoring = scoring
         self.random_state = random_state
+        self.memory_limit = memory_limit
         self.callback = callback
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -199,7 +206,7 @@ class DominationRanker(SparseRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -216,8 +223,9 @@ class DominationRanker(SparseRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            NumPy or SciPy matrix or data frame; float32 stays float32.
+        X : matrix of shape (n_rows, n_features), or Store
+            NumPy or SciPy matrix or data frame; float32 stays float32. A store has labels, query
+            ids and weights of its own.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters, unless `margin` or `layers` say
             otherwise.
@@ -240,8 +248,12 @@ class DominationRanker(SparseRanker):
         DominationRanker
             The fitted estimator.
         """
+        given = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+        if is_limited(X, y, self.memory_limit, **own):
+            return self._fit_in_passes(X, given, query_weight)
         data = self._training_data(X, y, qid, group, sample_weight)
-        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        sets = validation_sets(data, *given)
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = Monitor.of(self, sets, scaling)
         scaled = scaling.transformed(data, n_jobs=self.n_jobs)
@@ -265,6 +277,27 @@ class DominationRanker(SparseRanker):
             is_other = best is not result and self.feature_induction is not None
             result = certified(best, scaled, **options) if is_other else best
         return self._finish(result, data, scaling, monitor, options["seed"])
+
+    def _fit_in_passes(
+        self, store: Store, validation: tuple[Any, ...], query_weight: Any
+    ) -> DominationRanker:
+        columns = columns_of(store)
+        sets = validation_sets(columns, *validation)
+        options = {"alpha": self.alpha, **self._options()}
+        settings = describe_parameters(None, seed=0, **options)
+        result, model, _, monitor = fit_domination(
+            store, sets, self, options, settings, query_weight
+        )
+        self._tell(result, monitor)
+        if self.early_stopping:
+            best = monitor.best(result)
+            model = model if best is result else model.moved_to(best)
+            result = best
+        self._note_columns(columns)
+        self._adopt_validation(monitor)
+        self._adopt(result, model, columns)
+        self.history_ = {**result.history, **monitor.history}
+        return self
 
     def _prepare_rows(self, rows: Rows) -> None:
         """Make what fits on the same rows can share, before they begin side by side."""

@@ -12,6 +12,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
+from linrank.store_fitting import columns_of, fit_ranksvm, is_limited
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
     from linrank.solvers.result import Result
+    from linrank.store.store import Store
 
 __all__ = ["RankSVM"]
 
@@ -93,6 +95,10 @@ class RankSVM(ExactRanker):
         Measure of the validation data, by a name that :func:`linrank.evaluate` knows.
     random_state : int, RandomState, Generator or None, default=None
         Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``; nothing else is random.
+    memory_limit : int, float, str or None, default=None
+        Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
+        :class:`linrank.Store`: it is read pass after pass, one for each Hessian product. The same
+        bits for any limit. None maps the store, and leaves it to the system what stays in memory.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.
@@ -165,6 +171,7 @@ class RankSVM(ExactRanker):
         n_iter_no_change: int = 5,
         scoring: str = "ndcg@10",
         random_state: Any = None,
+        memory_limit: float | str | None = None,
         callback: Callable[[dict[str, Any]], bool | None] | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -188,6 +195,7 @@ class RankSVM(ExactRanker):
         self.n_iter_no_change = n_iter_no_change
         self.scoring = scoring
         self.random_state = random_state
+        self.memory_limit = memory_limit
         self.callback = callback
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -195,7 +203,7 @@ class RankSVM(ExactRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -212,8 +220,9 @@ class RankSVM(ExactRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            NumPy or SciPy matrix or data frame; float32 stays float32.
+        X : matrix of shape (n_rows, n_features), or Store
+            NumPy or SciPy matrix or data frame; float32 stays float32. A store has labels, query
+            ids and weights of its own.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters, unless `pair_weighting` says
             otherwise.
@@ -237,9 +246,12 @@ class RankSVM(ExactRanker):
         RankSVM
             The fitted estimator.
         """
+        given = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+        if is_limited(X, y, self.memory_limit, **own):
+            return self._fit_in_passes(X, given, query_weight)
         data = self._training_data(X, y, qid, group, sample_weight)
-        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        return self._fit(data, sets, query_weight)
+        return self._fit(data, validation_sets(data, *given), query_weight)
 
     def fit_pairs(
         self,
@@ -303,6 +315,17 @@ class RankSVM(ExactRanker):
         sets = validation_sets(data, X_val, y_val, qid_val, None, None, None)
         return self._fit(data, sets, query_weight, preferences)
 
+    def _fit_in_passes(
+        self, store: Store, validation: tuple[Any, ...], query_weight: Any
+    ) -> RankSVM:
+        columns = columns_of(store)
+        sets = validation_sets(columns, *validation)
+        options = {"C": self.C, **self._options()}
+        settings = self._settings(options)
+        result, model, _, monitor = fit_ranksvm(store, sets, self, options, settings, query_weight)
+        self._note_columns(columns)
+        return self._conclude(result, model, columns, monitor)
+
     def _fit(
         self,
         data: Dataset,
@@ -327,24 +350,24 @@ class RankSVM(ExactRanker):
         settings = self._settings(options)
         if preferences is not None:
             settings["n_preferences"] = len(preferences)
-        return self._finish(result, data, scaling, monitor, settings)
+        model = LinearModel.of(result, data, scaling, **settings)
+        self._conclude(result, model, data, monitor)
+        self.n_pairs_ += settings.get("n_preferences", 0)
+        return self
 
-    def _finish(
-        self,
-        result: Result,
-        data: Dataset,
-        scaling: Scaling,
-        monitor: Monitor,
-        settings: dict[str, Any],
+    def _conclude(
+        self, result: Result, model: LinearModel, data: Dataset, monitor: Monitor
     ) -> RankSVM:
+        """Warn where the tolerance was missed, and set the attributes of the fit."""
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"RankSVM did not converge: {result.message}{remedy}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
-            result = monitor.best(result)
+            best = monitor.best(result)
+            model = model if best is result else model.moved_to(best)
+            result = best
         self._adopt_validation(monitor)
-        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
+        self._adopt(result, model, data)
         self.history_ = {**result.history, **monitor.history}
-        self.n_pairs_ += settings.get("n_preferences", 0)
         return self

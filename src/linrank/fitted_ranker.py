@@ -14,6 +14,7 @@ from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
 from linrank.ranker import RankerMixin
+from linrank.store.store import Store
 
 if TYPE_CHECKING:
     import os
@@ -86,6 +87,10 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+        if isinstance(X, Store):
+            data = X.dataset()
+            self._note_columns(data)
+            return data
         labels = None if y is None else column_or_1d(y, warn=True)
         data = Dataset.of(
             X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
@@ -95,6 +100,14 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         # Dataset has checked the values; scikit-learn's part is names and number of features.
         validate_data(self, X, labels, skip_check_array=True)
         return data
+
+    def _note_columns(self, data: Dataset) -> None:
+        """Set what scikit-learn keeps of the columns, for data that it does not know."""
+        self.n_features_in_ = data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
 
     def _preferences(
         self,
@@ -123,7 +136,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     def _adopt_model(self, model: Any, data: Dataset) -> None:
         """Set the attributes that every fit has."""
         self.model_ = model
-        self.n_queries_ = data.queries.n_queries
+        self.n_queries_ = model.training["n_queries"]
         self.needs_qid_ = data.qid is not None
 
     def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:

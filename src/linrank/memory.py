@@ -7,7 +7,7 @@ import re
 
 from linrank.checks import check_positive
 
-__all__ = ["allowed", "available", "check_fits", "describe_bytes", "parse_bytes"]
+__all__ = ["allowed", "available", "check_fits", "describe_bytes", "parse_bytes", "resident"]
 
 _UNITS = "kMGTPE"
 _SIZE = re.compile(
@@ -90,6 +90,15 @@ def describe_bytes(n_bytes: int) -> str:
         size /= 1000
         units.pop(0)
     return f"{size:.3g} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def resident() -> int:
+    """Return the bytes that this process has in memory now, 0 where that is not known."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
 
 
 def _free() -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -114,6 +114,28 @@ class LinearModel:
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
         return cls(scaling.fold(result.w), data.feature_names, scaling, training)
+
+    @classmethod
+    def of_sizes(
+        cls,
+        result: Outcome,
+        names: tuple[str, ...] | None,
+        scaling: Scaling,
+        *,
+        n_rows: int,
+        n_queries: int,
+        n_pairs: int,
+        **settings: Scalar,
+    ) -> LinearModel:
+        """The model of a run whose data are elsewhere, all that is said of them being sizes."""
+        sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
+        training = {**settings, **result.summary, **sizes}
+        return cls(scaling.fold(result.w), names, scaling, training)
+
+    def moved_to(self, result: Outcome) -> LinearModel:
+        """The same model with the weights of another iterate of its training."""
+        training = {**self.training, **result.summary}
+        return replace(self, coef=self.scaling.fold(result.w), training=training)
 
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""

@@ -15,6 +15,9 @@ from linrank.options import DESCENT
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
 from linrank.stochastic.training import descend
+from linrank.store.outline import outline
+from linrank.store_descent import descend_store
+from linrank.store_fitting import is_limited
 from linrank.stream_ranker import StreamRanker
 from linrank.weights import query_weights
 
@@ -80,7 +83,7 @@ class SGDRanker(StreamRanker):
         hinge only), or over a fixed sample of 16,384.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on scaled features, as in :class:`linrank.RankSVM`. The scaled rows are a copy: as
-        much memory again as the values of `X`.
+        much memory again as the values of `X`, or of the chunks at work with `memory_limit`.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit, with step sizes that do not erase it.
     early_stopping : bool, default=False
@@ -94,6 +97,13 @@ class SGDRanker(StreamRanker):
         Steps of ``partial_fit`` for each row, > 0.
     buffer_mb : float, default=64
         Memory, in millions of bytes, of the rows that ``partial_fit`` remembers, > 0.
+    passes : int or None, default=None
+        With `memory_limit`: how often to go through the chunks, >= 1, each time in an order drawn
+        anew. None: once for each quarter of a step a row, rounded up.
+    memory_limit : int, float, str or None, default=None
+        Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
+        :class:`linrank.Store`: pairs are then drawn chunk by chunk, the next chunk read meanwhile.
+        The same bits for any limit. None maps the store, and draws from all of it.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs. With an integer, the same data give the same bits, on any number of
         threads.
@@ -163,6 +173,8 @@ class SGDRanker(StreamRanker):
         scoring: str = "ndcg@10",
         steps_per_row: float = 4.0,
         buffer_mb: float = 64,
+        passes: int | None = None,
+        memory_limit: int | float | str | None = None,
         random_state: Any = None,
         callback: Callable[[dict[str, Any]], bool | None] | None = None,
         n_jobs: int | None = None,
@@ -184,6 +196,8 @@ class SGDRanker(StreamRanker):
         self.scoring = scoring
         self.steps_per_row = steps_per_row
         self.buffer_mb = buffer_mb
+        self.passes = passes
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.callback = callback
         self.n_jobs = n_jobs
@@ -192,7 +206,7 @@ class SGDRanker(StreamRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -209,8 +223,9 @@ class SGDRanker(StreamRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            NumPy or SciPy matrix or data frame; float32 stays float32.
+        X : matrix of shape (n_rows, n_features), or Store
+            NumPy or SciPy matrix or data frame; float32 stays float32. A :class:`linrank.Store` has
+            labels, query ids and row weights of its own.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters (for ``sampling="roc"`` their sign,
             across queries).
@@ -235,23 +250,38 @@ class SGDRanker(StreamRanker):
         SGDRanker
             The fitted estimator.
         """
-        data = self._training_data(X, y, qid, group, sample_weight)
+        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+        in_chunks = is_limited(X, y, self.memory_limit, **own)
+        if self.passes is not None and not in_chunks:
+            raise ValueError(
+                f"passes={self.passes} is for a store and memory_limit; without them there are "
+                "no chunks to go through: leave it out"
+            )
+        if in_chunks:
+            data = outline(X)
+            self._note_columns(data)
+            scaling = Scaling.of_statistics(self.scale, X.statistics)
+        else:
+            data = self._training_data(X, y, qid, group, sample_weight)
+            scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         monitor = Monitor.of(self, sets, scaling)
         seed = seed_of(self.random_state)
-        result = descend(
-            scaling.applied(data, n_jobs=self.n_jobs),
-            **self._options(),
-            alpha=self.alpha,
-            C=self.C,
-            seed=seed,
-            w0=self._start(scaling, data.n_features),
-            query_weight=query_weights(query_weight, data.queries),
-            validation=scaling.applied(sets[-1]) if sets and self.tol is not None else None,
-            n_jobs=self.n_jobs,
-            callback=monitor if monitor.is_needed else None,
-        )
+        options = self._options() | {
+            "alpha": self.alpha,
+            "C": self.C,
+            "seed": seed,
+            "w0": self._start(scaling, data.n_features),
+            "query_weight": query_weights(query_weight, data.queries),
+            "validation": scaling.applied(sets[-1]) if sets and self.tol is not None else None,
+            "n_jobs": self.n_jobs,
+            "callback": monitor if monitor.is_needed else None,
+        }
+        if in_chunks:
+            options |= {"passes": self.passes, "memory_limit": self.memory_limit}
+            result = descend_store(X, scaling, **options)
+        else:
+            result = descend(scaling.applied(data, n_jobs=self.n_jobs), **options)
         return self._finish(result, data, scaling, monitor, seed)
 
     def _options(self) -> dict[str, Any]:

@@ -11,14 +11,17 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.rows import Rows
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
-from linrank.model_scores import model_scores
+from linrank.model_scores import measured, model_scores
 from linrank.monitor import validation_sets
 from linrank.options import SELECTIONS
 from linrank.scaling import Scaling
+from linrank.threads import resolve
 
 __all__ = [
     "Fold",
@@ -41,6 +44,7 @@ Array = NDArray[Any]
 Outcome = TypeVar("Outcome")
 Progress = Callable[[dict[str, Any]], None]
 
+_BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
 
 
@@ -212,9 +216,25 @@ def judge(
 
     An error has a minus sign, as the scores of scikit-learn's scorers have.
     """
-    valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
-    values = model_scores(coefs, valid, scaling, scoring, convention=convention, n_jobs=n_jobs)
-    return judged(values, valid, k, scoring)
+    how: dict[str, Any] = {"convention": convention, "n_jobs": n_jobs}
+    if isinstance(fold.valid, Dataset) or scaling.needs_queries:
+        valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
+        return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
+    scores = _scores_of(coefs, data.rows, fold.valid, resolve(n_jobs))
+    qid = None if data.qid is None else data.qid[fold.valid]
+    valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # no rows any more
+    return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)
+
+
+def _scores_of(coefs: Array, rows: Rows, index: Array, n_threads: int) -> Array:
+    """``(n_models, n_rows)`` scores of some rows, of which a block at a time is copied."""
+    scores = np.empty((len(coefs), len(index)))
+    step = max(1, _BLOCK_BYTES * n_threads * rows.shape[0] // max(1, rows.nbytes))
+    for begin in range(0, len(index), step):
+        block = rows.take(index[begin : begin + step]).core
+        for k, coef in enumerate(coefs):
+            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
+    return scores
 
 
 def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -23,21 +23,22 @@ STATE_OF_A_ROW = 80
 WORK_OF_A_ROW = 120
 
 
-class Source(Protocol):
-    """Chunks by number, to be read one at a time."""
+class Range(Protocol):
+    """Where a chunk lies, and the bytes of its features."""
 
     @property
-    def n_chunks(self) -> int: ...
+    def rows(self) -> slice: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+class Source(Protocol):
+    """Chunks by number, to be read one at a time: a `linrank.Store`."""
+
     @property
     def n_rows(self) -> int: ...
     @property
-    def nbytes(self) -> int: ...
-    def rows_of(self, i: int) -> int:
-        """Rows of chunk i."""
-
-    def bytes_of(self, i: int) -> int:
-        """Bytes of the features of chunk i."""
-
+    def chunks(self) -> Sequence[Range]: ...
     def buffer(self) -> Any:
         """Memory for the features of any chunk."""
 
@@ -66,6 +67,12 @@ class Budget:
     n_kept: int
     capacity: int
 
+    @staticmethod
+    def least(source: Source, copies: int = 1) -> int:
+        """Bytes that passes need: one chunk being read, ``copies`` of another worked on."""
+        largest = max(chunk.nbytes for chunk in source.chunks)
+        return (1 + copies) * largest + WORK_OF_A_ROW * max(map(_length, source.chunks))
+
     @classmethod
     def of(cls, source: Source, n_bytes: int, copies: int = 1) -> Budget:
         """What ``n_bytes`` allow; ``copies`` of a chunk are worked on at a time.
@@ -73,35 +80,38 @@ class Budget:
         Two buffers and the work on a chunk are needed; a quarter of the rest is for samples. State
         comes before features: it saves a sort in every pass at a tenth of the memory.
         """
-        n = source.n_chunks
-        largest = max(source.bytes_of(i) for i in range(n))
-        longest = max(source.rows_of(i) for i in range(n))
-        least = (1 + copies) * largest + WORK_OF_A_ROW * longest
+        n_bytes_of = [chunk.nbytes for chunk in source.chunks]
+        n_rows_of = [_length(chunk) for chunk in source.chunks]
+        n, largest = len(n_bytes_of), max(n_bytes_of)
+        least = cls.least(source, copies)
         if n_bytes < least:
             raise MemoryError(
-                f"memory_limit leaves {describe_bytes(max(0, n_bytes))} for training, and chunks "
-                f"of {describe_bytes(largest)} need {describe_bytes(least)}; raise memory_limit, "
-                "or write the store with smaller chunks"
+                f"{describe_bytes(max(0, n_bytes))} are left for training, and chunks of "
+                f"{describe_bytes(largest)} need {describe_bytes(least)}"
             )
-        row = source.nbytes / max(1, source.n_rows)
+        row = sum(n_bytes_of) / max(1, source.n_rows)
         free = n_bytes - least
         sample = free // 4
         free -= sample
         n_buffers = 2
         if n > 2 and free >= largest:
             n_buffers, free = 3, free - largest
-        n_states, free = _first(n, free, lambda i: STATE_OF_A_ROW * source.rows_of(i))
-        n_kept, free = _first(n_states, free, source.bytes_of)
+        n_states, free = _first([STATE_OF_A_ROW * n_rows for n_rows in n_rows_of], free)
+        n_kept, free = _first(n_bytes_of[:n_states], free)
         return cls(n_buffers, n_states, n_kept, max(1, int(sample / (2 * (row + 16)))))
 
 
-def _first(n: int, free: int, size: Callable[[int], int]) -> tuple[int, int]:
-    """How many of the first n sizes fit, and what is left."""
-    for i in range(n):
-        if size(i) > free:
+def _length(chunk: Range) -> int:
+    return int(chunk.rows.stop - chunk.rows.start)
+
+
+def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
+    """How many of the first sizes fit, and what is left."""
+    for i, size in enumerate(sizes):
+        if size > free:
             return i, free
-        free -= size(i)
-    return n, free
+        free -= size
+    return len(sizes), free
 
 
 class Passes:
@@ -137,13 +147,13 @@ class Passes:
         self.factors = factors
         self.n_read = 0  # bytes of features, all passes together
         self._kept: dict[int, Chunk] = {}
-        self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, source.n_chunks))]
+        self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, len(source.chunks)))]
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
         self._ahead: deque[tuple[int, Any, Future[Dataset]]] = deque()
 
     @property
     def n_chunks(self) -> int:
-        return self.source.n_chunks
+        return len(self.source.chunks)
 
     def __enter__(self) -> Passes:
         return self
@@ -219,7 +229,7 @@ class Passes:
             buffer = None if i < self.budget.n_kept else self._buffers.pop()
             reading = self._reader.submit(self.source.read, i, into=buffer)
             self._ahead.append((i, buffer, reading))
-            self.n_read += self.source.bytes_of(i)
+            self.n_read += self.source.chunks[i].nbytes
 
     def _made(self, i: int, data: Dataset) -> Chunk:
         """The chunk of what was read; its terms and state are those of the last pass, if kept."""

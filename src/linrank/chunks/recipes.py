@@ -46,6 +46,10 @@ class Recipe(Protocol):
     @property
     def loss(self) -> str: ...
     @property
+    def by_query(self) -> bool:
+        """Whether rows are scaled within their query, in a copy."""
+
+    @property
     def seed(self) -> int:
         """Of the samples: that of training in memory, so that they are the same."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from typing import Any
 
 from linrank.cli.arguments import fill_in, flag, given, megabytes, positive_float, positive_int
@@ -23,7 +24,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _KERNELS = {
     "n_components": "--kernel with --approximation",
     "gamma": "--kernel",
-    "memory_limit": "--kernel",
+    "memory_limit": "--kernel, or a store (a folder that linrank convert wrote) as DATA",
 }
 # Those that they share with other methods; nothing is random in the regularised one.
 _SHARED: dict[str, dict[str, Any]] = {FACTORIZED: {"C": 1.0, "seed": 0}, REGULARIZED: {"C": 1.0}}
@@ -72,7 +73,8 @@ def add_lowrank(parser: argparse.ArgumentParser) -> None:
         type=megabytes,
         metavar="MB",
         help=f"{REGULARIZED}: refuse to take more for its duals, at least 32 bytes a pair, in 10⁶ "
-        "bytes (default: what is free); --kernel: keep its matrix in memory up to that (half)",
+        "bytes (default: what is free); --kernel: keep its matrix in memory up to that (half); "
+        "DATA a store: read it piece by piece, and keep the process within that",
     )
 
 
@@ -80,6 +82,8 @@ def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
     """Fail on options that do not go with ``--method``; fill in those that were not given."""
     for method in LOW_RANK:
         for name in given(args, (*_DEFAULTS[method],)) if args.method != method else ():
+            if name == "memory_limit" and os.path.isdir(args.data):
+                continue  # a store is read within it
             also = f", or {_KERNELS[name]}" if name in _KERNELS else ""
             parser.error(f"{flag(name)} needs --method {method}{also}")
     if args.method not in LOW_RANK:

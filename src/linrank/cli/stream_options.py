@@ -36,7 +36,11 @@ def add_streaming(parser: argparse.ArgumentParser) -> None:
         "--stream", action="store_true", help="read DATA batch by batch and never hold all of it"
     )
     group.add_argument(
-        "--passes", type=positive_int, metavar="N", help="read the file N times (default: 1)"
+        "--passes",
+        type=positive_int,
+        metavar="N",
+        help="read the file N times (default: 1); of a store with --memory-limit, its chunks "
+        "(default: once for each quarter of a step a row)",
     )
     group.add_argument(
         "--memory",
@@ -65,8 +69,13 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     given = [name for name in _DEFAULTS if getattr(args, name) is not None]
     if not args.stream:
         for name in given:
-            parser.error(f"--{name.replace('_', '-')} needs --stream")
+            if name != "passes":
+                parser.error(f"--{name.replace('_', '-')} needs --stream")
+            elif args.solver != STOCHASTIC or args.memory_limit is None:
+                parser.error("--passes needs --stream, or --memory-limit and a store")
         return
+    if args.memory_limit is not None:
+        parser.error("--memory-limit is for a store, --memory MB for --stream")
     if args.solver != STOCHASTIC:
         parser.error(f"--stream needs --solver {STOCHASTIC}, not --solver {args.solver}")
     for name, why in _REFUSED.items():

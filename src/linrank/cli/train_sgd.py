@@ -1,4 +1,4 @@
-"""``linrank train --solver sgd``: stochastic descent on data in memory."""
+"""``linrank train --solver sgd``: stochastic descent on data in memory, or on a store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data
+from linrank.cli.stores import describe_store, open_store, store_summary
 from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
 from linrank.cli.training import check_files, write_and_validate
 from linrank.options import DESCENT
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.model import LinearModel
     from linrank.stochastic.training import DescentResult
+    from linrank.store.store import Store
 
 __all__ = ["run_sgd"]
 
@@ -32,16 +34,24 @@ def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data = read_data(args.data, args, console)
-    read = time.perf_counter()
-    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
-    model, result = _fit(data, args, console)
+    if args.memory_limit is not None:
+        store = open_store(args, parser)
+        read = time.perf_counter()
+        console.say("opened", describe_store(store))
+        model, result = _fit_store(store, args, console)
+        summary = store_summary(store, args)
+    else:
+        data = read_data(args.data, args, console)
+        read = time.perf_counter()
+        console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+        model, result = _fit(data, args, console)
+        summary = data_summary(data, args)
     trained = time.perf_counter()
     _say_result(result, args, trained - read, console)
     evaluation = write_and_validate(model, args, console)
     if args.json:
         times = (start, read, trained)
-        print_json(args, data_summary(data, args), _summary(result, args), evaluation, times)
+        print_json(args, summary, _summary(result, args), evaluation, times)
     return OK if _is_done(result, args) else NOT_CONVERGED
 
 
@@ -53,18 +63,41 @@ def _fit(
     from linrank.stochastic.training import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
+    result = descend(scaling.applied(data, n_jobs=args.jobs), **_options(args, console))
+    return LinearModel.of(result, data, scaling, **_settings(args, data.index_base)), result
+
+
+def _fit_store(
+    store: Store, args: argparse.Namespace, console: Console
+) -> tuple[LinearModel, DescentResult]:
+    from linrank.model import LinearModel
+    from linrank.scaling import Scaling
+    from linrank.store.outline import outline
+    from linrank.store_descent import descend_store
+
+    scaling = Scaling.of_statistics(args.scale, store.statistics)
+    how = {"passes": args.passes, "memory_limit": args.memory_limit}
+    result = descend_store(store, scaling, **how, **_options(args, console))
+    settings = _settings(args, store.index_base)
+    return LinearModel.of(result, outline(store), scaling, **settings), result
+
+
+def _options(args: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """How to descend."""
+    return {
+        **{name: getattr(args, name) for name in DESCENT},
+        "alpha": args.alpha,
+        "C": args.C,
+        "seed": args.seed,
+        "n_jobs": args.jobs,
+        "callback": console.progress(_line),
+    }
+
+
+def _settings(args: argparse.Namespace, index_base: int | None) -> dict[str, Any]:
+    """What the model is to know."""
     options = {name: getattr(args, name) for name in DESCENT}
-    result = descend(
-        scaling.applied(data, n_jobs=args.jobs),
-        **options,
-        alpha=args.alpha,
-        C=args.C,
-        seed=args.seed,
-        n_jobs=args.jobs,
-        callback=console.progress(_line),
-    )
-    settings = {**options, "C": args.C, "seed": args.seed, "index_base": data.index_base}
-    return LinearModel.of(result, data, scaling, **settings), result
+    return {**options, "C": args.C, "seed": args.seed, "index_base": index_base}
 
 
 def _line(state: dict[str, Any]) -> str:

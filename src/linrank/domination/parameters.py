@@ -53,20 +53,20 @@ def choose_solver(solver: str, penalty: str, feature_induction: int | None) -> s
 
 
 def describe_parameters(
-    data: Dataset, *, alpha: float, seed: int, **options: Any
+    data: Dataset | None, *, alpha: float, seed: int, **options: Any
 ) -> dict[str, str | float | bool | None]:
     """What a model is to know of its training, as plain values.
 
     Parameters
     ----------
-    data : Dataset
-        What it was trained on, for the number of pairs.
+    data : Dataset or None
+        What it was trained on, for the number of pairs; None where that is counted elsewhere.
     alpha, seed, **options
         As given to `train`; of the options at least ``linrank.options.DOMINATION``.
     """
     layers, pooled = options["layers"], bool(options["pooled"])
     is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
-    return {
+    told: dict[str, str | float | bool | None] = {
         "method": METHODS[1],
         "alpha": alpha,
         **{name: options[name] for name in DOMINATION},
@@ -77,8 +77,10 @@ def describe_parameters(
         "margin": describe_margin(options["margin"]),
         "pooled": pooled,
         "seed": seed if is_random else None,
-        "n_pairs": Layering.of(data, layers=layers, pooled=pooled).n_pairs,
     }
+    if data is not None:
+        told["n_pairs"] = Layering.of(data, layers=layers, pooled=pooled).n_pairs
+    return told
 
 
 def _check_alpha(alpha: Any, penalty: str) -> None:

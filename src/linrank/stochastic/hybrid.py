@@ -19,58 +19,12 @@ docs/decisions/0025.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
+__all__ = ["switch_plan"]
 
-from linrank import _core
-from linrank.data.rows import DenseRows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from linrank.data.rows import Rows
-    from linrank.stochastic.samplers import PairSampler
-
-    Array = NDArray[Any]
-
-__all__ = ["mean_square", "switch_plan"]
-
-_N_PAIRS = 1024  # sampled for R²: an error of some per cent moves nothing
 _SHARE = 4  # a quarter of the steps is passive-aggressive, at most
 _NO_PLAN = (0, 1.0, 1.0)  # where the squares of the features leave the range of numbers
 _SHORT = 300  # steps from which on those after the switch are shorter than 1/R²
-
-
-def mean_square(rows: Rows, sampler: PairSampler, seed: int) -> float:
-    """``R²``: the mean of ``‖x_i - x_j‖²`` over some pairs, from a stream of their own."""
-    winners, losers = sampler.core.draw(_core.Random(seed ^ 0x9E3779B9), _N_PAIRS)
-    with np.errstate(over="ignore"):  # infinite then, and the steps say so in their own words
-        return float(_squares(rows, winners, losers).mean())
-
-
-def _squares(rows: Rows, winners: Array, losers: Array) -> Array:
-    """``‖x_i - x_j‖²`` for each pair of rows."""
-    if isinstance(rows, DenseRows):
-        x = rows.values[winners].astype(np.float64) - rows.values[losers]
-        return np.asarray((x * x).sum(axis=1))
-    above, below = rows.take(winners), rows.take(losers)
-    pairs = [np.repeat(np.arange(len(winners)), np.diff(part.offsets)) for part in (above, below)]
-    cells = [
-        pair * rows.n_columns + part.columns
-        for pair, part in zip(pairs, (above, below), strict=True)
-    ]
-    a, b = above.values.astype(np.float64), below.values.astype(np.float64)
-    # Where both rows have an entry in a column, it is their difference that is squared. Cells
-    # increase with the pair and, within it, with the column.
-    place = np.searchsorted(cells[0], cells[1])
-    shared = np.append(cells[0], -1)[place] == cells[1]
-    a[place[shared]] -= b[shared]
-    b[shared] = 0.0
-    squares: Array = np.bincount(
-        np.concatenate(pairs), weights=np.concatenate([a * a, b * b]), minlength=len(winners)
-    )
-    return squares
 
 
 def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, float, float]:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
+    from linrank.stochastic.drawn_pairs import DrawnPairs
     from linrank.stochastic.samplers import PairSampler
 
     Array = NDArray[Any]
 
-__all__ = ["ExactObjective", "SampledObjective"]
+__all__ = ["BAND", "ExactObjective", "SampledObjective"]
 
-_BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
-_N_PAIRS = 16_384
+BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
 
 
 class ExactObjective:
@@ -38,7 +38,7 @@ class ExactObjective:
     def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
         C = 1.0 / (alpha * sampler.total_weight)
         self._alpha = alpha
-        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, _BAND, n_threads), C))
+        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, BAND, n_threads), C))
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum).
@@ -56,13 +56,13 @@ class SampledObjective:
     ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``.
     """
 
-    def __init__(
-        self, rows: Rows, sampler: PairSampler, alpha: float, seed: int, *, logistic: bool = False
-    ) -> None:
-        winners, losers = sampler.core.draw(_core.Random(seed), _N_PAIRS)
-        self._order, places = np.unique(np.concatenate([winners, losers]), return_inverse=True)
-        self._winners, self._losers = places[:_N_PAIRS], places[_N_PAIRS:]
-        self._rows, self._alpha, self._logistic = rows, alpha, logistic
+    def __init__(self, drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> None:
+        self._order, places = np.unique(
+            np.concatenate([drawn.winners, drawn.losers]), return_inverse=True
+        )
+        n = len(drawn.winners)
+        self._winners, self._losers = places[:n], places[n:]
+        self._rows, self._alpha, self._logistic = drawn.rows, alpha, logistic
         self.at_zero = math.log(2) if logistic else 1.0
 
     def __call__(self, w: Array) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Run: models on their way over the same pairs, by the rules that users name."""
+"""Course and Run: models on their way over the same pairs, by the rules that users name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.hybrid import mean_square, switch_plan
+from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
+from linrank.stochastic.hybrid import switch_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Rule", "Run"]
+__all__ = ["Course", "Rule", "Run", "needs_plan"]
 
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 
@@ -36,17 +35,19 @@ class Rule:
     aggressiveness: float = 1.0
 
 
-class Run:
+class Course:
     """One or several models that learn from the same pairs; ``hybrid`` changes its rule on time.
 
     Alone and beside others, a model is the same up to rounding: its inner products are summed in
     another order. ``logistic`` may magnify rounding while its steps are long, ``‖x‖²/(λt) > 8``:
     the weights then differ visibly, but hardly in how good they are.
 
+    Steps are taken on the rows that `move` names last.
+
     Parameters
     ----------
-    rows, sampler
-        The rows, and what draws pairs of them.
+    n_features : int
+        Length of the weights.
     rules : sequence of Rule
         One for each model.
     n_steps : int
@@ -55,22 +56,25 @@ class Run:
         As in :class:`linrank.stochastic.descent.Descent`.
     w0 : array, optional
         Weights to start from, of all models.
+    planned : DrawnPairs, optional
+        Pairs to plan with, if `needs_plan`.
     """
+
+    rows: Rows
+    sampler: PairSampler
 
     def __init__(
         self,
-        rows: Rows,
-        sampler: PairSampler,
+        n_features: int,
         rules: Sequence[Rule],
         n_steps: int,
         *,
         average: str | None = None,
         seed: int = 0,
         w0: Array | None = None,
+        planned: DrawnPairs | None = None,
     ) -> None:
-        self.rows, self.sampler = rows, sampler
-        is_planned = w0 is not None or any(rule.algorithm == "hybrid" for rule in rules)
-        square = _finite_square(rows, sampler, seed, rules) if is_planned else 0.0
+        square = 0.0 if planned is None else _finite_square(planned, rules)
         learners, self._switches = [], []
         for model, rule in enumerate(rules):
             n_first, first_step, eager = switch_plan(square, rule.alpha, n_steps)
@@ -82,7 +86,7 @@ class Run:
                 begin = 0.0 if w0 is None else first_step
                 learners.append(Learner(rule.algorithm, rule.alpha, rule.aggressiveness, begin))
         self._switches.sort(key=lambda switch: switch[:2])
-        self._descent = Descent(rows.shape[1], learners, average, seed)
+        self._descent = Descent(n_features, learners, average, seed)
         for model, learner in enumerate(learners if w0 is not None else ()):
             self._descent.become(model, learner, w0)
 
@@ -105,6 +109,10 @@ class Run:
         self._descent.check_finite()
         return self._descent.weights()
 
+    def move(self, rows: Rows, sampler: PairSampler) -> None:
+        """Go on with pairs of other rows."""
+        self.rows, self.sampler = rows, sampler
+
     def until(self, n_steps: int, n_threads: int = 1) -> None:
         """Go on until `n_steps` steps have been taken."""
         while self._switches and n_steps > self._switches[0][0]:
@@ -117,10 +125,44 @@ class Run:
         _run_in_chunks(self._descent, self.rows, self.sampler, n_steps - self.n_steps, n_threads)
 
 
-def _finite_square(rows: Rows, sampler: PairSampler, seed: int, rules: Sequence[Rule]) -> float:
+class Run(Course):
+    """The course of models over the pairs of data in memory.
+
+    Parameters
+    ----------
+    rows, sampler
+        The rows, and what draws pairs of them.
+    rules, n_steps, average, seed, w0
+        As in `Course`.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        sampler: PairSampler,
+        rules: Sequence[Rule],
+        n_steps: int,
+        *,
+        average: str | None = None,
+        seed: int = 0,
+        w0: Array | None = None,
+    ) -> None:
+        is_planned = needs_plan([rule.algorithm for rule in rules], w0)
+        planned = DrawnPairs.of(rows, sampler, PLANNED, seed) if is_planned else None
+        super().__init__(
+            rows.shape[1], rules, n_steps, average=average, seed=seed, w0=w0, planned=planned
+        )
+        self.move(rows, sampler)
+
+
+def needs_plan(algorithms: Sequence[str], w0: Array | None) -> bool:
+    """Whether the length of the first steps depends on the rows."""
+    return w0 is not None or "hybrid" in algorithms
+
+
+def _finite_square(planned: DrawnPairs, rules: Sequence[Rule]) -> float:
     """The mean of ``‖x_i - x_j‖²``, if plans can be made with it."""
-    with np.errstate(over="ignore"):
-        square = mean_square(rows, sampler, seed)
+    square = planned.mean_square()
     if not math.isfinite(square / min(rule.alpha for rule in rules)):
         raise ValueError(
             f"the mean of ‖x_i - x_j‖² over some pairs, {square:g}, has left the range of floating "

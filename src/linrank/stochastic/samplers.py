@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.vectors import as_labels, as_weights
 from linrank.errors import NoPairsError
+from linrank.lazy import cached_property
 from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs
 
@@ -29,8 +32,8 @@ class PairSampler:
 
     Attributes
     ----------
-    core : _core.PairSampler
-        Draws pairs of rows.
+    build : callable
+        Makes `core`: tables that take as long as a pass over the labels.
     sampling : str
         The name of the distribution.
     pairs : Pairs
@@ -39,13 +42,22 @@ class PairSampler:
         ``Σω``, so that ``λ = 1 / (C·total_weight)`` makes the objective that of `RankSVM`.
     n_pairs : int
         Pairs of the queries of positive weight that are kept, whatever the weight of their rows.
+    mass : float
+        What the pairs weigh beside those of other queries, by the same sampling: of data in parts,
+        a pair is of a part with the probability of its share in the sum of all masses.
     """
 
-    core: _core.PairSampler
+    build: Callable[[], _core.PairSampler]
     sampling: str
     pairs: Pairs
     total_weight: float
     n_pairs: int
+    mass: float
+
+    @cached_property
+    def core(self) -> _core.PairSampler:
+        """Draws pairs of rows."""
+        return self.build()
 
 
 def pair_sampler(
@@ -125,8 +137,8 @@ def _by_level(pairs: Pairs, sampling: str, n_pairs: int) -> PairSampler:
             f"all {pairs.n_pairs} pairs have weight zero; check the weights of rows and queries"
         )
     queries = pairs.queries
-    core = _core.level_sampler(*_arrays(queries), _c(pairs), pairs.row_weight)
-    return PairSampler(core, sampling, pairs, total, n_pairs)
+    build = partial(_core.level_sampler, *_arrays(queries), _c(pairs), pairs.row_weight)
+    return PairSampler(build, sampling, pairs, total, n_pairs, total)
 
 
 def _normalised(pairs: Pairs) -> Pairs:
@@ -145,8 +157,8 @@ def _query_level(pairs: Pairs) -> PairSampler:
     k = queries.n_levels.astype(np.float64)
     c = np.divide(2.0 * usable / usable.sum(), k * (k - 1.0), out=np.zeros_like(k), where=k > 1)
     weighted = Pairs(queries, 1.0 / _rows_of_level(queries), c)
-    core = _core.query_level_sampler(*_arrays(queries), usable)
-    return PairSampler(core, "query-level", weighted, 1.0, _count(weighted))
+    build = partial(_core.query_level_sampler, *_arrays(queries), usable)
+    return PairSampler(build, "query-level", weighted, 1.0, _count(weighted), float(usable.sum()))
 
 
 def _rejection(pairs: Pairs, kept: Array | None) -> PairSampler:
@@ -160,8 +172,8 @@ def _rejection(pairs: Pairs, kept: Array | None) -> PairSampler:
             f"p = {n_pairs} pairs of {n_rows} rows, more than {_MOST_DRAWS:g}; use "
             "sampling='pairs', the same distribution at a fixed cost"
         )
-    core = _core.rejection_sampler(*_arrays(queries), kept)
-    return PairSampler(core, "rejection", pairs, float(n_pairs), n_pairs)
+    build = partial(_core.rejection_sampler, *_arrays(queries), kept)
+    return PairSampler(build, "rejection", pairs, float(n_pairs), n_pairs, float(n_pairs))
 
 
 def _roc(queries: Queries, labels: Any, u: Array | None, kept: Array | None) -> PairSampler:

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 import math
 import numbers
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linrank import threads
 from linrank.options import ALGORITHMS, RECORDS
+from linrank.stochastic.drawn_pairs import RECORDED, DrawnPairs
 from linrank.stochastic.objectives import ExactObjective, SampledObjective
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler
+from linrank.stochastic.watch import Watch, milestones
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
+    from linrank.stochastic.run import Course
     from linrank.stochastic.samplers import PairSampler
+    from linrank.stochastic.watch import Objective
 
     Array = NDArray[Any]
     Callback = Callable[[dict[str, Any]], bool | None]
-    Objective = ExactObjective | SampledObjective
 
 __all__ = [
     "DescentResult",
     "check_descent",
     "descend",
+    "finished",
     "regularisation",
 ]
 
 _DEFAULT_ALPHA = 1e-4
-_PATIENCE = 2  # milestones without progress that `tol` takes for the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,16 +161,23 @@ def descend(
     if validation is not None and tol is not None:
         held_out = pair_sampler(validation.queries, sampling, labels=validation.labels)
         watched = _objective(validation.rows, held_out, alpha, "sampled", algorithm, seed, n_jobs)
-    watch = _Watch(objective, watched, tol, callback)
+    watch = Watch(objective, watched, tol, callback)
     verdict = ("n_steps", f"took all {n_steps:,} steps")
     if objective is None and callback is None:
         run.until(n_steps)
     else:
-        for milestone in _milestones(n_steps):
+        for milestone in milestones(n_steps):
             run.until(milestone)
             if (ended := watch(run)) is not None:
                 verdict = ended
                 break
+    return finished(run, watch, verdict, alpha, sampler.n_pairs)
+
+
+def finished(
+    run: Course, watch: Watch, verdict: tuple[str, str], alpha: float, n_pairs: int
+) -> DescentResult:
+    """The outcome of a run that has come to its end."""
     last, w = watch.latest, run.weights()[0]
     return DescentResult(
         w,
@@ -178,7 +187,7 @@ def descend(
         last.get("gap", math.nan),
         float(run.mean_losses()[0]),
         *verdict,
-        sampler.n_pairs,
+        n_pairs,
         watch.history,
     )
 
@@ -231,69 +240,5 @@ def _objective(
         return None
     if record == "exact":
         return ExactObjective(rows, sampler, alpha, threads.resolve(n_jobs))
-    # Another stream than that of the steps, so that nothing is measured on the pairs of the fit.
-    return SampledObjective(
-        rows, sampler, alpha, seed ^ 0x5DEECE66D, logistic=algorithm == "logistic"
-    )
-
-
-def _milestones(n_steps: int) -> Iterator[int]:
-    """100, 178, 316, 562, 1000, ...: four a decade, the last step last."""
-    k, step = 0, 100
-    while step < n_steps:
-        yield step
-        k += 1
-        step = round(100 * 10 ** (k / 4))
-    yield n_steps
-
-
-class _Watch:
-    """What happens at a milestone: history, tolerance, callback."""
-
-    def __init__(
-        self,
-        objective: Objective | None,
-        watched: Objective | None,
-        tol: float | None,
-        callback: Callback | None,
-    ) -> None:
-        self._objective, self._watched = objective, watched
-        self._tol, self._callback = tol, callback
-        self._start = time.perf_counter()
-        self._best, self._n_stalled = math.inf, 0
-        self.history: dict[str, list[float]] = {
-            key: [] for key in ("n_steps", "objective", "gap", "loss", "seconds")
-        }
-
-    @property
-    def latest(self) -> dict[str, float]:
-        return {key: values[-1] for key, values in self.history.items() if values}
-
-    def __call__(self, run: Run) -> tuple[str, str] | None:
-        """Why to stop, if so."""
-        seconds = time.perf_counter() - self._start
-        w, loss = run.weights()[0], float(run.mean_losses()[0])
-        value, gap = (math.nan, math.nan) if self._objective is None else self._objective(w)
-        for key, entry in zip(self.history, (run.n_steps, value, gap, loss, seconds), strict=True):
-            self.history[key].append(entry)
-        state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
-        if self._callback is not None and self._callback(state):
-            return "callback", f"stopped by the callback after {run.n_steps:,} steps"
-        if self._tol is None or self._objective is None or self._watched is None:
-            return None
-        # Long first steps lead far away, and the objective may rise for some milestones before it
-        # falls: weights worse than none are not the end of a descent, nor is a stop of a first
-        # rule.
-        is_lost = value > (1 + self._tol) * self._objective.at_zero or run.changes
-        if self._watched is not self._objective:
-            value = self._watched(w)[0]
-        if value < (1 - self._tol) * self._best or is_lost:
-            self._best, self._n_stalled = min(value, self._best), 0
-            return None
-        self._n_stalled += 1
-        if self._n_stalled < _PATIENCE:
-            return None
-        return (
-            "tolerance",
-            f"the objective fell by less than {self._tol:g} of it for {_PATIENCE} milestones",
-        )
+    drawn = DrawnPairs.of(rows, sampler, RECORDED, seed)
+    return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")

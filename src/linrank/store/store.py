@@ -94,6 +94,15 @@ class Store:
         return self._layout.has_weights
 
     @property
+    def has_ids(self) -> bool:
+        """Whether queries have ids; without, all rows are one query."""
+        return self._layout.ids is not None
+
+    def buffer(self) -> Any:
+        """Memory for the features of any chunk."""
+        return np.empty(max(chunk.nbytes for chunk in self.chunks), dtype=np.uint8)
+
+    @property
     def statistics(self) -> ColumnStatistics:
         n = self.n_features
         data = self._files.read(STATISTICS, 0, 40 * n).view(np.float64).reshape(5, n)

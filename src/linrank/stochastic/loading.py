@@ -1,0 +1,147 @@
+"""Loader: chunks with their samplers, one after the other, the next one read in the background."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from linrank.errors import NoPairsError
+from linrank.stochastic.sources import chunk_sampler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.data.rows import Rows
+    from linrank.stochastic.residence import Residence
+    from linrank.stochastic.samplers import PairSampler
+    from linrank.stochastic.sources import Source
+    from linrank.stochastic.visits import Visit
+
+    Array = NDArray[Any]
+
+__all__ = ["Loaded", "Loader"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A chunk that steps can be taken on; ``buffer`` is where its rows are, if it will not stay."""
+
+    rows: Rows
+    sampler: PairSampler
+    buffer: Any = None
+
+
+class Loader:
+    """The chunks of a source.
+
+    Parameters
+    ----------
+    source : Source
+        Where they are.
+    sampling : str
+        The distribution of the pairs.
+    query_weight : array by query of the whole, or None
+        Factors c.
+    prepare : callable
+        From a chunk as it is stored to one whose rows are scaled.
+    residence : Residence
+        Which chunks stay, and whether to read ahead.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sampling: str,
+        query_weight: Array | None,
+        prepare: Callable[[Dataset], Dataset],
+        residence: Residence,
+    ) -> None:
+        self._source, self._sampling, self._query_weight = source, sampling, query_weight
+        self._prepare, self._residence = prepare, residence
+        self._here: dict[int, Loaded] = {}
+
+    def visit(self, plan: Iterable[Visit]) -> Generator[tuple[Visit, Loaded], None, None]:
+        """Each visit with its chunk, which is there until the next visit is asked for.
+
+        Two walks may be under way at the same time; each has buffers of its own.
+        """
+        walk = _Walk(self, iter(plan), 2 * self._source.n_chunks)
+        with ThreadPoolExecutor(1, "linrank-read") as pool:
+            try:
+                yield from walk.over(pool if self._residence.reads_ahead else None)
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+    def is_here(self, chunk: int) -> bool:
+        """Whether it need not be read."""
+        return chunk in self._here
+
+    @property
+    def all_here(self) -> bool:
+        """Whether nothing need be read any more."""
+        return len(self._here) == self._source.n_chunks
+
+    def load(self, chunk: int, free: deque[Any]) -> Loaded:
+        """The chunk, from memory or read, into one of the free buffers if it will not stay."""
+        if chunk in self._here:
+            return self._here[chunk]
+        stays = chunk in self._residence.kept
+        buffer = None if stays else (free.popleft() if free else self._source.buffer())
+        data = self._prepare(self._source.read(chunk, into=buffer))
+        c = self._query_weight
+        part = None if c is None else c[self._source.chunks[chunk].queries]
+        sampler = chunk_sampler(data.queries, data.weight, self._sampling, part)
+        if sampler is None:
+            raise NoPairsError(f"chunk {chunk} has no pairs any more: the data have changed")
+        _ = sampler.core, data.rows.core  # made here, beside the steps on the chunk before
+        loaded = Loaded(data.rows, sampler, buffer)
+        if stays:
+            self._here[chunk] = loaded
+        return loaded
+
+
+class _Walk:
+    """One walk over visits: what is being read, and the buffers."""
+
+    def __init__(self, loader: Loader, plan: Iterator[Visit], most_ahead: int) -> None:
+        self._loader, self._plan, self._most_ahead = loader, plan, most_ahead
+        self._queue: deque[Visit] = deque()
+        self._free: deque[Any] = deque()
+        self._coming: tuple[Visit, Future[Loaded]] | None = None
+
+    def over(self, pool: ThreadPoolExecutor | None) -> Iterator[tuple[Visit, Loaded]]:
+        held = None
+        while (visit := self._next()) is not None:
+            if held is not None:
+                self._free.append(held)
+            loaded = self._get(visit)
+            held = loaded.buffer
+            if pool is not None and self._coming is None:
+                self._read_ahead(pool)
+            yield visit, loaded
+
+    def _next(self) -> Visit | None:
+        return self._queue.popleft() if self._queue else next(self._plan, None)
+
+    def _get(self, visit: Visit) -> Loaded:
+        if self._coming is not None and self._coming[0] is visit:
+            future, self._coming = self._coming[1], None
+            return future.result()
+        return self._loader.load(visit.chunk, self._free)
+
+    def _read_ahead(self, pool: ThreadPoolExecutor) -> None:
+        """Begin to read the chunk of the next visit that has to be read."""
+        loader = self._loader
+        if loader.all_here:
+            return
+        self._queue.extend(islice(self._plan, self._most_ahead - len(self._queue)))
+        for visit in self._queue:
+            if not loader.is_here(visit.chunk):
+                self._coming = visit, pool.submit(loader.load, visit.chunk, self._free)
+                return

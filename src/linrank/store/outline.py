@@ -1,0 +1,102 @@
+"""What is known of a store without its features: for estimators, and for a descent over chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.rows import CsrRows
+from linrank.store.layout import ChunkRange
+from linrank.store.store import Store
+
+__all__ = ["StoredChunks", "outline"]
+
+Array = NDArray[Any]
+
+
+def outline(store: Store) -> Dataset:
+    """A dataset of the shape of a store, with its queries, names and ids, and nothing in its rows.
+
+    What an estimator asks of its data beside the training itself needs no more; it takes some bytes
+    a query, whatever the number of rows. Labels and levels are all 0.
+    """
+    parts = [_queries_of(store, i) for i in range(store.n_chunks)]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    ids = None if parts[0].ids is None else np.concatenate([part.ids for part in parts])
+    n_rows, zero = store.n_rows, np.zeros(1)
+    rows = CsrRows(
+        np.empty(0, store.dtype),
+        np.empty(0, np.int32),
+        np.broadcast_to(np.zeros(1, np.int64), n_rows + 1),
+        store.n_features,
+    )
+    qid = None if ids is None else np.broadcast_to(ids[:1], n_rows)
+    data = Dataset(
+        rows,
+        np.broadcast_to(zero, n_rows),
+        qid,
+        feature_names=store.feature_names,
+        source=store.path,
+        index_base=store.index_base,
+    )
+    data.__dict__["queries"] = Queries(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        None,
+        np.broadcast_to(np.zeros(1, np.int32), n_rows),
+        np.concatenate([part.n_levels for part in parts]),
+        ids,
+    )
+    return data
+
+
+class StoredChunks:
+    """The chunks of a store as a `linrank.stochastic.sources.Source`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def n_chunks(self) -> int:
+        return self._store.n_chunks
+
+    @property
+    def n_rows(self) -> int:
+        return self._store.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self._store.n_features
+
+    @property
+    def chunks(self) -> Sequence[ChunkRange]:
+        return self._store.chunks
+
+    def buffer(self) -> Any:
+        """Memory for the values of any chunk."""
+        make = getattr(self._store, "buffer", None)
+        return None if make is None else make()
+
+    def read(self, i: int, *, into: Any = None) -> Dataset:
+        """Chunk i; its values in ``into``, if that is given."""
+        return self._store.read(i, into=into)
+
+    def read_queries(self, i: int) -> tuple[Queries, Array | None]:
+        """Queries and row weights of chunk i."""
+        store = self._store
+        return _queries_of(store, i), store._array("weights", i) if store.has_weights else None
+
+
+def _queries_of(store: Store, i: int) -> Queries:
+    """The queries of chunk i, its rows counted from 0."""
+    return Queries(
+        store._offsets("query_offsets", i, "n_rows"),
+        None,
+        store._array("levels", i),
+        store._array("n_levels", i),
+        store._ids(i),
+    )

@@ -1,0 +1,312 @@
+"""descend_chunks: the same bits whatever the memory, the same pairs as in memory on average."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.errors import NoPairsError
+from linrank.scaling import Scaling
+from linrank.stochastic.chunked import descend_chunks
+from linrank.stochastic.objectives import ExactObjective
+from linrank.stochastic.samplers import pair_sampler
+from linrank.stochastic.sources import Parts, chunk_sampler
+from linrank.stochastic.training import descend
+from linrank.stochastic.visits import visits
+from real_data import mq2008
+
+
+def problem(seed=0, n_rows=300, n_features=5, sparse=False, weights=False, n_queries=12):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features)).astype(np.float32)
+    y = np.digitize(X @ rng.standard_normal(n_features), [-1, 1]).astype(float)
+    if sparse:
+        from scipy.sparse import csr_array
+
+        X = csr_array(np.where(rng.random(X.shape) < 0.5, X, 0))
+    weight = rng.integers(0, 4, n_rows).astype(float) if weights else None
+    qid = np.sort(rng.integers(0, n_queries, n_rows))
+    return Dataset.of(X, y, qid=qid, sample_weight=weight)
+
+
+def split(data, *cuts):
+    """The data in parts that end before these queries."""
+    offsets = data.queries.offsets
+    ends = [0, *(int(offsets[q]) for q in cuts), data.n_rows]
+    return [data.select(slice(a, b)) for a, b in pairwise(ends)]
+
+
+class Stored(Parts):
+    """Parts that are read: into buffers, which other chunks overwrite, and by a thread."""
+
+    def __init__(self, parts):
+        super().__init__(parts)
+        self.n_read = 0
+        self.buffers = []
+        self.threads = set()
+
+    def buffer(self):
+        most = max(part.rows.values.size for part in self.parts)
+        self.buffers.append(np.full(most, np.nan, dtype=np.float32))
+        return self.buffers[-1]
+
+    def read(self, i, *, into=None):
+        self.n_read += 1
+        self.threads.add(threading.current_thread().name)
+        data = self.parts[i]
+        values = data.rows.values
+        if into is None:
+            copy = values.copy()
+        else:
+            into[:] = np.nan  # a step on the chunk before would now be seen
+            copy = into[: values.size].reshape(values.shape)
+            copy[...] = values
+        read = replace(data, rows=replace(data.rows, values=copy))
+        read.__dict__["queries"] = data.queries
+        return read
+
+
+OPTIONS = {"n_steps": 3000, "alpha": 0.01, "seed": 5}
+
+
+@pytest.mark.parametrize("algorithm", ["pegasos", "pa", "logistic", "hybrid"])
+@pytest.mark.parametrize("record", [None, "sampled"])
+def test_one_chunk_is_the_fit_in_memory_bit_for_bit(algorithm, record):
+    data = problem()
+    options = OPTIONS | {"algorithm": algorithm, "average": "weighted", "record": record}
+    ours, plain = descend_chunks(Parts([data]), **options), descend(data, **options)
+    assert_array_equal(ours.w, plain.w)
+    assert (ours.loss, ours.n_pairs, ours.n_steps) == (plain.loss, plain.n_pairs, plain.n_steps)
+    assert ours.history["objective"] == plain.history["objective"]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("record", [None, "exact", "sampled"])
+def test_the_memory_decides_what_is_read_and_not_what_is_computed(sparse, record):
+    parts = split(problem(sparse=sparse), 3, 4, 7, 10)
+    options = OPTIONS | {"algorithm": "hybrid", "record": record, "passes": 6}
+    free = Stored(parts)
+    expected = descend_chunks(free, **options)
+    assert free.n_read == 5
+    assert free.buffers == []
+    least = least_limit(parts, **options)
+    reads = []
+    for limit in (least, 2 * least, 3 * least):
+        source = Stored(parts)
+        found = descend_chunks(source, **options, memory_limit=limit)
+        assert_array_equal(found.w, expected.w)
+        assert found.history == expected.history | {"seconds": found.history["seconds"]}
+        reads.append(source.n_read)
+    assert reads == sorted(reads, reverse=True)
+    assert reads[0] > reads[-1]
+
+
+def least_limit(parts, **options):
+    with pytest.raises(MemoryError) as caught:
+        descend_chunks(Parts(parts), **options, memory_limit=1)
+    return int(re.search(r"raise it to (\d+)", str(caught.value))[1])
+
+
+def test_a_chunk_is_read_while_another_is_stepped_on():
+    parts = split(problem(), 3, 4, 7, 10)
+    least = least_limit(parts, **OPTIONS)
+    ahead, alone = Stored(parts), Stored(parts)
+    descend_chunks(ahead, **OPTIONS, memory_limit=2 * least)
+    descend_chunks(alone, **OPTIONS, memory_limit=least)
+    assert len(ahead.buffers) == 2
+    assert any(name.startswith("linrank-read") for name in ahead.threads)
+    assert len(alone.buffers) == 1
+    assert alone.threads == {threading.current_thread().name}
+
+
+def test_nothing_is_left_running_when_a_callback_stops_or_fails():
+    parts = split(problem(), 3, 4, 7, 10)
+    least = least_limit(parts, **OPTIONS)
+
+    def fail(state):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        descend_chunks(Stored(parts), **OPTIONS, memory_limit=2 * least, callback=fail)
+    result = descend_chunks(
+        Stored(parts), **OPTIONS, memory_limit=2 * least, callback=lambda s: True
+    )
+    assert (result.stopped, result.n_steps) == ("callback", 100)
+    assert not [t for t in threading.enumerate() if t.name.startswith("linrank-read")]
+
+
+def test_a_fault_of_reading_is_told_where_it_is_waited_for():
+    class Broken(Stored):
+        def read(self, i, *, into=None):
+            if i == 3:
+                raise OSError("chunk 3 is gone")
+            return super().read(i, into=into)
+
+    parts = split(problem(), 3, 4, 7, 10)
+    for limit in (None, 2 * least_limit(parts, **OPTIONS)):
+        with pytest.raises(OSError, match="chunk 3 is gone"):
+            descend_chunks(Broken(parts), **OPTIONS, memory_limit=limit)
+
+
+# ---- the distribution ---------------------------------------------------------------------------
+
+
+def probabilities(data, sampling, query_weight=None):
+    """P(i, j) of all pairs, from the weights of the sampler of the whole."""
+    pairs = pair_sampler(
+        data.queries, sampling, row_weight=data.weight, query_weight=query_weight
+    ).pairs
+    queries = pairs.queries
+    u = np.ones(data.n_rows) if pairs.row_weight is None else pairs.row_weight
+    c = np.ones(queries.n_queries) if pairs.query_weight is None else pairs.query_weight
+    table = np.zeros((data.n_rows, data.n_rows))
+    for q, (a, b) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:], strict=True)):
+        above = queries.levels[a:b, None] > queries.levels[None, a:b]
+        table[a:b, a:b] = np.where(above, c[q] * np.outer(u[a:b], u[a:b]), 0)
+    return table / table.sum()
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_come_as_often_as_in_memory(sampling, weighted):
+    """Chi-square of all pairs against the distribution of the whole; rounding is stratified, which
+    makes the statistic smaller, never larger."""
+    data = problem(n_rows=40, n_queries=8, weights=weighted and sampling in ("pairs", "query"))
+    parts = split(data, 2, 3, 6)
+    n_queries = data.queries.n_queries
+    c = np.arange(n_queries) % 3 + 0.5 if weighted and sampling != "rejection" else None
+    ranges = Parts(parts).chunks
+    samplers = [
+        chunk_sampler(p.queries, p.weight, sampling, None if c is None else c[r.queries])
+        for p, r in zip(parts, ranges, strict=True)
+    ]
+    masses = np.array([0.0 if s is None else s.mass for s in samplers])
+    counts, random = np.zeros((data.n_rows, data.n_rows)), _core.Random(1)
+    for chunk, n in visits(200_000, masses, 100, 3):
+        i, j = samplers[chunk].core.draw(random, n)
+        np.add.at(counts, (i + ranges[chunk].rows.start, j + ranges[chunk].rows.start), 1)
+    expected = 200_000 * probabilities(data, sampling, c)
+    possible = expected > 0
+    assert counts[~possible].sum() == 0
+    statistic = ((counts - expected)[possible] ** 2 / expected[possible]).sum()
+    n = possible.sum() - 1
+    assert statistic < n + 4 * np.sqrt(2 * n)
+
+
+@pytest.mark.parametrize("sampling", ["pairs", "query", "query-level", "rejection"])
+def test_the_recorded_objective_is_that_of_the_whole(sampling):
+    data = problem(n_queries=9, weights=sampling in ("pairs", "query"))
+    c = None if sampling == "rejection" else np.arange(data.queries.n_queries) % 3 + 0.5
+    options = {
+        "sampling": sampling,
+        "query_weight": c,
+        "record": "exact",
+        "C": 0.02,
+        "n_steps": 400,
+    }
+    ours = descend_chunks(Parts(split(data, 1, 4, 6)), **options)
+    plain = descend(data, **options)
+    assert ours.alpha == pytest.approx(plain.alpha, rel=1e-12)
+    assert ours.n_pairs == plain.n_pairs
+    whole = descend(data, **options | {"n_steps": 1, "record": None})
+    assert whole.n_pairs == ours.n_pairs
+    sampler = pair_sampler(
+        data.queries, sampling, row_weight=data.weight, query_weight=c, labels=data.labels
+    )
+    value, gap = ExactObjective(data.rows, sampler, ours.alpha, 1)(ours.w)
+    assert_allclose([ours.objective, ours.gap], [value, gap], rtol=1e-9)
+    assert gap > 0
+
+
+def test_the_sampled_objective_is_near_that_of_all_pairs():
+    data = problem(n_rows=600)
+    options = OPTIONS | {"algorithm": "hybrid", "average": "weighted"}
+    parts = Parts(split(data, 3, 4, 7, 10))
+    sampled = descend_chunks(parts, **options, record="sampled")
+    exact = descend_chunks(parts, **options, record="exact")
+    assert_array_equal(sampled.w, exact.w)
+    assert sampled.objective == pytest.approx(exact.objective, rel=0.02)
+
+
+# ---- how good it is -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("average", "margin"), [("weighted", 0.005), (None, 0.05)])
+def test_real_data_in_chunks_end_near_those_in_memory(average, margin):
+    """471 queries in 10 chunks, by their share of relevant rows: chunks that differ much."""
+    data = mq2008(1, 2, 3)
+    offsets = data.queries.offsets
+    order = np.argsort(np.add.reduceat(data.labels, offsets[:-1]) / np.diff(offsets), kind="stable")
+    rows = [np.arange(offsets[q], offsets[q + 1]) for q in order]
+    data = data.select(np.concatenate(rows))
+    parts = Parts(split(data, *range(47, 471, 47)))
+    options = {"algorithm": "hybrid", "average": average, "n_steps": 100_000, "record": "exact"}
+    plain = np.mean([descend(data, **options, seed=s).objective for s in range(3)])
+    ours = np.mean([descend_chunks(parts, **options, seed=s).objective for s in range(3)])
+    assert ours < (1 + margin) * plain
+
+
+# ---- options and faults -------------------------------------------------------------------------
+
+
+def test_chunks_without_pairs_are_never_read():
+    data = problem()
+    offsets = data.queries.offsets
+    labels = data.labels.copy()
+    labels[offsets[3] : offsets[4]] = 1.0
+    source = Stored(split(replace(data, labels=labels), 3, 4, 7))
+    weight = np.ones(data.queries.n_queries)
+    weight[4:7] = 0.0
+    result = descend_chunks(source, **OPTIONS, query_weight=weight, memory_limit=None)
+    assert source.n_read == 2
+    plain = descend(replace(data, labels=labels), **OPTIONS, query_weight=weight)
+    assert result.n_pairs == plain.n_pairs
+
+
+def test_no_pairs_at_all_is_an_error():
+    data = problem()
+    flat = replace(data, labels=np.zeros(data.n_rows))
+    with pytest.raises(NoPairsError, match=r"none of the 3 chunks \(300 rows\) has a pair"):
+        descend_chunks(Parts(split(flat, 3, 4)), **OPTIONS)
+    with pytest.raises(NoPairsError, match="none of the 1 chunks"):
+        descend_chunks(Parts([data]), **OPTIONS, query_weight=np.zeros(data.queries.n_queries))
+
+
+def test_scaled_chunks_give_the_weights_of_scaled_data():
+    data = problem()
+    scaling = Scaling.fit("standard", data.rows)
+    parts = split(data, 3, 4, 7)
+    expected = descend_chunks(Parts([scaling.applied(part) for part in parts]), **OPTIONS)
+    found = descend_chunks(Stored(parts), **OPTIONS, prepare=scaling.applied)
+    assert_array_equal(found.w, expected.w)
+
+
+def test_a_start_is_not_erased():
+    parts = Parts(split(problem(), 3, 4, 7))
+    w0 = np.ones(5)
+    result = descend_chunks(parts, **OPTIONS | {"n_steps": 1}, w0=w0)
+    assert 0 < abs(result.w - w0).max() < 0.5
+
+
+def test_tolerance_stops_by_the_record_or_by_held_out_pairs():
+    data, held_out = problem(n_rows=600), problem(seed=1)
+    parts = Parts(split(data, 3, 4, 7))
+    options = OPTIONS | {"n_steps": 10**6, "average": "weighted", "algorithm": "hybrid"}
+    for more in ({}, {"validation": held_out}):
+        result = descend_chunks(parts, **options, tol=0.01, **more)
+        assert result.stopped == "tolerance"
+        assert result.n_steps < 10**6
+        assert np.isfinite(result.objective)
+
+
+def test_pairs_across_chunks_are_refused():
+    with pytest.raises(ValueError, match=r"sampling='roc' compares rows of all queries"):
+        descend_chunks(Parts([problem()]), sampling="roc")
