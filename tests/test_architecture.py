@@ -162,7 +162,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
-    "dask": MODEL | {"metrics"},
+    "dask": MODEL | {"metrics", "chunks", "store"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

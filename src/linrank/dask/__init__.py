@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from linrank.dask.domination import DominationRanker
+    from linrank.dask.estimators import RankSVM
+    from linrank.dask.evaluating import evaluate
+    from linrank.dask.scoring import predict
 
 # dask itself is looked for by its scheduler: a folder named dask on the path, such as that of a
 # user's scripts, would pass for the package.
@@ -21,10 +27,20 @@ if find_spec("distributed") is None:
 # Every task of ours imports this package on its worker, and with it what dask is to know there.
 import_module("linrank.dask.sizes")
 
-__all__: list[str] = []
+__all__ = [
+    "DominationRanker",
+    "RankSVM",
+    "evaluate",
+    "predict",
+]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
-_HOME: dict[str, str] = {}
+_HOME = {
+    "DominationRanker": "linrank.dask.domination",
+    "RankSVM": "linrank.dask.estimators",
+    "evaluate": "linrank.dask.evaluating",
+    "predict": "linrank.dask.scoring",
+}
 
 
 def __getattr__(name: str) -> Any:

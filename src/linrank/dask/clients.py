@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distributed import Client, Future, get_client, wait
+from distributed import Client, Future, KilledWorker, get_client
+
+from linrank.dask.waiting import Interrupted, Watch
+from linrank.errors import ClusterError
 
 __all__ = ["client_of", "results_of"]
+
+_ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 
 
 def client_of(client: Client | None) -> Client:
@@ -25,22 +30,49 @@ def client_of(client: Client | None) -> Client:
             f"client must be a dask.distributed.Client, got {type(client).__name__}; for the "
             "address of a scheduler pass Client(address)"
         )
-    if client.asynchronous:
-        raise TypeError(
-            "client is asynchronous; linrank waits for its tasks: start it with "
-            "Client(address, asynchronous=False)"
-        )
     return client
 
 
-def results_of(client: Client, futures: Sequence[Future]) -> list[Any]:
+def results_of(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Any]:
     """Return the results of futures; of several failures the first in their order is raised.
 
     Which of the partitions at fault is named then does not depend on who was quicker.
+
+    Parameters
+    ----------
+    watch : Watch
+        Waits, and ends the wait where the cluster is gone.
+    futures : sequence of Future
+        One a partition.
+    numbers : sequence of int
+        The partitions, for errors.
     """
-    wait(list(futures))
-    for future in futures:
-        if future.status == "error":
-            raise future.exception()
-    results: list[Any] = client.gather(list(futures))
-    return results
+    for _ in range(_ATTEMPTS):
+        watch.finished(futures)
+        for number, future in zip(numbers, futures, strict=True):
+            _check(watch, future, number)
+        try:
+            return watch.results(futures)
+        except Interrupted:
+            continue
+    raise ClusterError(
+        f"what was computed for {len(futures)} partitions was lost {_ATTEMPTS} times before it "
+        "could be fetched; look at the logs of the workers"
+    )
+
+
+def _check(watch: Watch, future: Future, number: int) -> None:
+    if future.status == "cancelled":
+        watch.check_scheduler()
+        raise ClusterError(
+            f"partition {number} is lost for good: its data were put onto a worker that is gone. "
+            "Give data that can be read again: a linrank.Store, a dask collection or delayed blocks"
+        )
+    if future.status == "error":
+        error = watch.call(lambda: future.exception())
+        if isinstance(error, KilledWorker):
+            raise ClusterError(
+                f"partition {number} is lost: the workers that had it ended, one after the other. "
+                "Most often it does not fit their memory; use smaller partitions or larger workers"
+            ) from error
+        raise error

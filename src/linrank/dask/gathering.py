@@ -1,7 +1,7 @@
 """Chunks on the workers of a cluster: rounds of stateless tasks, added in a fixed order.
 
-A round is one task a worker, on all chunks that it holds: a task costs the scheduler a fraction of a
-millisecond, and thousands of chunks would make that seconds. Sums come to the client in pieces of
+A round is one task a worker, on all chunks that it holds: a task costs the scheduler a fraction of
+a millisecond, and thousands of chunks would make that seconds. Sums come to the client in pieces of
 the tree that `linrank.chunks.tree.tree_sum` adds by, so that it does not matter who holds what.
 Where results are large, a round is a task a chunk, and groups of results are added on the cluster.
 
@@ -180,7 +180,7 @@ class DaskChunks:
         return futures
 
     def _replies(self, futures: Sequence[Any], placement: Placement) -> list[Any]:
-        """What the tasks returned; one that ran elsewhere than planned has the placement renewed."""
+        """What the tasks returned; if one ran elsewhere than planned, placement is asked anew."""
         replies = self.watch.results(futures, list(placement))
         if [address for address, _ in replies] != list(placement):
             self._placement = None
@@ -215,7 +215,7 @@ class DaskChunks:
             )
         for i, chunk in named:
             if chunk.status == "error":
-                error = self.watch.call(lambda chunk=chunk: chunk.exception())
+                error = self.watch.call(chunk.exception)
                 if isinstance(error, KilledWorker):
                     raise ClusterError(f"{_partitions([i])} lost: {_killers(error)}") from error
                 raise error

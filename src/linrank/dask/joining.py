@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from linrank.dask.summaries import joined_ids
 from linrank.data.dataset import Dataset
+from linrank.data.joining import join_optional, join_rows
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
@@ -37,30 +38,23 @@ def rows_of_queries(queries: Queries, which: Array) -> Array:
 def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     """Return the rows of datasets, one after the other; they are alike, as summaries tell."""
     first = parts[0]
-    weights = [part.weight for part in parts]
     ids = [part.qid for part in parts]
     joined = Dataset(
-        _join_rows([part.rows for part in parts]),
+        join_rows(_alike([part.rows for part in parts])),
         np.concatenate([part.labels for part in parts]),
         joined_ids([a for a in ids if a is not None]),
-        None if first.weight is None else np.concatenate([w for w in weights if w is not None]),
+        join_optional([part.weight for part in parts]),
         first.feature_names,
     )
     joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
     return joined
 
 
-def _join_rows(parts: Sequence[Rows]) -> Rows:
+def _alike(parts: Sequence[Rows]) -> Sequence[Rows]:
+    """Rows of one storage: CSR unless all are dense."""
     if all(isinstance(rows, DenseRows) for rows in parts):
-        return DenseRows(np.concatenate([rows.values for rows in parts]))
-    sparse = [rows if isinstance(rows, CsrRows) else _sparse(rows) for rows in parts]
-    sizes = np.concatenate([np.diff(rows.offsets) for rows in sparse])
-    return CsrRows(
-        np.concatenate([rows.values for rows in sparse]),
-        np.concatenate([rows.columns for rows in sparse]),
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        sparse[0].n_columns,
-    )
+        return parts
+    return [_sparse(rows) if isinstance(rows, DenseRows) else rows for rows in parts]
 
 
 def _sparse(rows: DenseRows) -> CsrRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,12 @@ from linrank.dask.clients import client_of, results_of
 from linrank.dask.inputs import blocks_of
 from linrank.dask.joining import join_datasets
 from linrank.dask.repair import Repair, check_on_split, move, refuse_split
+from linrank.dask.stores import read_chunk, store_of
 from linrank.dask.summaries import Census, Summary, check_alike, summary_of
+from linrank.dask.waiting import Watch
 from linrank.errors import NoPairsError
 
-__all__ = ["Partitions", "partitions_of"]
+__all__ = ["Partitions", "assembled", "delayed", "partitions_of"]
 
 Array = NDArray[Any]
 
@@ -96,6 +98,7 @@ def partitions_of(
     client: Client | None = None,
     *,
     on_split: str = "repair",
+    patience: float = 60.0,
 ) -> Partitions:
     """Return distributed data as checked datasets on the workers, every query in one of them.
 
@@ -111,6 +114,8 @@ def partitions_of(
     on_split : {"repair", "error"}
         What to do with a query whose rows lie in several partitions: move them to the one that
         holds most of them, or raise.
+    patience : float
+        Seconds for which no worker may be there, or the scheduler silent.
 
     Raises
     ------
@@ -118,45 +123,57 @@ def partitions_of(
         With the partition at fault, and the row where there is one.
     NoPairsError
         If no query has two different labels.
+    ClusterError
+        If the cluster is gone, or nobody works for so long.
     """
     check_on_split(on_split)
-    client = client_of(client)
-    token = uuid.uuid4().hex[:12]
-    futures = _datasets(client, token, X, y, qid, sample_weight)
-    summaries = _summaries(client, futures, range(len(futures)), f"{token}-a")
-    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
-    if not held:
-        raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
-    found = _with_queries(client, [futures[p] for p in held], [summaries[p] for p in held])
-    if len(split := split_queries(found.query_numbers)) and found.query_ids is not None:
-        if on_split == "error":
-            refuse_split(found.query_ids, found.query_numbers, split, held)
-        found = _repaired(found, token)
+    watch = Watch(client_of(client), patience)
+    if (store := store_of(X, y, qid, sample_weight)) is not None:
+        lazy = [delayed(read_chunk, number, store) for number in range(store.n_chunks)]
+    else:
+        blocks = blocks_of(X, y, qid, sample_weight)[1]
+        lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
+    found = assembled(watch, lazy, on_split)
     _check_learnable(found)
     return found
 
 
-def _datasets(
-    client: Client, token: str, X: Any, y: Any, qid: Any, sample_weight: Any
-) -> list[Future]:
-    blocks = blocks_of(X, y, qid, sample_weight)
-    task = dask.delayed(dataset_of_block, pure=False)
-    lazy = [
-        task(number, *block, dask_key_name=f"linrank-partition-{token}-{number}")
-        for number, block in enumerate(blocks)
-    ]
-    futures: list[Future] = client.compute(lazy)
-    return futures
+def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
+    """Return a task on a partition, not yet run, under a key that no other has."""
+    key = f"linrank-{task.__name__}-{uuid.uuid4().hex}-{number}"
+    return dask.delayed(task, pure=False)(number, *args, dask_key_name=key)
 
 
-def _summaries(
-    client: Client, futures: Sequence[Future], numbers: Sequence[int], token: str
-) -> list[Summary]:
-    lazy = [
-        client.submit(summary_of, number, future, key=f"linrank-summary-{token}-{number}")
-        for number, future in zip(numbers, futures, strict=True)
-    ]
-    return results_of(client, lazy)
+def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
+    """Return what delayed tasks make as partitions of one dataset, their queries whole.
+
+    Parameters
+    ----------
+    watch : Watch
+        Of the client that runs them.
+    lazy : sequence of Delayed
+        Each a `Dataset`; those without rows are left out.
+    on_split : {"repair", "error"}
+        See `partitions_of`.
+    """
+    futures: list[Future] = watch.client.compute(list(lazy))
+    summaries = _summaries(watch, futures, range(len(futures)))
+    held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
+    if not held:
+        raise ValueError(f"there are no rows in any of the {len(futures)} partitions")
+    found = _with_queries(watch.client, [futures[p] for p in held], [summaries[p] for p in held])
+    if found.query_ids is None or not len(split := split_queries(found.query_numbers)):
+        return found
+    if on_split == "error":
+        refuse_split(found.query_ids, found.query_numbers, split, held)
+    return _repaired(watch, found, found.query_ids)
+
+
+def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:
+    name = f"linrank-summary-{uuid.uuid4().hex}"
+    keys = [f"{name}-{number}" for number in numbers]
+    lazy = watch.client.map(summary_of, list(numbers), list(futures), key=keys)
+    return results_of(watch, lazy, numbers)
 
 
 def _with_queries(
@@ -172,20 +189,18 @@ def _with_queries(
     return Partitions(client, tuple(futures), tuple(summaries), census.ids, census.numbers)
 
 
-def _repaired(found: Partitions, token: str) -> Partitions:
+def _repaired(watch: Watch, found: Partitions, ids: Array) -> Partitions:
     """The same rows, moved so that no query is split."""
     moves = assign(found.query_numbers, [s.lengths for s in found.summaries])
-    client, before = found.client, found.futures
-    whole, repair = move(client, before, moves, join_datasets, token)
-    changed = [p for p, (a, b) in enumerate(zip(before, whole, strict=True)) if a is not b]
+    whole, repair = move(watch.client, found.futures, moves, join_datasets)
+    changed = [p for p, future in enumerate(whole) if future is not found.futures[p]]
     summaries = list(found.summaries)
     numbers = [summaries[p].number for p in changed]
-    fresh = _summaries(client, [whole[p] for p in changed], numbers, f"{token}-b")
+    fresh = _summaries(watch, [whole[p] for p in changed], numbers)
     for p, summary in zip(changed, fresh, strict=True):
         summaries[p] = summary
     held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
     summaries = [summaries[p] for p in held]
-    ids = found.query_ids if found.query_ids is not None else np.empty(0)
     census = Census(ids, ()).renumbered([s.ids for s in summaries if s.ids is not None])
     return replace(
         found,

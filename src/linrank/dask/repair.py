@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -58,20 +59,26 @@ def check_on_split(on_split: str) -> None:
         raise ValueError(f"on_split must be 'repair' or 'error', got {on_split!r}")
 
 
-def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:
+def refuse_split(
+    ids: Array,
+    numbers: Sequence[Array],
+    split: Array,
+    labels: Sequence[int],
+    remedy: str = "use on_split='repair', which moves them",
+) -> None:
     """Raise for the first split query, naming its partitions; `labels` are their numbers."""
     first = int(split[0])
     id_ = ids[first : first + 1].tolist()[0]
     held = [str(label) for label, a in zip(labels, numbers, strict=True) if first in a]
     others = "" if len(split) == 1 else f" ({len(split)} queries are split)"
     raise ValueError(
-        f"query {id_!r} is in partitions {', '.join(held)}{others}; keep the rows of a "
-        "query in one partition, or use on_split='repair', which moves them"
+        f"query {id_!r} is in partitions {', '.join(held)}{others}; keep the rows of a query in "
+        f"one partition, or {remedy}"
     )
 
 
 def move(
-    client: Client, futures: Sequence[Future], moves: Moves, join: Join, token: str
+    client: Client, futures: Sequence[Future], moves: Moves, join: Join
 ) -> tuple[list[Future], Repair]:
     """Return the partitions with their split queries made whole, and what that took.
 
@@ -88,9 +95,8 @@ def move(
         What goes where.
     join : callable
         Puts a list of such objects one after the other.
-    token : str
-        Makes the keys of the tasks unique.
     """
+    token = uuid.uuid4().hex
     pieces = {
         (s, t): client.submit(_extracted, futures[s], a, key=f"linrank-moved-{token}-{s}-{t}")
         for (s, t), a in moves.leaving.items()

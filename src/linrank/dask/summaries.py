@@ -20,7 +20,7 @@ _CLASSES = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U":
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A partition in a few numbers, and 12 bytes and an id for each of its queries.
+    """A partition in a few numbers, and for each of its queries an id and 12 bytes.
 
     Attributes
     ----------

@@ -114,13 +114,22 @@ def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
 
 
 @contextmanager
-def chunks_on(data: Partitions, recipe: Recipe, patience: float = 60.0) -> Iterator[DaskChunks]:
-    """The chunks of the partitions on their workers, forgotten at the end, however it comes."""
+def chunks_on(
+    data: Partitions, recipe: Recipe, patience: float = 60.0, keep: bool = False
+) -> Iterator[DaskChunks]:
+    """The chunks of the partitions on their workers, forgotten at the end, however it comes.
+
+    A chunk shares the rows of its dataset, but Dask would count them twice and spill them to disk
+    too early: unless ``keep``, the datasets are forgotten at once, and the partitions are used up.
+    """
     name = f"linrank-chunk-{uuid.uuid4().hex}"
     keys = [f"{name}-{i}" for i in range(len(data.futures))]
     futures = data.client.map(make_chunk, data.futures, recipe=recipe, key=keys)
     numbers = [summary.number for summary in data.summaries]
     chunks = DaskChunks(data.client, futures, patience, numbers)
+    if not keep:
+        for future in data.futures:
+            future.release()
     try:
         yield chunks
     finally:

@@ -1,4 +1,4 @@
-"""Waiting for a cluster without hanging: what is awaited is watched, and a lost cluster is an error.
+"""Waiting for a cluster without hanging: it is watched meanwhile, and its loss is an error.
 
 Dask itself waits for ever: for a scheduler to come back, for a first worker, for memory. Here every
 wait goes in short steps; between two of them the scheduler is asked who is there.
@@ -20,7 +20,7 @@ __all__ = ["Interrupted", "Watch", "is_positive"]
 _STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
 
 
-class Interrupted(Exception):  # noqa: N818  (no error: the round is repeated)
+class Interrupted(Exception):
     """What was awaited will not come as it was planned: a worker is gone, or data with it."""
 
 
@@ -118,13 +118,13 @@ class Watch:
         waited = f"for patience={self.patience:g} s"
         if n_paused:
             return (
-                f"all {n_paused} workers of the Dask scheduler {self._address} were paused {waited}, "
-                "which Dask does when their memory is nearly full; give them more memory, or use "
-                "more workers"
+                f"all {n_paused} workers of the Dask scheduler {self._address} were paused "
+                f"{waited}, which Dask does when their memory is nearly full; give them more "
+                "memory, or use more workers"
             )
         return (
-            f"the Dask scheduler {self._address} had no worker {waited}; start workers, or raise "
-            "patience if they take longer to come"
+            f"the Dask scheduler {self._address} had no worker {waited}; start workers, look at "
+            "the logs of those that ended, or raise patience if they take longer to come"
         )
 
     def check_scheduler(self, cause: BaseException | None = None) -> None:

@@ -20,6 +20,8 @@ from linrank.threads import resolve
 
 __all__ = [
     "DEFAULT_METRICS",
+    "as_scores",
+    "check_gains",
     "evaluate",
     "evaluate_queries",
     "has_gains",
@@ -129,8 +131,8 @@ def evaluate_queries(
     """
     chosen = named_convention(convention)
     measures = measures_of(metrics)
-    scores = _scores(scores, len(labels), chosen)
-    _check_gains(measures, labels, chosen)
+    scores = as_scores(scores, len(labels), chosen)
+    check_gains(measures, labels, chosen)
     kernels = [m for m in measures if m.name in _KINDS]
     y_max = max(0.0, float(labels.max()))  # of ERR, unless it names one
     with_pairs, with_rows = Counts.needed(measures)
@@ -176,7 +178,7 @@ def rank_within_queries(
     >>> rank_within_queries([0.1, 0.5, 0.3, 0.3], qid=[7, 7, 9, 9]).tolist()
     [2, 1, 1, 2]
     """
-    values = _scores(scores, None, named_convention("linrank"))
+    values = as_scores(scores, None, named_convention("linrank"))
     queries = Queries.of(np.zeros(len(values)), qid=qid, group=group, n_jobs=n_jobs)
     threads = _threads(n_jobs, len(values))
     ranks: Array = _core.ranks_within_queries(values, queries.offsets, queries.order, threads)
@@ -233,7 +235,8 @@ def _vector(values: Any, name: str) -> Array:
         raise ValueError(f"{name} must hold numbers, got dtype {array.dtype}") from None
 
 
-def _scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
+def as_scores(scores: Any, n_rows: int | None, chosen: Convention) -> Array:
+    """Return scores as a float64 vector without NaN, rounded where the convention rounds."""
     array = _vector(scores, "scores")
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
@@ -257,7 +260,7 @@ def has_gains(measures: Iterable[Measure]) -> bool:
     return any(isinstance(m, (NDCG, MeanNDCG, ERR)) for m in measures)
 
 
-def _check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
+def check_gains(measures: list[Measure], labels: Array, chosen: Convention) -> None:
     """Gains of negative labels would make NDCG and ERR meaningless, as would grades above y_max."""
     gainful = [m for m in measures if isinstance(m, (NDCG, MeanNDCG, ERR))]
     if gainful and not chosen.negative_is_zero and labels.min() < 0:

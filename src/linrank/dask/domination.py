@@ -1,0 +1,179 @@
+"""DominationRanker on a Dask cluster, with the l2 penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from linrank import domination_ranker
+from linrank.chunks.recipes import DominationRecipe
+from linrank.dask.ranker import ClusterRanker, Refused, check_query_weight, refuse
+from linrank.dask.training import train_domination
+from linrank.domination.parameters import check_parameters
+from linrank.linear_ranker import SparseRanker
+from linrank.margins import describe_margin
+from linrank.options import DOMINATION, METHODS
+
+__all__ = ["DominationRanker"]
+
+_IN_MEMORY = "for the others collect the rows and use linrank.DominationRanker"
+_OF_DOMINATION: tuple[Refused, ...] = (
+    ("penalty", "l2", f"l1 needs columns; {_IN_MEMORY}"),
+    ("pooled", False, "one query over all partitions is no sum over them"),
+    ("feature_induction", None, _IN_MEMORY),
+    ("negative_sampling", None, _IN_MEMORY),
+    ("curvature", "local", "it is of coordinate descent"),
+    ("order", "sequential", "it is of coordinate descent"),
+    ("random_state", None, "nothing is random here"),
+)
+
+
+class DominationRanker(ClusterRanker, SparseRanker):
+    """:class:`linrank.DominationRanker` with its l2 penalty for rows on a Dask cluster.
+
+    Minimises ``L(w) + α‖w‖²`` by Newton's method, L the domination loss, in rounds of tasks as
+    :class:`linrank.dask.RankSVM` does.
+
+    Parameters
+    ----------
+    penalty : {"l2"}, default="l2"
+        The l1 penalty needs columns, and is for data in memory.
+    alpha, margin, layers, tol, max_iter, scale
+        As in :class:`linrank.DominationRanker`; `margin` is None, a number, a name or a tuple.
+    warm_start, early_stopping, n_iter_no_change, scoring, callback, verbose
+        As in :class:`linrank.DominationRanker`. Validation data are in memory.
+    n_jobs, client, on_split, checkpoint, patience
+        As in :class:`linrank.dask.RankSVM`.
+    pooled, solver, feature_induction, negative_sampling, curvature, order, random_state
+        Only their defaults (and ``solver="newton"``); another value is refused.
+
+    Attributes
+    ----------
+    coef_, n_iter_, converged_, objective_, duality_gap_, kkt_residual_, history_, model_
+        As in :class:`linrank.DominationRanker`.
+    repair_, n_rounds_, n_repeated_
+        As in :class:`linrank.dask.RankSVM`.
+    """
+
+    _in_memory = domination_ranker.DominationRanker
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        alpha: float = 1.0,
+        *,
+        margin: Any = None,
+        layers: Any = "labels",
+        pooled: bool = False,
+        solver: str = "auto",
+        feature_induction: int | None = None,
+        negative_sampling: float | None = None,
+        curvature: str = "local",
+        order: str = "sequential",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        scale: str = "none",
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
+        scoring: str = "ndcg@10",
+        random_state: Any = None,
+        callback: Callable[[dict[str, Any]], bool | None] | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        client: Any = None,
+        on_split: str = "repair",
+        checkpoint: Any = None,
+        patience: float = 60.0,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.margin = margin
+        self.layers = layers
+        self.pooled = pooled
+        self.solver = solver
+        self.feature_induction = feature_induction
+        self.negative_sampling = negative_sampling
+        self.curvature = curvature
+        self.order = order
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.random_state = random_state
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.client = client
+        self.on_split = on_split
+        self.checkpoint = checkpoint
+        self.patience = patience
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+        resume: bool = False,
+    ) -> DominationRanker:
+        """Learn ``coef_`` from labelled rows on the cluster; as :meth:`linrank.dask.RankSVM.fit`.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, query_weight, X_val, y_val, qid_val, resume
+            As there.
+
+        Returns
+        -------
+        DominationRanker
+            The fitted estimator.
+        """
+        self._check()
+        data = self._partitions(X, y, qid, sample_weight)
+        scaling = self._scaling(data)
+        monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
+        weights = check_query_weight(query_weight)
+        recipe = DominationRecipe(self.layers, self.margin, weights, by_query=scaling.needs_queries)
+        options = self._run_options(data, scaling, monitor, resume)
+        found = train_domination(data, recipe, alpha=self.alpha, scaling=scaling, options=options)
+        self._finish(found, data, scaling, monitor, **self._described())
+        self.n_nonzero_, self.density_ = self.model_.n_nonzero, self.model_.density
+        return self
+
+    def _check(self) -> None:
+        refuse(self, _OF_DOMINATION)
+        if self.solver not in ("auto", "newton"):
+            raise ValueError(
+                f"solver={self.solver!r} does not go with linrank.dask.DominationRanker, which "
+                "takes 'newton'; for coordinate descent collect the rows and use "
+                "linrank.DominationRanker"
+            )
+        if self.margin is not None and not isinstance(self.margin, int | float | str | tuple):
+            raise ValueError(
+                f"margin={self.margin!r} needs all rows at once; on a cluster give None, a number, "
+                "a name or a tuple"
+            )
+        check_parameters(
+            penalty=self.penalty, alpha=self.alpha, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _described(self) -> dict[str, Any]:
+        """What the model is to know of the parameters."""
+        return {
+            "method": METHODS[1],
+            "alpha": self.alpha,
+            **{name: getattr(self, name) for name in DOMINATION},
+            "solver": "newton",
+            "layers": self.layers if isinstance(self.layers, str) else "function",
+            "margin": describe_margin(self.margin),
+            "seed": None,
+        }

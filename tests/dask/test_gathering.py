@@ -1,0 +1,239 @@
+"""DaskChunks: the sums of one place, in rounds that outlive their workers, and no wait for ever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from processes import pids, processes
+
+from linrank.chunks.tree import tree_sum
+from linrank.dask import gathering as gathering_module
+from linrank.dask.gathering import DaskChunks
+from linrank.dask.waiting import Watch
+from linrank.errors import ClusterError
+
+
+# Functions inside functions travel by value: the workers cannot import the tests.
+def tasks():
+    def make(i):
+        return np.random.default_rng(i).normal(size=50) * 10.0 ** (i % 7)
+
+    def scaled(chunk, w, n_threads=1):
+        return chunk * w
+
+    def slowly(chunk, w, n_threads=1):
+        import time
+
+        time.sleep(0.2)
+        return chunk * w
+
+    def own(chunk, factor, w, n_threads=1):
+        return factor * float(w[0])
+
+    def where(chunk, n_threads=1):
+        import os
+
+        return os.getpid()
+
+    return make, scaled, slowly, own, where
+
+
+make, scaled, slowly, own, where = tasks()
+W = np.linspace(0.1, 1.0, 50)
+
+
+@pytest.fixture(scope="module")
+def mortals(tmp_path_factory):
+    """A client of two workers that may be killed, apart from those of all other tests."""
+    with processes(tmp_path_factory.mktemp("mortals"), n_workers=2, nanny=True) as (_, connected):
+        yield connected
+
+
+@pytest.fixture
+def mortal(mortals):
+    mortals.wait_for_workers(2, timeout=30)
+    return mortals
+
+
+def gathered(client, n_chunks, **options):
+    return DaskChunks(client, client.map(make, range(n_chunks), pure=False), **options)
+
+
+def expected(n_chunks, w=W):
+    return tree_sum(make(i) * w for i in range(n_chunks))
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 7, 17])
+def test_a_sum_has_the_bits_of_one_place(client, n_chunks):
+    chunks = gathered(client, n_chunks)
+    for _ in range(3):  # the first adds on the cluster, the others here
+        assert np.array_equal(chunks.total(scaled, W), expected(n_chunks))
+    assert chunks.n_rounds == 3
+    assert chunks.n_repeated == 0
+
+
+def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch):
+    monkeypatch.setattr(gathering_module, "_INLINE", 100)  # W is sent once and fetched
+    monkeypatch.setattr(gathering_module, "_AT_CLIENT", 1000)  # added on the cluster, always
+    chunks = gathered(client, 20)
+    for factor in (1.0, 2.0, 1.0):
+        assert np.array_equal(chunks.total(scaled, factor * W), expected(20, factor * W))
+    numbers = [(np.full(50, float(i)),) if i % 3 else None for i in range(20)]
+    found = chunks.each(own, W, per_chunk=numbers)
+    assert [f is None for f in found] == [i % 3 == 0 for i in range(20)]
+    assert all(np.array_equal(found[i], np.full(50, i * W[0])) for i in range(20) if i % 3)
+
+
+def test_each_keeps_the_order_and_leaves_out_what_is_not_asked(client):
+    chunks = gathered(client, 9)
+    assert chunks.each(own, W, per_chunk=[(i,) for i in range(9)]) == [i * W[0] for i in range(9)]
+    assert chunks.each(own, W, per_chunk=[None] * 9) == [None] * 9
+    with pytest.raises(ValueError, match="2 arguments for 9 chunks"):
+        chunks.each(own, W, per_chunk=[(1,), (2,)])
+
+
+def test_work_is_done_where_the_chunks_are(client):
+    chunks = gathered(client, 8)
+    found = chunks.each(where)
+    assert set(found) == set(pids(client))
+    assert chunks.each(where) == found
+
+
+def test_an_error_of_a_task_is_raised_as_it_is(client):
+    def wrong(chunk, n_threads=1):
+        raise ZeroDivisionError("of a task")
+
+    with pytest.raises(ZeroDivisionError, match="of a task"):
+        gathered(client, 3).total(wrong)
+
+
+def test_nothing_is_left_on_the_cluster(client):
+    chunks = gathered(client, 6)
+    chunks.total(slowly, W)
+    chunks.total(slowly, W)
+    chunks.release()
+    deadline = time.monotonic() + 10
+    while any(client.has_what().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.has_what().values())
+
+
+@pytest.mark.parametrize("n_first", [0, 1])  # rounds before, so that both kinds are interrupted
+def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_first):
+    chunks = gathered(mortal, 8)
+    for _ in range(n_first):
+        chunks.total(slowly, W)
+    chunks.total(scaled, W)
+    victim = pids(mortal)[0]
+    killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+    killer.start()
+    assert np.array_equal(chunks.total(slowly, W), expected(8))
+    killer.join()
+    assert np.array_equal(chunks.total(slowly, W), expected(8))
+    assert chunks.n_repeated >= 1
+
+
+def test_a_task_that_kills_its_workers_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(gathering_module, "_ATTEMPTS", 2)
+
+    def deadly(chunk, first, n_threads=1):
+        import os
+
+        return os._exit(1) if chunk[0] == first else chunk
+
+    with processes(tmp_path, n_workers=2, nanny=True) as (_, connected):
+        chunks = gathered(connected, 2)
+        with pytest.raises(ClusterError, match=r"(?i)lost workers 2 times.*look at the logs|memory"):
+            chunks.total(deadly, make(0)[0])
+
+
+def test_scattered_data_that_die_with_their_worker_are_named(mortal):
+    workers = list(mortal.scheduler_info()["workers"])
+    data = [mortal.scatter(make(i), workers=[workers[i % 2]], hash=False) for i in range(4)]
+    chunks = DaskChunks(mortal, data, numbers=[10, 11, 12, 13])
+    assert np.array_equal(chunks.total(slowly, W), expected(4))
+    victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
+    os.kill(victim, signal.SIGKILL)
+    with pytest.raises(ClusterError, match=r"partitions 11, 13 are lost for good.*linrank\.Store"):
+        chunks.total(slowly, W)
+        chunks.total(slowly, W)
+
+
+def test_ctrl_c_ends_a_round_and_releases_it(client):
+    chunks = gathered(client, 4)
+    chunks.total(scaled, W)
+    main = threading.main_thread().ident
+    timer = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(20):
+            chunks.total(slowly, W)
+    timer.join()
+    assert time.monotonic() - started < 5.0
+    assert chunks._open == []
+    assert np.array_equal(chunks.total(scaled, W), expected(4))  # the cluster is as good as before
+
+
+@pytest.mark.parametrize("patience", [0, -1.0, True, "60", None])
+def test_patience_is_a_number_of_seconds(client, patience):
+    with pytest.raises(ValueError, match="patience must be a number of seconds > 0"):
+        Watch(client, patience)
+
+
+def test_no_chunks_are_no_sum(client):
+    with pytest.raises(ValueError, match="at least one chunk"):
+        DaskChunks(client, [])
+
+
+# ---- clusters that end ---------------------------------------------------------------------------
+
+
+def test_no_worker_is_an_error_after_patience(tmp_path):
+    with processes(tmp_path, n_workers=0) as (_, client):
+        chunks = gathered(client, 2, patience=1.5)
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match=r"had no worker for patience=1\.5 s; start workers"):
+            chunks.total(scaled, W)
+        assert 1.0 < time.monotonic() - started < 10.0
+
+
+def test_a_worker_that_comes_late_is_waited_for(tmp_path):
+    with processes(tmp_path, n_workers=1) as (running, client):
+        chunks = gathered(client, 3, patience=30.0)
+        assert np.array_equal(chunks.total(slowly, W), expected(3))
+        running.workers[0].kill()
+        running.add_worker()
+        assert np.array_equal(chunks.total(slowly, W), expected(3))
+
+
+def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
+    with processes(tmp_path, n_workers=1) as (running, client):
+        chunks = gathered(client, 3)
+        chunks.total(scaled, W)
+        timer = threading.Timer(0.3, running.scheduler.kill)
+        timer.start()
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler .* is lost"):
+            for _ in range(100):
+                chunks.total(slowly, W)
+        assert time.monotonic() - started < 5.0
+        with pytest.raises(ClusterError, match="is lost"):
+            chunks.total(scaled, W)
+        chunks.release()
+
+
+def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
+    with processes(tmp_path, n_workers=1) as (running, client):
+        chunks = gathered(client, 2, patience=2.0)
+        chunks.total(scaled, W)
+        running.scheduler.send_signal(signal.SIGSTOP)
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match="has not answered for 2 s"):
+            chunks.total(scaled, W)
+        assert time.monotonic() - started < 10.0

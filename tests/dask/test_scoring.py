@@ -1,0 +1,111 @@
+"""Lazy scores: equal to those in memory, in the partitions of the rows."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed_data import Arrays, as_dask_arrays, as_delayed, as_table, cuts, in_blocks, ranking
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+import linrank
+from linrank.dask.scoring import predict
+from linrank.data.dataset import Dataset
+from linrank.scaling import Scaling
+
+DATA = ranking(seed=2)
+MODEL = linrank.LinearModel([1.0, -2.0, 0.5, 0.25])
+BY_QUERY = linrank.LinearModel([1.0, -2.0, 0.5, 0.25], scaling=Scaling("query"))
+
+
+def table(n_parts):
+    dd = pytest.importorskip("dask.dataframe")
+    return dd.from_pandas(as_table(DATA), npartitions=n_parts, sort=False)
+
+
+FORMS = {
+    "array": lambda: as_dask_arrays(DATA, 3).X,
+    "sparse": lambda: as_dask_arrays(DATA, 3).X.map_blocks(sparse.csr_array),
+    "columns apart": lambda: as_dask_arrays(DATA, 3).X.rechunk({1: 2}),
+    "unknown sizes": lambda: as_dask_arrays(DATA, 3).X[as_dask_arrays(DATA, 3).y > -1],
+    "delayed": lambda: as_delayed(DATA, 3).X,
+    "tuples": lambda: [dask.delayed(b) for b in zip(*as_delayed(DATA, 3), strict=True)],
+    "dataframe": lambda: table(3)[["f0", "f1", "f2", "f3"]],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_scores_are_those_in_memory(form):
+    """Without a cluster: what is lazy runs wherever dask is told to."""
+    scores = predict(MODEL, FORMS[form]())
+    assert isinstance(scores, da.Array)
+    assert scores.numblocks == (3,)
+    if form in ("array", "sparse", "columns apart"):
+        assert scores.chunks == (cuts(len(DATA.y), 3),)
+    with dask.config.set(scheduler="synchronous"):
+        assert_array_equal(scores.compute(), MODEL.predict(DATA.X))
+
+
+def test_scores_on_a_cluster(client):
+    futures = client.scatter(in_blocks(DATA.X, 3))
+    assert_array_equal(predict(MODEL, futures).compute(), MODEL.predict(DATA.X))
+
+
+def test_nothing_runs_before_it_is_asked():
+    def fails():
+        raise RuntimeError("computed")
+
+    scores = predict(MODEL, [dask.delayed(fails)()])
+    with (
+        pytest.raises(RuntimeError, match="computed"),
+        dask.config.set(scheduler="synchronous"),
+    ):
+        scores.compute()
+
+
+def test_empty_partitions_have_no_scores():
+    blocks = [dask.delayed(X) for X in (DATA.X[:0], DATA.X)]
+    with dask.config.set(scheduler="synchronous"):
+        assert_array_equal(predict(MODEL, blocks).compute(), MODEL.predict(DATA.X))
+
+
+def whole_queries():
+    """The data in two partitions that no query is split over."""
+    first = DATA.qid == DATA.qid[0]
+    return [Arrays(*(v[mask] for v in DATA)) for mask in (first, ~first)]
+
+
+def test_a_model_that_scales_within_queries_needs_them_whole():
+    parts = whole_queries()
+    expected = np.concatenate([BY_QUERY.predict(p.X, qid=p.qid) for p in parts])
+    X, qid = ([dask.delayed(v) for v in a] for a in ([p.X for p in parts], [p.qid for p in parts]))
+    datasets = [dask.delayed(Dataset.of(p.X, p.y, qid=p.qid)) for p in parts]
+    with dask.config.set(scheduler="synchronous"):
+        assert_array_equal(predict(BY_QUERY, X, qid).compute(), expected)
+        assert_array_equal(predict(BY_QUERY, datasets).compute(), expected)
+        lazy = as_dask_arrays(DATA, 3)
+        with pytest.raises(ValueError, match=r"query \d+ is in partitions 0, 1.*ddf.shuffle"):
+            predict(BY_QUERY, lazy.X, lazy.qid)
+        with pytest.raises(ValueError, match=r"partition \d: this model scales every feature"):
+            predict(BY_QUERY, lazy.X)
+
+
+def test_ids_may_be_a_column_of_the_table():
+    parts = [as_table(part).drop(columns=["label", "u"]) for part in whole_queries()]
+    expected = np.concatenate([BY_QUERY.predict(p.X, qid=p.qid) for p in whole_queries()])
+    with dask.config.set(scheduler="synchronous"):
+        scores = predict(BY_QUERY, [dask.delayed(part) for part in parts], "query")
+        assert_array_equal(scores.compute(), expected)
+
+
+def test_a_partition_with_other_columns_is_named():
+    blocks = [dask.delayed(X) for X in (DATA.X, DATA.X[:, :3])]
+    with (
+        dask.config.set(scheduler="synchronous"),
+        pytest.raises(ValueError, match="partition 1: the rows have 3 features, the model 4"),
+    ):
+        predict(MODEL, blocks).compute()
+    with pytest.raises(TypeError, match=r"X is a numpy\.ndarray, which is not distributed"):
+        predict(MODEL, DATA.X)
