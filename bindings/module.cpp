@@ -27,4 +27,5 @@ NB_MODULE(_core, m) {
     bind_stream(m);
     bind_rectangles(m);
     bind_kernels(m);
+    bind_checksum(m);
 }

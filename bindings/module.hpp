@@ -22,3 +22,4 @@ void bind_stream(nanobind::module_ &m);
 void bind_samplers(nanobind::module_ &m);
 void bind_rectangles(nanobind::module_ &m);
 void bind_kernels(nanobind::module_ &m);
+void bind_checksum(nanobind::module_ &m);

@@ -47,6 +47,11 @@ void bind_scaling(nb::module_ &m) {
     m.def("summarise_columns", &summarise, nb::arg("rows"), nb::arg("weight").noconvert().none(),
           nb::arg("n_threads"),
           "(mean, variance, minimum, maximum) of every column, absent entries being 0.");
+    m.def("count_nonzero",
+          [](const BoundRows &x, int n_threads) {
+              return to_numpy(unlocked([&] { return count_nonzero(x.rows, n_threads); }));
+          },
+          nb::arg("rows"), nb::arg("n_threads"), "How many values of every column are not 0.");
     m.def("scale_queries", &scale_queries, nb::arg("rows"), nb::arg("offsets").noconvert(),
           nb::arg("order").noconvert().none(), nb::arg("n_threads"),
           "The stored entries, each divided by the range of its column within its query.");

@@ -136,6 +136,25 @@ ColumnSummary summarise(const View &rows, std::span<const double> weight, int n_
     return finish(std::move(partials[0]), pivot, totals.weight);
 }
 
+/// Chunks of fewer than 2³² rows, so that 32 bits count them: half the traffic of 64.
+template <class View>
+std::vector<std::int64_t> count_entries(const View &rows, int n_threads) {
+    const std::int64_t n_chunks =
+        std::max<std::int64_t>(std::clamp<std::int64_t>(rows.n_rows / 512, 1, std::max(1, n_threads)),
+                               (rows.n_rows >> 31) + 1);
+    std::vector<std::vector<std::uint32_t>> counts(n_chunks);
+    parallel_for(n_chunks, n_threads, [&](std::int64_t c) {
+        counts[c].assign(rows.n_columns, 0);
+        std::uint32_t *count = counts[c].data();
+        for (std::int64_t i = rows.n_rows * c / n_chunks; i < rows.n_rows * (c + 1) / n_chunks; ++i)
+            for_each_entry(rows, i, [&](std::int64_t j, std::int64_t, auto x) { count[j] += x != 0; });
+    });
+    std::vector<std::int64_t> total(rows.n_columns);
+    for (const auto &part : counts)
+        for (std::size_t j = 0; j < part.size(); ++j) total[j] += part[j];
+    return total;
+}
+
 /// The range of every column over the rows of one query; all zero between uses.
 class QueryRange {
 public:
@@ -186,6 +205,10 @@ void divide_query(const View &rows, std::span<const std::int64_t> members, std::
 
 ColumnSummary summarise_columns(const Rows &rows, std::span<const double> weight, int n_threads) {
     return std::visit([&](const auto &view) { return summarise(view, weight, n_threads); }, rows);
+}
+
+std::vector<std::int64_t> count_nonzero(const Rows &rows, int n_threads) {
+    return std::visit([&](const auto &view) { return count_entries(view, n_threads); }, rows);
 }
 
 template <class Value>

@@ -22,6 +22,9 @@ struct ColumnSummary {
 /// shape alone and are summed in order, so the number of threads does not change a bit.
 ColumnSummary summarise_columns(const Rows &rows, std::span<const double> weight, int n_threads);
 
+/// How many values of every column are not 0.
+std::vector<std::int64_t> count_nonzero(const Rows &rows, int n_threads);
+
 /// Writes x_ij / (max_q x_j - min_q x_j), where q is the query of row i; 0 where the range is 0.
 ///
 /// Query q is the rows order[t] (or t where `order` is empty) for t in [offsets[q], offsets[q+1]).

@@ -382,6 +382,9 @@ def summarise_columns(rows: Rows, weight: Annotated[NDArray[numpy.float64], dict
     (mean, variance, minimum, maximum) of every column, absent entries being 0.
     """
 
+def count_nonzero(rows: Rows, n_threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """How many values of every column are not 0."""
+
 def scale_queries(rows: Rows, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> object:
     """
     The stored entries, each divided by the range of its column within its query.
@@ -668,3 +671,6 @@ def kernel_diagonal(function: KernelFunction, rows: Rows, n_threads: int) -> Ann
 
 def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu', writable=False)], v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Q v; only the triangle above the diagonal is read."""
+
+def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
+    """CRC-32C of the bytes, which continues that of what came before."""

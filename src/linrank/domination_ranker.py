@@ -14,7 +14,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
-from linrank.store_fitting import columns_of, fit_domination, is_limited
+from linrank.store_fitting import columns_of, fit_domination, is_limited, model_of
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -285,9 +285,8 @@ class DominationRanker(SparseRanker):
         sets = validation_sets(columns, *validation)
         options = {"alpha": self.alpha, **self._options()}
         settings = describe_parameters(None, seed=0, **options)
-        result, model, _, monitor = fit_domination(
-            store, sets, self, options, settings, query_weight
-        )
+        result, n_pairs, scaling, monitor = fit_domination(store, sets, self, options, query_weight)
+        model = model_of(store, result, scaling, settings, n_pairs)
         self._tell(result, monitor)
         if self.early_stopping:
             best = monitor.best(result)

@@ -12,7 +12,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
-from linrank.store_fitting import columns_of, fit_ranksvm, is_limited
+from linrank.store_fitting import columns_of, fit_ranksvm, is_limited, model_of
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -321,8 +321,8 @@ class RankSVM(ExactRanker):
         columns = columns_of(store)
         sets = validation_sets(columns, *validation)
         options = {"C": self.C, **self._options()}
-        settings = self._settings(options)
-        result, model, _, monitor = fit_ranksvm(store, sets, self, options, settings, query_weight)
+        result, n_pairs, scaling, monitor = fit_ranksvm(store, sets, self, options, query_weight)
+        model = model_of(store, result, scaling, self._settings(options), n_pairs)
         self._note_columns(columns)
         return self._conclude(result, model, columns, monitor)
 

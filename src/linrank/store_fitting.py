@@ -7,26 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.bounds import weight_bounds
-from linrank.chunks.choices import check_domination, check_query_weight, check_rank
-from linrank.chunks.recipes import DominationRecipe, RankRecipe
-from linrank.chunks.stores import passes_over
-from linrank.chunks.training import train_domination_chunks, train_rank_chunks
+from linrank.chunks.stores import train_domination_store, train_rank_store
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.model import LinearModel
 from linrank.monitor import Monitor
 from linrank.scaling import Scaling
 from linrank.store.store import Store
-from linrank.threads import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from linrank.solvers.result import Result
 
-__all__ = ["columns_of", "fit_domination", "fit_ranksvm", "is_limited"]
+__all__ = ["columns_of", "fit_domination", "fit_ranksvm", "is_limited", "model_of"]
 
-_WHERE = "a store within memory_limit"
+Fitted = tuple["Result", int, Scaling, Monitor]  # and the number of pairs
 
 
 def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
@@ -56,91 +52,57 @@ def columns_of(store: Store) -> Dataset:
 
 
 def fit_ranksvm(
-    store: Store,
-    sets: list[Dataset],
-    ranker: Any,
-    options: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    query_weight: Any,
-) -> tuple[Result, LinearModel, Scaling, Monitor]:
+    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
+) -> Fitted:
     """Minimise the objective of a `linrank.RankSVM` in passes over the store.
 
-    ``options`` are what `linrank.ranksvm.train` would be called with, ``settings`` what the model
-    is to know of them.
+    ``options`` are what `linrank.ranksvm.train` would be called with.
     """
-    kinds = ("loss", "pairs", "pair_weighting", "query_normalization")
-    given = {name: options[name] for name in (*kinds, "solver", "counting")}
-    check_rank(_WHERE, **given)
-    weight = check_query_weight(query_weight)
     scaling = Scaling.of_statistics(ranker.scale, store.statistics)
     monitor = Monitor.of(ranker, sets, scaling)
-    recipe = RankRecipe(
-        **{name: options[name] for name in kinds},
-        query_weight=weight,
-        by_query=scaling.needs_queries,
+    bounds = weight_bounds(ranker.positive, ranker.coef_bounds, columns_of(store), scaling.factors)
+    result, n_pairs = train_rank_store(
+        store,
+        scaling,
+        bounds=bounds,
+        **_asked(ranker, store.n_features, scaling, options, query_weight, monitor),
     )
-    n_threads = resolve(ranker.n_jobs)
-    columns = columns_of(store)
-    with passes_over(store, recipe, ranker.memory_limit, n_threads) as passes:
-        result, problem = train_rank_chunks(
-            passes,
-            recipe,
-            C=options["C"],
-            tol=options["tol"],
-            max_iter=options["max_iter"],
-            scale=scaling.factors,
-            bounds=weight_bounds(ranker.positive, ranker.coef_bounds, columns, scaling.factors),
-            w0=ranker._start(scaling, store.n_features),
-            capacity=passes.budget.capacity,
-            n_threads=n_threads,
-            callback=monitor,
-        )
-    model = _model(store, result, scaling, problem.n_pairs, settings)
-    return result, model, scaling, monitor
+    return result, n_pairs, scaling, monitor
 
 
 def fit_domination(
-    store: Store,
-    sets: list[Dataset],
-    ranker: Any,
-    options: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    query_weight: Any,
-) -> tuple[Result, LinearModel, Scaling, Monitor]:
+    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
+) -> Fitted:
     """The same for a `linrank.DominationRanker`, with its l2 penalty."""
-    check_domination(_WHERE, **options)
-    weight = check_query_weight(query_weight)
     scaling = Scaling.of_statistics(ranker.scale, store.statistics)
     monitor = Monitor.of(ranker, sets, scaling)
-    recipe = DominationRecipe(
-        options["layers"], options["margin"], weight, by_query=scaling.needs_queries
+    result, n_pairs = train_domination_store(
+        store, scaling, **_asked(ranker, store.n_features, scaling, options, query_weight, monitor)
     )
-    n_threads = resolve(ranker.n_jobs)
-    with passes_over(store, recipe, ranker.memory_limit, n_threads) as passes:
-        result, problem = train_domination_chunks(
-            passes,
-            recipe,
-            alpha=options["alpha"],
-            tol=options["tol"],
-            max_iter=options["max_iter"],
-            scale=scaling.factors,
-            w0=ranker._start(scaling, store.n_features),
-            capacity=passes.budget.capacity,
-            n_threads=n_threads,
-            callback=monitor,
-        )
-    model = _model(store, result, scaling, problem.n_pairs, settings)
-    return result, model, scaling, monitor
+    return result, n_pairs, scaling, monitor
 
 
-def _model(
-    store: Store, result: Result, scaling: Scaling, n_pairs: int, settings: Mapping[str, Any]
+def model_of(
+    store: Store, result: Result, scaling: Scaling, settings: Mapping[str, Any], n_pairs: int
 ) -> LinearModel:
-    return LinearModel.of_sizes(
-        result,
-        store.feature_names,
-        scaling,
-        n_rows=store.n_rows,
-        n_queries=store.n_queries,
-        **{**settings, "n_pairs": n_pairs},
-    )
+    """The model of a training on a store."""
+    sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
+    return LinearModel.of_sizes(result, store.feature_names, scaling, **{**settings, **sizes})
+
+
+def _asked(
+    ranker: Any,
+    n_features: int,
+    scaling: Scaling,
+    options: Mapping[str, Any],
+    query_weight: Any,
+    monitor: Monitor,
+) -> dict[str, Any]:
+    return {
+        "memory_limit": ranker.memory_limit,
+        "options": options,
+        "query_weight": query_weight,
+        "w0": ranker._start(scaling, n_features),
+        "n_jobs": ranker.n_jobs,
+        "callback": monitor,
+    }

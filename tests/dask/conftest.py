@@ -38,7 +38,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             n_workers=N_WORKERS,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",  # any free port, without a warning
             silence_logs=logging.CRITICAL,
             memory_limit=None,
             local_directory=str(tmp_path_factory.mktemp("workers")),

@@ -175,7 +175,7 @@ def test_ctrl_c_ends_a_round_and_releases_it(client):
         for _ in range(20):
             chunks.total(slowly, W)
     timer.join()
-    assert time.monotonic() - started < 5.0
+    assert time.monotonic() - started < 15.0
     assert chunks._open == []
     assert np.array_equal(chunks.total(scaled, W), expected(4))  # the cluster is as good as before
 
@@ -200,7 +200,7 @@ def test_no_worker_is_an_error_after_patience(tmp_path):
         started = time.monotonic()
         with pytest.raises(ClusterError, match=r"had no worker for patience=1\.5 s; start workers"):
             chunks.total(scaled, W)
-        assert 1.0 < time.monotonic() - started < 10.0
+        assert 1.0 < time.monotonic() - started < 30.0
 
 
 def test_a_worker_that_comes_late_is_waited_for(tmp_path):
@@ -222,7 +222,7 @@ def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
         with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler .* is lost"):
             for _ in range(100):
                 chunks.total(slowly, W)
-        assert time.monotonic() - started < 5.0
+        assert time.monotonic() - started < 15.0
         with pytest.raises(ClusterError, match="is lost"):
             chunks.total(scaled, W)
         chunks.release()
@@ -236,4 +236,4 @@ def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
         started = time.monotonic()
         with pytest.raises(ClusterError, match="has not answered for 2 s"):
             chunks.total(scaled, W)
-        assert time.monotonic() - started < 10.0
+        assert time.monotonic() - started < 30.0

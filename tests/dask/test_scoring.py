@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dask
 import dask.array as da
-import numpy as np
 import pytest
-from distributed_data import Arrays, as_dask_arrays, as_delayed, as_table, cuts, in_blocks, ranking
+from distributed_data import as_dask_arrays, as_delayed, as_table, cuts, in_blocks, ranking
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
@@ -71,33 +70,46 @@ def test_empty_partitions_have_no_scores():
         assert_array_equal(predict(MODEL, blocks).compute(), MODEL.predict(DATA.X))
 
 
-def whole_queries():
-    """The data in two partitions that no query is split over."""
-    first = DATA.qid == DATA.qid[0]
-    return [Arrays(*(v[mask] for v in DATA)) for mask in (first, ~first)]
-
-
-def test_a_model_that_scales_within_queries_needs_them_whole():
-    parts = whole_queries()
-    expected = np.concatenate([BY_QUERY.predict(p.X, qid=p.qid) for p in parts])
-    X, qid = ([dask.delayed(v) for v in a] for a in ([p.X for p in parts], [p.qid for p in parts]))
-    datasets = [dask.delayed(Dataset.of(p.X, p.y, qid=p.qid)) for p in parts]
+@pytest.mark.parametrize("n_parts", [1, 2, 5, 17])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_model_that_scales_within_queries_sees_them_whole(n_parts, shuffled):
+    """Split queries meet for their ranges; the scores stand where the rows do."""
+    data = ranking(20, seed=4, shuffled=shuffled)
+    expected = BY_QUERY.predict(data.X, qid=data.qid)
+    lazy = as_dask_arrays(data, n_parts)
     with dask.config.set(scheduler="synchronous"):
-        assert_array_equal(predict(BY_QUERY, X, qid).compute(), expected)
-        assert_array_equal(predict(BY_QUERY, datasets).compute(), expected)
-        lazy = as_dask_arrays(DATA, 3)
-        with pytest.raises(ValueError, match=r"query \d+ is in partitions 0, 1.*ddf.shuffle"):
-            predict(BY_QUERY, lazy.X, lazy.qid)
-        with pytest.raises(ValueError, match=r"partition \d: this model scales every feature"):
-            predict(BY_QUERY, lazy.X)
-
-
-def test_ids_may_be_a_column_of_the_table():
-    parts = [as_table(part).drop(columns=["label", "u"]) for part in whole_queries()]
-    expected = np.concatenate([BY_QUERY.predict(p.X, qid=p.qid) for p in whole_queries()])
-    with dask.config.set(scheduler="synchronous"):
-        scores = predict(BY_QUERY, [dask.delayed(part) for part in parts], "query")
+        scores = predict(BY_QUERY, lazy.X, lazy.qid)
+        assert scores.chunks == lazy.y.chunks
         assert_array_equal(scores.compute(), expected)
+
+
+def test_it_takes_ids_of_every_form():
+    expected = BY_QUERY.predict(DATA.X, qid=DATA.qid)
+    X, y, qid = (in_blocks(v, 3) for v in DATA[:3])
+    datasets = [Dataset.of(a, b, qid=c) for a, b, c in zip(X, y, qid, strict=True)]
+    tables = in_blocks(as_table(DATA).drop(columns=["label", "u"]), 3)
+    with dask.config.set(scheduler="synchronous"):
+        for blocks, ids in (
+            (datasets, None),
+            (list(zip(X, y, qid, strict=True)), None),
+            (tables, "query"),
+            ([X[0][:0], *X], [qid[0][:0], *qid]),
+        ):
+            given = [dask.delayed(v) for v in ids] if isinstance(ids, list) else ids
+            scores = predict(BY_QUERY, [dask.delayed(b) for b in blocks], given)
+            assert_array_equal(scores.compute(), expected)
+        with pytest.raises(ValueError, match=r"partition \d: this model scales every feature"):
+            predict(BY_QUERY, as_dask_arrays(DATA, 3).X)
+
+
+def test_rows_are_not_read_to_look_at_ids():
+    def fails():
+        raise RuntimeError("computed")
+
+    with dask.config.set(scheduler="synchronous"):
+        scores = predict(BY_QUERY, [dask.delayed(fails)()], [dask.delayed(DATA.qid)])
+        with pytest.raises(RuntimeError, match="computed"):
+            scores.compute()
 
 
 def test_a_partition_with_other_columns_is_named():

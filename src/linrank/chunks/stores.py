@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
+from linrank.chunks.choices import check_domination, check_query_weight, check_rank
 from linrank.chunks.passes import Budget, Passes
+from linrank.chunks.recipes import DominationRecipe, RankRecipe
+from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.memory import allowed, describe_bytes, resident
+from linrank.threads import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from linrank.chunks.recipes import Recipe
+    from linrank.scaling import Scaling
+    from linrank.solvers.result import Callback, Result
     from linrank.store.store import Store
 
-__all__ = ["passes_over"]
+__all__ = ["passes_over", "train_domination_store", "train_rank_store"]
+
+Array = NDArray[Any]
+WHERE = "a store within memory_limit"
 
 # What the process may take beside all that is counted: stacks of threads, arrays of the solver.
 _SPARE = 64 << 20
@@ -40,3 +53,80 @@ def passes_over(
             f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks"
         )
     return Passes(store, recipe, Budget.of(store, free, copies), n_threads, factors)
+
+
+def train_rank_store(
+    store: Store,
+    scaling: Scaling,
+    *,
+    memory_limit: Any,
+    options: Mapping[str, Any],
+    query_weight: Any = None,
+    bounds: tuple[Array, Array] | None = None,
+    w0: Array | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, int]:
+    """Minimise the objective of `linrank.ranksvm.train` over a store; the result, and the pairs.
+
+    ``options`` are C and ``linrank.options.TRAINING``; what passes cannot do is refused.
+    """
+    kinds = ("loss", "pairs", "pair_weighting", "query_normalization")
+    check_rank(WHERE, **{name: options[name] for name in (*kinds, "solver", "counting")})
+    recipe = RankRecipe(
+        **{name: options[name] for name in kinds},
+        query_weight=check_query_weight(query_weight),
+        by_query=scaling.needs_queries,
+    )
+    n_threads = resolve(n_jobs)
+    with passes_over(store, recipe, memory_limit, n_threads) as passes:
+        result, problem = train_rank_chunks(
+            passes,
+            recipe,
+            C=options["C"],
+            tol=options["tol"],
+            max_iter=options["max_iter"],
+            scale=scaling.factors,
+            bounds=bounds,
+            w0=w0,
+            capacity=passes.budget.capacity,
+            n_threads=n_threads,
+            callback=callback,
+        )
+    return result, problem.n_pairs
+
+
+def train_domination_store(
+    store: Store,
+    scaling: Scaling,
+    *,
+    memory_limit: Any,
+    options: Mapping[str, Any],
+    query_weight: Any = None,
+    w0: Array | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, int]:
+    """The same for the domination loss; ``options`` are alpha and `linrank.options.DOMINATION`."""
+    check_domination(WHERE, **options)
+    recipe = DominationRecipe(
+        options["layers"],
+        options["margin"],
+        check_query_weight(query_weight),
+        by_query=scaling.needs_queries,
+    )
+    n_threads = resolve(n_jobs)
+    with passes_over(store, recipe, memory_limit, n_threads) as passes:
+        result, problem = train_domination_chunks(
+            passes,
+            recipe,
+            alpha=options["alpha"],
+            tol=options["tol"],
+            max_iter=options["max_iter"],
+            scale=scaling.factors,
+            w0=w0,
+            capacity=passes.budget.capacity,
+            n_threads=n_threads,
+            callback=callback,
+        )
+    return result, problem.n_pairs

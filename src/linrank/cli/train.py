@@ -158,6 +158,10 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
+    if args.memory_limit is not None:
+        from linrank.cli.train_store import run_exact_store
+
+        return run_exact_store(args, parser, console, start)
     data, preferences = read_training(args, console)
     read = time.perf_counter()
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data
+from linrank.cli.stores import describe_store, open_store, store_summary
 from linrank.cli.train_report import (
     LOOSE,
     data_summary,
@@ -18,6 +19,7 @@ from linrank.cli.train_report import (
     relative_gap,
     say_convergence,
 )
+from linrank.cli.train_store import fit_domination_store
 from linrank.cli.training import check_files, write_and_validate
 from linrank.options import CURVATURES, DOMINATION
 
@@ -41,17 +43,26 @@ def run_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data = read_data(args.data, args, console)
-    read = time.perf_counter()
-    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
-    model, result = _fit(data, args, console)
+    if args.memory_limit is not None:
+        store = open_store(args, parser)
+        read = time.perf_counter()
+        console.say("opened", describe_store(store))
+        options, progress = _options(args), console.progress(_line)
+        model, result = fit_domination_store(store, args, options, progress)
+        summary = store_summary(store, args)
+    else:
+        data = read_data(args.data, args, console)
+        read = time.perf_counter()
+        console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
+        model, result = _fit(data, args, console)
+        summary = data_summary(data, args)
     trained = time.perf_counter()
     _say_result(model, result, args, trained - read, console)
     evaluation = write_and_validate(model, args, console)
     if args.json:
         times = (start, read, trained)
         training = _summary(model, result, args)
-        print_json(args, data_summary(data, args), training, evaluation, times)
+        print_json(args, summary, training, evaluation, times)
     return OK if result.converged else NOT_CONVERGED
 
 

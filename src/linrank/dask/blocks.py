@@ -17,7 +17,7 @@ from linrank.data.rows import DenseRows
 from linrank.data.vectors import as_labels, as_part_weights
 from linrank.errors import DataFormatError
 
-__all__ = ["block_matrix", "dataset_of_block", "in_partition", "unpacked", "without_columns"]
+__all__ = ["dataset_of_block", "in_partition", "rows_and_ids"]
 
 Array = NDArray[Any]
 _FORMS = "(X, y), (X, y, qid) or (X, y, qid, sample_weight)"
@@ -53,8 +53,8 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
             return X
         if isinstance(X, tuple):
             _refuse_twice(f"a tuple {_FORMS}", y, qid, weight)
-            X, y, qid, weight = unpacked(X)
-        X, (y, qid, weight) = without_columns(block_matrix(X), (y, qid, weight))
+            X, y, qid, weight = _unpacked(X)
+        X, (y, qid, weight) = _without_columns(_matrix(X), (y, qid, weight))
         if _n_rows(X) == 0:
             return _empty(X, y, qid, weight)
         # One thread: a worker has as many tasks at a time as it has threads.
@@ -66,7 +66,7 @@ def dataset_of_block(number: int, X: Any, y: Any, qid: Any, weight: Any) -> Data
         return weighted
 
 
-def block_matrix(X: Any) -> Any:
+def _matrix(X: Any) -> Any:
     """Return the rows of a block, its columns put together where they came in several."""
     if not isinstance(X, list):
         return X
@@ -77,6 +77,16 @@ def block_matrix(X: Any) -> Any:
     return np.concatenate(X, axis=1)
 
 
+def rows_and_ids(block: Any, qid: Any) -> tuple[Any, Any]:
+    """Return the rows of a block that is to be scored, which may hold labels too, and its ids."""
+    if isinstance(block, Dataset):
+        return block, None
+    if isinstance(block, tuple):
+        block, _, qid, _ = _unpacked(block)
+    X, (qid,) = _without_columns(_matrix(block), (qid,))
+    return X, qid
+
+
 def _refuse_twice(what: str, *others: Any) -> None:
     if any(other is not None for other in others):
         raise ValueError(
@@ -84,7 +94,7 @@ def _refuse_twice(what: str, *others: Any) -> None:
         )
 
 
-def unpacked(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
+def _unpacked(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     """Return the parts of a block, None for those that it lacks."""
     if not 2 <= len(block) <= 4:
         raise ValueError(f"the block is a tuple of {len(block)} elements; give {_FORMS}")
@@ -92,7 +102,7 @@ def unpacked(block: tuple[Any, ...]) -> tuple[Any, Any, Any, Any]:
     return X, y, qid, weight
 
 
-def without_columns(X: Any, vectors: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def _without_columns(X: Any, vectors: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Return a table less the columns that are named in place of vectors, and these columns."""
     named = [v for v in vectors if isinstance(v, str)]
     if not named:

@@ -104,7 +104,7 @@ class ClusterRanker(LinearRanker):
     def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
         if not is_positive(self.patience):
             raise ValueError(f"patience must be a number of seconds > 0, got {self.patience!r}")
-        data = partitions_of(X, y, qid, sample_weight, self.client, on_split=self.on_split)
+        data = partitions_of(X, y, qid, sample_weight, self.client, on_split=self.on_split, patience=self.patience)
         if data.one_query:
             raise ValueError(
                 f"without qid the rows of all {len(data.futures)} partitions are one query, whose "

@@ -59,13 +59,7 @@ def check_on_split(on_split: str) -> None:
         raise ValueError(f"on_split must be 'repair' or 'error', got {on_split!r}")
 
 
-def refuse_split(
-    ids: Array,
-    numbers: Sequence[Array],
-    split: Array,
-    labels: Sequence[int],
-    remedy: str = "use on_split='repair', which moves them",
-) -> None:
+def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:
     """Raise for the first split query, naming its partitions; `labels` are their numbers."""
     first = int(split[0])
     id_ = ids[first : first + 1].tolist()[0]
@@ -73,7 +67,7 @@ def refuse_split(
     others = "" if len(split) == 1 else f" ({len(split)} queries are split)"
     raise ValueError(
         f"query {id_!r} is in partitions {', '.join(held)}{others}; keep the rows of a query in "
-        f"one partition, or {remedy}"
+        "one partition, or use on_split='repair', which moves them"
     )
 
 

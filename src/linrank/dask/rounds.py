@@ -1,4 +1,7 @@
-"""What runs on a worker in a round: a task on each chunk that lies there, with all its threads."""
+"""What runs on a worker: a task on each chunk that lies there, with all its threads.
+
+Workers import this module and not those that use it: that takes a worker a part of the time.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,26 @@ from typing import Any
 
 from distributed import get_worker
 
+from linrank.chunks.chunk import Chunk
+from linrank.chunks.recipes import Recipe
 from linrank.chunks.tree import tree_sum
 from linrank.dask.subtrees import pieces
+from linrank.data.dataset import Dataset
+from linrank.data.statistics import ColumnStatistics
 
-__all__ = ["add_group", "list_here", "one", "sum_here"]
+__all__ = ["add_group", "column_statistics", "list_here", "make_chunk", "one", "sum_here"]
 
 Task = Callable[..., Any]
+
+
+def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
+    """The chunk of a partition."""
+    return recipe.chunk(data)
+
+
+def column_statistics(data: Dataset, n_threads: int = 1) -> ColumnStatistics:
+    """What a partition adds to the statistics of the columns."""
+    return ColumnStatistics.of(data.rows, data.weight, n_threads)
 
 
 def sum_here(

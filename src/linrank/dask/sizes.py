@@ -10,9 +10,12 @@ from typing import Any
 
 from dask.sizeof import sizeof
 
+from linrank.chunks.chunk import Chunk
 from linrank.data.dataset import Dataset
 
-__all__ = ["bytes_of_dataset"]
+__all__ = ["bytes_of_chunk", "bytes_of_dataset"]
+
+_BY_ROW = 32  # bytes of a chunk for each row beside its features: levels, weights, scores, order
 
 
 @sizeof.register(Dataset)  # type: ignore[untyped-decorator]
@@ -22,3 +25,9 @@ def bytes_of_dataset(data: Dataset) -> int:
     if (queries := data.__dict__.get("queries")) is not None:
         arrays += [queries.offsets, queries.order, queries.levels, queries.n_levels, queries.ids]
     return data.rows.nbytes + sum(int(a.nbytes) for a in arrays if a is not None)
+
+
+@sizeof.register(Chunk)  # type: ignore[untyped-decorator]
+def bytes_of_chunk(chunk: Chunk) -> int:
+    """Bytes of the rows and of what a chunk keeps by row."""
+    return chunk.rows.nbytes + _BY_ROW * chunk.sizes.n_rows

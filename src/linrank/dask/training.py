@@ -11,13 +11,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import threads
-from linrank.chunks.chunk import Chunk
 from linrank.chunks.recipes import DominationRecipe, RankRecipe, Recipe
 from linrank.chunks.training import train_domination_chunks, train_rank_chunks
+from linrank.dask import rounds
 from linrank.dask.checkpoint import Keeper, digest
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
-from linrank.data.dataset import Dataset
 from linrank.data.statistics import ColumnStatistics
 from linrank.model import LinearModel
 from linrank.options import SCALES
@@ -99,18 +98,8 @@ def scaling_of(kind: str, data: Partitions, patience: float = 60.0) -> Scaling:
         return Scaling(kind)
     numbers = [summary.number for summary in data.summaries]
     parts = DaskChunks(data.client, data.futures, patience, numbers)
-    statistics: ColumnStatistics = parts.total(column_statistics)
+    statistics: ColumnStatistics = parts.total(rounds.column_statistics)
     return Scaling.of_statistics(kind, statistics)
-
-
-def column_statistics(data: Dataset, n_threads: int = 1) -> ColumnStatistics:
-    """The task of `scaling_of`."""
-    return ColumnStatistics.of(data.rows, data.weight, n_threads)
-
-
-def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
-    """The task that makes the chunk of a partition."""
-    return recipe.chunk(data)
 
 
 @contextmanager
@@ -124,7 +113,7 @@ def chunks_on(
     """
     name = f"linrank-chunk-{uuid.uuid4().hex}"
     keys = [f"{name}-{i}" for i in range(len(data.futures))]
-    futures = data.client.map(make_chunk, data.futures, recipe=recipe, key=keys)
+    futures = data.client.map(rounds.make_chunk, data.futures, recipe=recipe, key=keys)
     numbers = [summary.number for summary in data.summaries]
     chunks = DaskChunks(data.client, futures, patience, numbers)
     if not keep:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank import _core
-from linrank.data.rows import DenseRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
 
 __all__ = ["ColumnStatistics"]
-
-_BLOCK = 1 << 20  # entries that are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +88,7 @@ class ColumnStatistics:
 
         Examples
         --------
+        >>> from linrank.data.rows import DenseRows
         >>> found = ColumnStatistics.of(DenseRows(np.array([[0.0, 1.0], [4.0, 1.0]])))
         >>> print(found.weight, found.mean, found.variance, found.low, found.high, found.n_nonzero)
         2.0 [2. 1.] [4. 0.] [0. 1.] [4. 1.] [1 2]
@@ -101,7 +99,8 @@ class ColumnStatistics:
             mean, variance, low, high = (getattr(cls.empty(n_columns), name) for name in _MOMENTS)
         else:
             mean, variance, low, high = _core.summarise_columns(rows.core, weight, n_threads)
-        return cls(total, n_rows, mean, variance, low, high, _count_nonzero(rows))
+        counts = _core.count_nonzero(rows.core, n_threads)
+        return cls(total, n_rows, mean, variance, low, high, counts)
 
     def merged(self, other: ColumnStatistics) -> ColumnStatistics:
         """The statistics of the rows of both; the order of merging decides the last bits."""
@@ -133,19 +132,3 @@ class ColumnStatistics:
 
 
 _MOMENTS = ("mean", "variance", "low", "high")
-
-
-def _count_nonzero(rows: Rows) -> NDArray[np.int64]:
-    """How many values of each column are not 0, a block of entries at a time."""
-    n_rows, n_columns = rows.shape
-    counts = np.zeros(n_columns, np.int64)
-    if isinstance(rows, DenseRows):
-        step = max(1, _BLOCK // max(1, n_columns))
-        for begin in range(0, n_rows, step):
-            counts += np.count_nonzero(rows.values[begin : begin + step], axis=0)
-        return counts
-    for begin in range(0, len(rows.values), _BLOCK):
-        block = slice(begin, begin + _BLOCK)
-        kept = rows.columns[block][rows.values[block] != 0]
-        counts += np.bincount(kept, minlength=n_columns)
-    return counts

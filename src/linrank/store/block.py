@@ -53,10 +53,11 @@ class Block:
     def query_bytes(self) -> Array:
         """Bytes that the features of each query take in a store."""
         if isinstance(self.rows, DenseRows):
-            return np.multiply(self.sizes, self.rows.shape[1] * self.rows.dtype.itemsize)
+            row_bytes = self.rows.shape[1] * self.rows.dtype.itemsize
+            return np.asarray(self.sizes * row_bytes)
         index = 4 if self.rows.n_columns <= 2**31 - 1 else 8
         n_entries = np.diff(self.rows.offsets[self.offsets])
-        return np.add(n_entries * (self.rows.dtype.itemsize + index), 8 * self.sizes)
+        return np.asarray(n_entries * (self.rows.dtype.itemsize + index) + 8 * self.sizes)
 
     def take(self, first: int, last: int) -> Block:
         """The queries from first up to last, as views."""

@@ -1,39 +1,158 @@
-"""The files of a store, read range by range."""
+"""The files of a store: opened once, without following links, and read range by range.
+
+Large ranges are read past the page cache (``O_DIRECT``) where the file system allows it: a store is
+larger than the memory that the cache may have, and the disk is then read at its own rate instead of
+that of the cache, without a copy. Such reads begin and end at whole pages, so the range lies inside
+the memory that is read into.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+import threading
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import DataFormatError
+from linrank.store.buffer import PAGE, aligned, span
 
-__all__ = ["Files"]
+__all__ = ["AGAIN", "Files", "open_regular"]
 
 Array = NDArray[Any]
+AGAIN = "copy the store again from where it is whole, or write it anew from its source"
+_DIRECT = getattr(os, "O_DIRECT", 0)
+# O_NONBLOCK: opening a pipe that someone put in place of a file must not wait for a writer.
+_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
+# A file system without such reads, or (ENOENT) a system without /proc.
+_NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES)
+_WORTH_DIRECT = 64 << 10  # bytes; below, the cache and its read-ahead do better
+_MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
+
+
+def open_regular(path: str) -> int:
+    """A descriptor of a file that is no link, pipe, device or folder."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        raise DataFormatError(f"{path}: is missing; {AGAIN}") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise DataFormatError(
+                f"{path}: is a symbolic link, which a store may not contain; copy the file itself "
+                "into the folder"
+            ) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DataFormatError(f"{path}: is no regular file; {AGAIN}")
+    return descriptor
 
 
 class Files:
-    """The files of a folder, opened on first use."""
+    """The files of a folder, whose sizes were announced."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, sizes: Mapping[str, int]) -> None:
         self._folder = folder
-        self._open: dict[str, int] = {}
+        self._plain: dict[str, int] = {}
+        self._direct: dict[str, int] = {}
+        self._no_direct: set[str] = set() if _DIRECT else set(sizes)
+        self._lock = threading.Lock()
+        self.close = weakref.finalize(self, _close, self._plain, self._direct)
+        try:
+            for name, size in sizes.items():
+                self._plain[name] = open_regular(self.path(name))
+                self._check_size(name, size)
+        except BaseException:
+            self.close()
+            raise
 
     def path(self, name: str) -> str:
+        """Where a file is."""
         return os.path.join(self._folder, name)
 
+    def _check_size(self, name: str, size: int) -> None:
+        found = os.fstat(self._plain[name]).st_size
+        if found != size:
+            what = "truncated" if found < size else "too long"
+            raise DataFormatError(
+                f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
+            )
+
+    def mapped(self, name: str, n_bytes: int) -> Array:
+        """A file as read-only memory, that is read when it is looked at."""
+        if n_bytes == 0:
+            return np.empty(0, np.uint8)
+        # The descriptor that was checked, not the name again; NumPy keeps the name beside it, so
+        # that processes of joblib map the file too instead of getting a copy.
+        path = self.path(name)
+        with open(path, "rb", opener=lambda _path, _flags: os.dup(self._plain[name])) as file:
+            return np.asarray(np.memmap(file, np.uint8, "r", 0, (n_bytes,)))
+
     def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
-        """Bytes of a file, into ``out`` where it is given."""
-        if name not in self._open:
-            self._open[name] = os.open(self.path(name), os.O_RDONLY)
-        data = np.empty(n_bytes, np.uint8) if out is None else out[:n_bytes]
-        view, place = data.data, begin
-        while view:
-            n_read = os.preadv(self._open[name], [view], place)
-            if n_read == 0:
-                raise DataFormatError(f"{self.path(name)}: is truncated; convert the data again")
-            view, place = view[n_read:], place + n_read
+        """Bytes of a file; where `out` is given (pages, at least `span` bytes), inside of it."""
+        if n_bytes >= _WORTH_DIRECT or out is not None:
+            memory = aligned(span(begin, n_bytes)) if out is None else out
+            start = begin // PAGE * PAGE
+            data = memory[begin - start :][:n_bytes]
+            direct = n_bytes >= _WORTH_DIRECT and name not in self._no_direct
+            if direct and self._read_direct(name, start, begin + n_bytes, memory):
+                return data
+        else:
+            data = np.empty(n_bytes, np.uint8)
+        n_read = _read_all(self._plain[name], data, begin, n_bytes)
+        return self._whole(name, data, n_read)
+
+    def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
+        """Whether the bytes from start to end were read past the cache into memory."""
+        try:
+            descriptor = self._direct_descriptor(name)
+            n_read = _read_all(descriptor, memory[: span(start, end - start)], start, end - start)
+        except OSError as error:
+            if error.errno not in _NO_DIRECT:
+                raise
+            self._no_direct.add(name)
+            return False
+        self._whole(name, memory[: end - start], n_read)
+        return True
+
+    def _direct_descriptor(self, name: str) -> int:
+        with self._lock:
+            if name not in self._direct:
+                # Through the descriptor: the same file, whatever its name means by now.
+                source = f"/proc/self/fd/{self._plain[name]}"
+                self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
+            return self._direct[name]
+
+    def _whole(self, name: str, data: Array, n_read: int) -> Array:
+        if n_read < len(data):
+            raise DataFormatError(
+                f"{self.path(name)}: became shorter while it was open: {len(data) - n_read} bytes "
+                f"are missing; {AGAIN}"
+            )
         return data
+
+
+def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
+    """Bytes that were read: at least `least`, unless the file ends before."""
+    done = 0
+    while done < least:
+        view = memory[done : done + _MOST].data
+        n_read = os.preadv(descriptor, [view], begin + done)
+        if n_read == 0:
+            break
+        done += n_read
+    return done
+
+
+def _close(*opened: dict[str, int]) -> None:
+    for descriptors in opened:
+        while descriptors:
+            os.close(descriptors.popitem()[1])

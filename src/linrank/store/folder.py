@@ -1,4 +1,4 @@
-"""The folder that a store is written into, beside its place, and its files."""
+"""The folder that a store is written into, beside its place, until it is whole."""
 
 from __future__ import annotations
 
@@ -9,63 +9,198 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.store.layout import FILES, MANIFEST
+
 __all__ = ["NewFolder"]
 
 Array = NDArray[Any]
+_WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
 
 
 class NewFolder:
-    """A folder ``<path>.partial`` that takes its place when it is whole, or vanishes."""
+    """A folder ``<path>.partial`` that takes its place when it is whole, or vanishes.
+
+    There is one such name for a path: what a killed process has left is found and removed by the
+    next one. A lock, which dies with its process, tells a folder that is being written from one
+    that was left.
+    """
 
     def __init__(self, path: str, overwrite: bool) -> None:
         self.path, self.overwrite = path, overwrite
         self.partial = f"{path}.partial"
-        if os.path.lexists(path) and not overwrite and not _is_empty(path):
-            raise FileExistsError(f"{path} exists; name another folder, or pass overwrite=True")
-        if os.path.isdir(self.partial):
-            shutil.rmtree(self.partial)
-        os.mkdir(self.partial)
         self._files: dict[str, int] = {}
+        self._waiting: dict[str, tuple[int, int]] = {}
+        self._check_place()
+        self._lock = self._take()
+
+    def _check_place(self) -> None:
+        """A store may be replaced if that is wanted; nothing else ever is."""
+        if not os.path.lexists(self.path):
+            return
+        if not os.path.isdir(self.path) or os.path.islink(self.path):
+            raise FileExistsError(f"{self.path} is there and no folder; name another place")
+        names = set(os.listdir(self.path))
+        if not names:
+            return
+        if MANIFEST not in names or not names <= FILES:
+            other = sorted(names - FILES)[:1] or sorted(names)[:1]
+            raise FileExistsError(
+                f"{self.path} holds {other[0]!r} and is no store; name another folder"
+            )
+        if not self.overwrite:
+            raise FileExistsError(
+                f"{self.path} is a store already; name another folder, or overwrite it "
+                "(overwrite=True)"
+            )
+
+    def _take(self) -> int | None:
+        """Make the folder and lock it; remove what a killed process has left."""
+        try:
+            os.mkdir(self.partial)
+        except FileExistsError:
+            lock = _locked(self.partial)  # or an error: another process is writing
+            names = set(os.listdir(self.partial))
+            if not names <= FILES | _working_names(names):
+                _unlock(lock)
+                other = sorted(names - FILES)[0]
+                raise FileExistsError(
+                    f"{self.partial} holds {other!r}, which no store has; remove it or name "
+                    "another folder"
+                ) from None
+            for name in names:
+                _remove(os.path.join(self.partial, name))
+            return lock
+        return _locked(self.partial)
 
     def write(self, name: str, data: Array) -> None:
         """Append the bytes of an array to a file."""
         if name not in self._files:
-            place = os.path.join(self.partial, name)
-            self._files[name] = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        view = data.data.cast("B") if data.nbytes else memoryview(b"")
-        while view:
-            view = view[os.write(self._files[name], view) :]
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+            self._files[name] = os.open(os.path.join(self.partial, name), flags, 0o666)
+        if not data.nbytes:
+            return
+        view = data.reshape(-1).view(np.uint8).data
+        try:
+            while view:
+                view = view[os.write(self._files[name], view) :]
+        except OSError as error:  # a full disk
+            error.filename = os.path.join(self.partial, name)
+            raise
+        self._write_back(name, data.nbytes)
+
+    def _write_back(self, name: str, n_bytes: int) -> None:
+        """Have the disk write while the next chunk is made, not all of it at the end."""
+        begin, waiting = self._waiting.get(name, (0, 0))
+        waiting += n_bytes
+        if waiting >= _WRITE_BACK and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._files[name], begin, waiting, os.POSIX_FADV_DONTNEED)
+            begin, waiting = begin + waiting, 0
+        self._waiting[name] = (begin, waiting)
 
     def take_back(self, name: str, dtype: np.dtype[Any]) -> Array:
         """Read a file that was written, and remove it."""
         os.close(self._files.pop(name))
+        self._waiting.pop(name, None)
         place = os.path.join(self.partial, name)
         array = np.fromfile(place, dtype)
         os.remove(place)
         return array
 
-    def finish(self, manifest: str, content: bytes) -> None:
-        """Force all to the disk, the manifest last, and rename the folder."""
+    def finish(self, content: bytes) -> None:
+        """Force all to the disk, the manifest last, and give the folder its name."""
         for descriptor in self._files.values():
             os.fsync(descriptor)
         self._close()
-        with open(os.path.join(self.partial, manifest), "xb") as file:
+        for name in _working_names(set(os.listdir(self.partial))):
+            _remove(os.path.join(self.partial, name))
+        # Under another name first: a manifest is whole or not there.
+        place = os.path.join(self.partial, MANIFEST)
+        with open(f"{place}.new", "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if self.overwrite and os.path.isdir(self.path):
-            shutil.rmtree(self.path)
-        os.rename(self.partial, self.path)
+        os.rename(f"{place}.new", place)
+        _sync(self.partial)
+        self._check_place()  # somebody may have put something there meanwhile
+        if os.path.isdir(self.path) and os.listdir(self.path):
+            self._replace()
+        else:
+            os.rename(self.partial, self.path)  # an empty folder gives way
+        _sync(os.path.dirname(self.path))
+        _unlock(self._lock)
+        self._lock = None
+
+    def _replace(self) -> None:
+        """Put the new store in place of the old: two renames, then the old one goes."""
+        old = f"{self.path}.old"
+        if os.path.lexists(old):
+            _remove(old)
+        os.rename(self.path, old)
+        try:
+            os.rename(self.partial, self.path)
+        except BaseException:
+            os.rename(old, self.path)
+            raise
+        _remove(old)
 
     def remove(self) -> None:
         """Leave nothing."""
         self._close()
         shutil.rmtree(self.partial, ignore_errors=True)
+        _unlock(self._lock)
+        self._lock = None
 
     def _close(self) -> None:
         while self._files:
             os.close(self._files.popitem()[1])
 
 
-def _is_empty(path: str) -> bool:
-    return os.path.isdir(path) and not os.listdir(path)
+def _working_names(names: set[str]) -> set[str]:
+    """What writers put beside the arrays for a while: hidden names, an unfinished manifest."""
+    return {name for name in names if name.startswith(".") or name == f"{MANIFEST}.new"}
+
+
+def _locked(folder: str) -> int | None:
+    """A descriptor that holds the lock of a folder; None where the system has no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise FileExistsError(
+            f"{folder} is being written by another process; wait for it, or name another folder"
+        ) from None
+    except OSError:  # a file system without locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _unlock(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+
+
+def _sync(folder: str) -> None:
+    """Make new names survive a loss of power, where the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

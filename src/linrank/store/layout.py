@@ -31,10 +31,16 @@ import numpy as np
 
 from linrank.lazy import cached_property
 
-__all__ = ["MANIFEST", "STATISTICS", "ChunkRange", "Layout", "StoredArray"]
+__all__ = ["FILES", "MANIFEST", "STATISTICS", "ChunkRange", "Layout", "StoredArray", "Unit"]
 
 MANIFEST = "manifest.json"
 STATISTICS = "statistics.bin"
+# Every name that a file of a store can have.
+FILES = frozenset(
+    f"{MANIFEST} {STATISTICS} values.bin columns.bin row_offsets.bin labels.bin levels.bin "
+    "weights.bin query_offsets.bin n_levels.bin ids.bin ids.txt id_offsets.bin comments.txt "
+    "comment_offsets.bin".split()
+)
 Unit = Literal["n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes"]
 
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.comments import Comments
+from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
-from linrank.data.words import Words
-from linrank.store.files import Files
-from linrank.store.layout import MANIFEST, STATISTICS, ChunkRange, Layout
-from linrank.store.manifest import Manifest
-from linrank.store.writer import CHUNK_BYTES, StoreWriter
+from linrank.errors import DataFormatError
+from linrank.lazy import cached_property
+from linrank.memory import describe_bytes
+from linrank.store.buffer import Buffer, span
+from linrank.store.checksum import checksum
+from linrank.store.comments import StoredComments
+from linrank.store.files import AGAIN, Files
+from linrank.store.layout import MANIFEST, STATISTICS, ChunkRange
+from linrank.store.manifest import read_manifest
+from linrank.store.mapping import map_dataset
+from linrank.store.reading import ChunkReader, Verify
+from linrank.store.row_ranges import read_rows
+from linrank.store.writer import CHUNK_BYTES
+from linrank.store.writing import write_dataset
+from linrank.threads import resolve
 
 __all__ = ["Store"]
 
@@ -27,70 +36,121 @@ Array = NDArray[Any]
 
 
 class Store:
-    """A data set on disk: a folder of arrays, cut into chunks of whole queries."""
+    """A data set on disk: a folder of arrays, cut into chunks of whole queries.
+
+    Opening one reads the manifest and compares the sizes of all files with it; bytes are compared
+    with their checksums when they are first read. Stores are written by ``linrank convert``,
+    `Store.write` and `Store.of`. A pickled store is its path: the process that gets it opens it
+    again and refuses one that is not the same.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Attributes
+    ----------
+    path : str
+        The folder, absolute.
+    chunks : tuple of ChunkRange
+        Where each chunk lies: ``rows``, ``queries`` and ``entries`` (CSR, else None) as slices,
+        and ``nbytes``, the size of its features.
+
+    Raises
+    ------
+    DataFormatError
+        The folder is no store, is damaged, incomplete or of another version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = folder.name + "/store"
+    >>> store = Store.write(path, [[0.5], [1.0], [2.0]], [0, 1, 2], qid=["a", "b", "a"])
+    >>> print(store.dataset().qid, store.dataset().labels, store.n_pairs)
+    ['a' 'a' 'b'] [0. 2. 1.] 1
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.abspath(os.fspath(path))
-        with open(os.path.join(self.path, MANIFEST), "rb") as file:
-            d = json.loads(file.read())
-        layout = Layout(
-            d["storage"],
-            np.dtype(d["dtype"]),
-            d["n_features"],
-            d["ids"],
-            d["weights"],
-            d["comments"],
-            d["chunks"],
+        place = os.path.join(self.path, MANIFEST)
+        if not os.path.isdir(self.path):
+            if not os.path.exists(self.path):
+                raise FileNotFoundError(f"{self.path}: there is no such store")
+            raise DataFormatError(f"{self.path}: is a file; a store is a folder")
+        if not os.path.lexists(place):
+            raise DataFormatError(
+                f"{self.path}: has no {MANIFEST}: it is no store, or writing it was interrupted; "
+                "write it with linrank convert or linrank.Store.write"
+            )
+        self._manifest = read_manifest(place)
+        self._layout = self._manifest.layout
+        self._files = Files(self.path, self._layout.sizes())
+        self._reader = ChunkReader(self._manifest, self._files)
+        self.chunks: tuple[ChunkRange, ...] = tuple(
+            map(self._layout.chunk, range(self._layout.n_chunks))
         )
-        names = None if d["feature_names"] is None else tuple(d["feature_names"])
-        self._manifest = Manifest(
-            layout, d["n_pairs"], d["total_weight"], names, d["index_base"], d["checksums"]
-        )
-        self._layout, self._files = layout, Files(self.path)
-        self.chunks: tuple[ChunkRange, ...] = tuple(map(layout.chunk, range(layout.n_chunks)))
+
+    # ---- what it holds ----------------------------------------------------------------------
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self._layout.total("n_rows")
 
     @property
     def n_features(self) -> int:
+        """Number of columns."""
         return self._layout.n_features
 
     @property
     def n_queries(self) -> int:
+        """Number of queries."""
         return self._layout.total("n_queries")
 
     @property
     def n_pairs(self) -> int:
+        """Pairs of all queries."""
         return self._manifest.n_pairs
 
     @property
     def n_chunks(self) -> int:
+        """Number of chunks."""
         return self._layout.n_chunks
 
     @property
     def storage(self) -> str:
+        """``"dense"`` or ``"csr"``."""
         return self._layout.storage
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
         return self._layout.dtype
 
     @property
     def nbytes(self) -> int:
-        return sum(self._layout.sizes().values())
+        """Bytes of the features: values, and for CSR columns and row offsets."""
+        return sum(chunk.nbytes for chunk in self.chunks)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
+        """Name of each column, if there are names."""
         return self._manifest.feature_names
 
     @property
     def index_base(self) -> int | None:
+        """The number of the first column in the text that it was made of."""
         return self._manifest.index_base
 
     @property
+    def has_ids(self) -> bool:
+        """Whether queries have ids; without them there is one query."""
+        return self._layout.ids is not None
+
+    @property
     def has_weights(self) -> bool:
+        """Whether rows have weights."""
         return self._layout.has_weights
 
     @property
@@ -98,111 +158,173 @@ class Store:
         """Whether queries have ids; without, all rows are one query."""
         return self._layout.ids is not None
 
-    def buffer(self) -> Any:
-        """Memory for the features of any chunk."""
-        return np.empty(max(chunk.nbytes for chunk in self.chunks), dtype=np.uint8)
+    @property
+    def has_comments(self) -> bool:
+        """Whether rows have comments."""
+        return self._layout.has_comments
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of the manifest, which holds the checksums of all else: tells stores apart."""
+        return self._manifest.digest
+
+    @cached_property
     def statistics(self) -> ColumnStatistics:
+        """Moments, ranges and non-zeros of the columns, merged chunk by chunk when written."""
         n = self.n_features
-        data = self._files.read(STATISTICS, 0, 40 * n).view(np.float64).reshape(5, n)
+        data = self._files.read(STATISTICS, 0, 5 * 8 * n)
+        if checksum(data) != self._manifest.checksums["statistics"][0]:
+            place = self._files.path(STATISTICS)
+            raise DataFormatError(f"{place}: its checksum is wrong: bytes have changed; {AGAIN}")
+        parts = data.view(np.float64).reshape(5, n)
+        mean, variance, low, high = parts[:4]
+        counts = parts[4].view(np.int64)
         weight = self._manifest.total_weight
-        counts = data[4].view(np.int64)
-        return ColumnStatistics(weight, self.n_rows, data[0], data[1], data[2], data[3], counts)
+        return ColumnStatistics(weight, self.n_rows, mean, variance, low, high, counts)
 
-    def _array(self, name: str, i: int) -> Array:
-        stored = self._layout.arrays[name]
-        begin, n_bytes = self._layout.place(name, i)
-        return self._files.read(stored.file, begin, n_bytes).view(stored.dtype)
+    def query_lengths(self, chunk: int | None = None) -> Array:
+        """Rows of each query, of one chunk or of all, as int64."""
+        return self._by_chunk(chunk, lambda i: np.diff(self._reader.queries(i, True).offsets))
 
-    def _offsets(self, name: str, i: int, unit: Any) -> Array:
-        ends = self._array(name, i)
-        return np.concatenate([[0], ends - self._layout.bounds[unit][i]])
+    def query_levels(self, chunk: int | None = None) -> Array:
+        """Number of different labels of each query, of one chunk or of all, as int32."""
+        return self._by_chunk(chunk, lambda i: self._reader.queries(i, True).n_levels)
 
-    def read(self, i: int, *, into: Any = None, verify: bool = True) -> Dataset:
-        """Chunk i, in memory."""
-        chunk = self.chunks[i]
-        n_rows = chunk.rows.stop - chunk.rows.start
-        values = self._array("values", i)
-        if self.storage == "dense":
-            rows: Rows = DenseRows(values.reshape(n_rows, self.n_features))
-        else:
-            offsets = self._offsets("row_offsets", i, "n_entries")
-            rows = CsrRows(values, self._array("columns", i), offsets, self.n_features)
-        return self._dataset(
+    def _by_chunk(self, chunk: int | None, read: Any) -> Array:
+        if chunk is not None:
+            return np.asarray(read(self._index(chunk)))
+        return np.concatenate([read(i) for i in range(self.n_chunks)])
+
+    def rows_of(self, i: int) -> int:
+        """Rows of chunk i."""
+        return self._layout.counts["n_rows"][i]
+
+    def bytes_of(self, i: int) -> int:
+        """Bytes of the features of chunk i."""
+        return self.chunks[i].nbytes
+
+    # ---- reading ----------------------------------------------------------------------------
+
+    def buffer(self) -> Buffer:
+        """Memory for the features of any chunk, to be read into again and again."""
+        sizes: dict[str, int] = {}
+        for name in ("values", "columns"):
+            if name in self._layout.arrays:
+                places = (self._layout.place(name, i) for i in range(self.n_chunks))
+                sizes[name] = max(span(*place) for place in places)
+        return Buffer(sizes)
+
+    def read(self, i: int, *, into: Buffer | None = None, verify: Verify = True) -> Dataset:
+        """Chunk i as a dataset in memory.
+
+        Parameters
+        ----------
+        i : int
+            Number of the chunk.
+        into : Buffer, optional
+            Memory for its features, made by `buffer`. They are gone with the next read into it.
+            Without it new memory is taken, which is slower in a loop.
+        verify : {True, False, "always"}, default=True
+            Whether to compare the bytes with their checksums: the first time that this process
+            reads them, never, or each time.
+
+        Returns
+        -------
+        Dataset
+            Its queries are grouped and ranked already.
+        """
+        if verify not in (True, False, "always"):
+            raise ValueError(f"verify must be True, False or 'always', got {verify!r}")
+        i, reader = self._index(i), self._reader
+        rows = reader.rows(i, verify, self._own_buffer(i) if into is None else into)
+        queries = reader.queries(i, verify)
+        qid = None if queries.ids is None else np.repeat(queries.ids, np.diff(queries.offsets))
+        comments = StoredComments(reader, i, verify) if self.has_comments else None
+        data = Dataset(
             rows,
-            self._array("labels", i),
-            self._array("weights", i) if self.has_weights else None,
-            self._offsets("query_offsets", i, "n_rows"),
-            self._array("levels", i),
-            self._array("n_levels", i),
-            self._ids(i),
-            None,
-            f"{self.path} (chunk {i})",
+            reader.labels(i, verify),
+            qid,
+            reader.weight(i, verify),
+            self.feature_names,
+            comments,
+            f"{self.path}, chunk {i}",
+            self.index_base,
         )
-
-    def _ids(self, i: int) -> Array | None:
-        if self._layout.ids is None:
-            return None
-        if self._layout.ids == "integer":
-            return self._array("ids", i)
-        words = Words(self._array("id_text", i), self._offsets("id_offsets", i, "id_bytes"))
-        return np.array(words.tolist(), dtype=object)
-
-    def _dataset(
-        self,
-        rows: Rows,
-        labels: Array,
-        weight: Array | None,
-        offsets: Array,
-        levels: Array,
-        n_levels: Array,
-        ids: Array | None,
-        comments: Comments | None,
-        source: str,
-    ) -> Dataset:
-        qid = None if ids is None else np.repeat(ids, np.diff(offsets))
-        names, base = self.feature_names, self.index_base
-        data = Dataset(rows, labels, qid, weight, names, comments, source, base)
-        data.__dict__["queries"] = Queries(offsets, None, levels, n_levels, ids)
+        data.__dict__["queries"] = queries
         return data
 
-    def dataset(self, verify: bool = True) -> Dataset:
-        """The whole, mapped."""
-        layout = self._layout
+    def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
+        """The features of a range of rows, which may cut through queries and chunks, in memory.
 
-        def mapped(name: str) -> Array:
-            stored = layout.arrays[name]
-            n = stored.lead + layout.total(stored.unit) * stored.width
-            if n == 0:
-                return np.empty(0, stored.dtype)
-            return np.asarray(np.memmap(self._files.path(stored.file), stored.dtype, "r", 0, (n,)))
+        With ``verify``, chunks that this process has not read yet are first read through once and
+        compared with their checksums.
+        """
+        return read_rows(self._reader, rows, verify)
 
-        if self.storage == "dense":
-            rows: Rows = DenseRows(mapped("values").reshape(self.n_rows, self.n_features))
-        else:
-            columns, offsets = mapped("columns"), mapped("row_offsets")
-            rows = CsrRows(mapped("values"), columns, offsets, self.n_features)
-        ids = None
-        if layout.ids == "integer":
-            ids = mapped("ids")
-        elif layout.ids == "text":
-            words = Words(mapped("id_text"), mapped("id_offsets"))
-            ids = np.array(words.tolist(), dtype=object)
-        comments = None
-        if layout.has_comments:
-            comments = Comments(mapped("comment_text"), mapped("comment_offsets"))
-        return self._dataset(
-            rows,
-            mapped("labels"),
-            mapped("weights") if self.has_weights else None,
-            mapped("query_offsets"),
-            mapped("levels"),
-            mapped("n_levels"),
-            ids,
-            comments,
-            self.path,
+    def dataset(self, verify: bool = True, *, n_jobs: int | None = None) -> Dataset:
+        """The whole store as one dataset, mapped: nothing is copied but 8 bytes a row for ids.
+
+        Parameters
+        ----------
+        verify : bool
+            Whether to compare every byte with its checksum first: a pass over the store. Offsets,
+            levels and columns are checked in any case.
+        n_jobs : int, optional
+            Threads of that pass; None uses all cores.
+        """
+        return map_dataset(self._reader, self.path, verify, resolve(n_jobs))
+
+    def verify(self) -> None:
+        """Read everything and check it: checksums, offsets, labels against levels, pairs.
+
+        Raises
+        ------
+        DataFormatError
+            With the file and the chunk of the first fault.
+        """
+        buffer, n_pairs = self.buffer(), 0
+        for i in range(self.n_chunks):
+            data = self.read(i, into=buffer, verify="always")
+            queries = data.queries
+            levels, n_levels = _core.rank_levels(data.labels, queries.offsets, None, 1)
+            if not (levels == queries.levels).all() or not (n_levels == queries.n_levels).all():
+                raise self._reader.damaged("levels", i, "its levels are not those of the labels")
+            if self.has_comments:
+                self._reader.comments(i, "always")
+            n_pairs += queries.n_pairs
+        if n_pairs != self.n_pairs:
+            raise DataFormatError(
+                f"{self._files.path(MANIFEST)}: says {self.n_pairs} pairs, the labels make "
+                f"{n_pairs}; {AGAIN}"
+            )
+        self.__dict__.pop("statistics", None)
+        _ = self.statistics
+
+    def _own_buffer(self, i: int) -> Buffer:
+        names = [name for name in ("values", "columns") if name in self._layout.arrays]
+        return Buffer({name: span(*self._layout.place(name, i)) for name in names})
+
+    def _index(self, i: int) -> int:
+        if not 0 <= i < self.n_chunks:
+            raise IndexError(f"chunk {i} of {self.n_chunks}; chunks are numbered from 0")
+        return int(i)
+
+    def close(self) -> None:
+        """Close the files; mapped datasets stay."""
+        self._files.close()
+
+    def __repr__(self) -> str:
+        """Where it is and what it holds."""
+        return (
+            f"<Store {self.path}: {self.n_queries} queries; {self.storage} {self.dtype}, "
+            f"{self.n_rows} × {self.n_features}, {describe_bytes(self.nbytes)} in "
+            f"{self.n_chunks} chunks>"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self.path, self.digest)
+
+    # ---- writing ----------------------------------------------------------------------------
 
     @classmethod
     def write(
@@ -214,12 +336,39 @@ class Store:
         qid: Any = None,
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        docids: Sequence[str | None] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         overwrite: bool = False,
+        n_jobs: int | None = None,
     ) -> Store:
-        """Write arrays as a store."""
-        data = Dataset.of(X, y, qid=qid, sample_weight=sample_weight, feature_names=feature_names)
-        return cls.of(path, data, chunk_bytes=chunk_bytes, overwrite=overwrite)
+        """Write arrays or tables as a store; rows are grouped by query.
+
+        Parameters
+        ----------
+        path : path
+            The folder to be made.
+        X, y, qid, sample_weight, feature_names
+            As for ``Dataset.of``; ids of queries are integers or strings.
+        docids : sequence of str or None, optional
+            Document of each row.
+        chunk_bytes : int
+            Bytes of the features of a chunk. Out of core, some chunks are in memory at a time.
+        overwrite : bool
+            Whether to replace a store at `path`; anything else there is never touched.
+        n_jobs : int, optional
+            Threads; None uses all cores.
+        """
+        data = Dataset.of(
+            X,
+            y,
+            qid=qid,
+            sample_weight=sample_weight,
+            feature_names=feature_names,
+            n_jobs=n_jobs,
+        )
+        return cls.of(
+            path, data, docids=docids, chunk_bytes=chunk_bytes, overwrite=overwrite, n_jobs=n_jobs
+        )
 
     @classmethod
     def of(
@@ -227,27 +376,29 @@ class Store:
         path: str | os.PathLike[str],
         data: Dataset,
         *,
+        docids: Sequence[str | None] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         overwrite: bool = False,
+        n_jobs: int | None = None,
     ) -> Store:
-        """Write a dataset as a store."""
-        queries = data.queries
-        if queries.order is not None:
-            data = data.select(queries.order)
-        with StoreWriter(
-            path,
-            storage="dense" if isinstance(data.rows, DenseRows) else "csr",
-            dtype=data.rows.dtype,
-            n_features=data.n_features,
-            has_ids=queries.ids is not None,
-            has_weights=data.weight is not None,
-            has_comments=data.comments is not None,
-            feature_names=data.feature_names,
-            index_base=data.index_base,
-            chunk_bytes=chunk_bytes,
-            overwrite=overwrite,
-        ) as writer:
-            sizes = np.diff(queries.offsets)
-            comments: Any = data.comments
-            writer.append(data.rows, data.labels, data.weight, sizes, queries.ids, comments)
-            return writer.finish()
+        """Write a dataset as a store; see `write`."""
+        write_dataset(path, data, docids, chunk_bytes, overwrite, n_jobs)
+        return cls(path)
+
+
+# Stores of this process by path and digest: workers get the same one many times, and what was
+# found sound once need not be summed again.
+_OPENED: weakref.WeakValueDictionary[tuple[str, str], Store] = weakref.WeakValueDictionary()
+
+
+def _reopened(path: str, digest: str) -> Store:
+    store = _OPENED.get((path, digest))
+    if store is None:
+        store = Store(path)
+        if store.digest != digest:
+            raise DataFormatError(
+                f"{path}: is not the store that it was when it was sent here; every machine must "
+                "see the same folder, and nobody may replace it meanwhile"
+            )
+        _OPENED[path, digest] = store
+    return store

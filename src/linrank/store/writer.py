@@ -18,8 +18,9 @@ from linrank.data.statistics import ColumnStatistics
 from linrank.data.words import Words
 from linrank.store.block import Block, Pending, as_words
 from linrank.store.checksum import checksum
+from linrank.store.entering import checked_block
 from linrank.store.folder import NewFolder
-from linrank.store.layout import MANIFEST, STATISTICS, Layout, StoredArray
+from linrank.store.layout import STATISTICS, Layout, StoredArray
 from linrank.store.manifest import Manifest
 from linrank.threads import resolve
 
@@ -79,7 +80,9 @@ class StoreWriter:
         overwrite: bool = False,
         n_jobs: int | None = None,
     ) -> None:
+        _check_options(storage, np.dtype(dtype), n_features, feature_names, index_base, chunk_bytes)
         units = ("n_queries", "n_rows", "n_entries", "id_bytes", "comment_bytes")
+        self._n_queries = 0
         self._counts: dict[str, list[int]] = {unit: [] for unit in units}
         self._layout = Layout(
             storage,
@@ -98,6 +101,13 @@ class StoreWriter:
         self._totals: dict[str, int] = dict.fromkeys(units, 0)
         self._n_pairs, self._statistics = 0, ColumnStatistics.empty(n_features)
         self._folder: NewFolder | None = NewFolder(os.path.abspath(os.fspath(path)), overwrite)
+
+    @property
+    def folder(self) -> str:
+        """Where it is written meanwhile; files with hidden names there vanish with the end."""
+        if self._folder is None:
+            raise ValueError("the writer is finished or was given up; make another")
+        return self._folder.partial
 
     def append(
         self,
@@ -123,12 +133,19 @@ class StoreWriter:
             One comment a row.
         """
         try:
-            self._append(Block(rows, labels, weight, sizes, _as_ids(ids), comments))
+            self._append(
+                checked_block(
+                    self._layout, rows, labels, weight, sizes, ids, comments, self._n_threads
+                )
+            )
         except BaseException:
             self.abort()
             raise
 
     def _append(self, block: Block) -> None:
+        self._n_queries += block.n_queries
+        if self._layout.ids is None and self._n_queries > 1:
+            raise ValueError("a store without ids has one query; give ids to have more")
         nbytes = block.query_bytes()
         ends = np.cumsum(nbytes)
         first, n_queries = 0, block.n_queries
@@ -230,6 +247,8 @@ class StoreWriter:
             if folder is None:
                 raise ValueError("the writer is finished or was given up; make another")
             s = self._statistics
+            if s.n_rows == 0:
+                raise ValueError("nothing was appended; a store has at least one row")
             data = np.concatenate([s.mean, s.variance, s.low, s.high, s.n_nonzero.view(np.float64)])
             folder.write(STATISTICS, data)
             self._checksums["statistics"] = [checksum(data)]
@@ -241,7 +260,7 @@ class StoreWriter:
                 self._index_base,
                 self._checksums,
             )
-            folder.finish(MANIFEST, manifest.encode())
+            folder.finish(manifest.encode())
         except BaseException:
             self.abort()
             raise
@@ -267,10 +286,23 @@ class StoreWriter:
         self.abort()
 
 
-def _as_ids(ids: Any) -> Array | Words | None:
-    if ids is None or isinstance(ids, Words):
-        return ids
-    array = np.asarray(ids)
-    if array.dtype.kind in "biu":
-        return array.astype(np.int64, copy=False)
-    return Words.of(array.tolist())
+def _check_options(
+    storage: str,
+    dtype: np.dtype[Any],
+    n_features: int,
+    feature_names: Sequence[str] | None,
+    index_base: int | None,
+    chunk_bytes: int,
+) -> None:
+    if storage not in ("dense", "csr"):
+        raise ValueError(f"storage must be 'dense' or 'csr', got {storage!r}")
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    if not 1 <= n_features <= 2**48:
+        raise ValueError(f"n_features must be from 1 to 2^48, got {n_features}")
+    if feature_names is not None and len(feature_names) != n_features:
+        raise ValueError(f"there are {n_features} features but {len(feature_names)} names")
+    if index_base not in (None, 0, 1):
+        raise ValueError(f"index_base must be 0, 1 or None, got {index_base!r}")
+    if chunk_bytes < 1:
+        raise ValueError(f"chunk_bytes must be a positive number of bytes, got {chunk_bytes!r}")

@@ -1,0 +1,129 @@
+"""Members of a JSON object that may be anything, fetched by what they must be."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn, TypeVar
+
+__all__ = ["Invalid", "boolean", "choice", "counts", "integer", "member", "parse", "texts"]
+
+T = TypeVar("T")
+# What a manifest can hold at most. Its lists are a dozen, whatever the number of chunks; a value
+# can take 25 times the memory of its text, so there is a limit to their number too.
+MAX_BYTES = 256 << 20
+MAX_COMMAS = 20_000_000
+MAX_BRACKETS = 64
+MAX_NUMBER_LENGTH = 64
+MAX_COUNT = 1 << 60
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_LONG_NUMBER = re.compile(rb"[-+.0-9eE]{%d}" % (MAX_NUMBER_LENGTH + 1))
+
+
+class Invalid(Exception):
+    """What is wrong with a manifest, and what to do about it where that is special."""
+
+    def __init__(self, problem: str, remedy: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy = problem, remedy
+
+
+def parse(content: bytes) -> dict[str, Any]:
+    """The JSON object of a file that may be damaged or hostile."""
+    skeleton = _STRING.sub(b"", content)
+    if skeleton.count(b"[") + skeleton.count(b"{") > MAX_BRACKETS:
+        raise Invalid("has more lists and objects than a manifest")
+    if skeleton.count(b",") + content.count(b'"') > MAX_COMMAS:
+        raise Invalid(f"has more than {MAX_COMMAS} values")
+    if _LONG_NUMBER.search(skeleton):
+        raise Invalid(f"has a number of more than {MAX_NUMBER_LENGTH} characters")
+    try:
+        document = json.loads(
+            content.decode(), object_pairs_hook=_without_duplicates, parse_constant=_reject
+        )
+    except UnicodeDecodeError as error:
+        raise Invalid(f"is no text (byte {error.start} is not UTF-8)") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Invalid(f"is truncated or damaged: no JSON at {where} ({error.msg})") from None
+    if not isinstance(document, dict):
+        raise Invalid(f"holds a {type(document).__name__}, not an object")
+    return document
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Invalid("has a member twice")
+    return found
+
+
+def _reject(name: str) -> NoReturn:
+    raise Invalid(f"holds {name}, which is no finite number")
+
+
+def member(document: dict[str, Any], name: str, kind: type[T]) -> T:
+    """A member of exactly this type: true is no integer."""
+    if name not in document:
+        raise Invalid(f"has no member {name!r}")
+    value = document[name]
+    if type(value) is not kind:
+        raise Invalid(f"{name} is {_short(value)}, expected a {kind.__name__}")
+    return value
+
+
+def integer(document: dict[str, Any], name: str, low: int, high: int = MAX_COUNT) -> int:
+    """An integer within limits."""
+    value = member(document, name, int)
+    if not low <= value <= high:
+        raise Invalid(f"{name} is {_short(value)}, expected {low} to {high}")
+    return value
+
+
+def boolean(document: dict[str, Any], name: str) -> bool:
+    """True or false."""
+    return member(document, name, bool)
+
+
+def choice(document: dict[str, Any], name: str, choices: tuple[Any, ...]) -> Any:
+    """One of a few values."""
+    if name not in document:
+        raise Invalid(f"has no member {name!r}")
+    value = document[name]
+    if not any(type(value) is type(c) and value == c for c in choices):
+        raise Invalid(f"{name} is {_short(value)}, expected one of {choices}")
+    return value
+
+
+def counts(
+    document: dict[str, Any], name: str, n: int | None, low: int, high: int = MAX_COUNT
+) -> list[int]:
+    """A list of n integers within limits."""
+    values = member(document, name, list)
+    if n is not None and len(values) != n:
+        raise Invalid(f"{name} has {len(values)} elements, expected {n}")
+    for k, value in enumerate(values):
+        if type(value) is not int or not low <= value <= high:
+            raise Invalid(f"{name}[{k}] is {_short(value)}, expected {low} to {high}")
+    return values
+
+
+def texts(document: dict[str, Any], name: str, n: int) -> tuple[str, ...] | None:
+    """A list of n strings, or null."""
+    if document.get(name, "") is None:
+        return None
+    values = member(document, name, list)
+    if len(values) != n:
+        raise Invalid(f"{name} has {len(values)} elements, expected {n}")
+    for k, value in enumerate(values):
+        if type(value) is not str:
+            raise Invalid(f"{name}[{k}] is {_short(value)}, expected a string")
+    return tuple(values)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,238 @@
+"""RankSVM and DominationRanker on a cluster: the optimum of the fit in memory, from any input."""
+
+from __future__ import annotations
+
+import itertools
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+from distributed_data import Arrays, as_dask_arrays, as_delayed, as_table, ranking
+from processes import processes
+from sklearn.base import clone
+
+import linrank
+import linrank.dask
+from linrank.chunks.gathering import MemoryChunks
+from linrank.chunks.recipes import RankRecipe
+from linrank.chunks.training import train_rank_chunks
+from linrank.dask.partitions import partitions_of
+from linrank.store.store import Store
+
+EXACT = {"C": 0.3, "tol": 1e-12}
+
+
+def in_memory(data, **options):
+    ranker = linrank.RankSVM(**{**EXACT, **options})
+    return ranker.fit(data.X, data.y, qid=data.qid, sample_weight=data.weight)
+
+
+def on_cluster(parts, **options):
+    ranker = linrank.dask.RankSVM(**{**EXACT, **options})
+    return ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight)
+
+
+def assert_same(ranker, expected):
+    scale = np.abs(expected.coef_).max()
+    np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=0, atol=1e-10 * scale)
+    assert ranker.n_pairs_ == expected.n_pairs_
+    assert ranker.n_queries_ == expected.n_queries_
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("n_parts", [1, 2, 5, 17])
+def test_any_partitions_give_the_coefficients_of_memory(client, n_parts, shuffled):
+    data = ranking(40, seed=3, shuffled=shuffled)
+    ranker = on_cluster(as_dask_arrays(data, n_parts))
+    assert_same(ranker, in_memory(data))
+    assert ranker.n_repeated_ == 0
+    assert (ranker.repair_.n_queries > 0) == (n_parts > 1)
+
+
+def delayed_blocks(data):
+    return as_delayed(data, 3)
+
+
+def tuples(data):
+    blocks = [dict(zip("Xyqw", block, strict=True)) for block in zip(*as_delayed(data, 3))]
+    import dask
+
+    joined = [dask.delayed(tuple)([b["X"], b["y"], b["q"], b["w"]]) for b in blocks]
+    return Arrays(joined, None, None, None)
+
+
+def dataframe(data):
+    import dask.dataframe as dd
+
+    return Arrays(dd.from_pandas(as_table(data), npartitions=3), "label", "query", "u")
+
+
+def sparse_arrays(data):
+    X = da.from_array(data.X, chunks=(20, -1)).map_blocks(scipy.sparse.csr_matrix)
+    return Arrays(X, *(da.from_array(v, chunks=20) for v in data[1:]))
+
+
+@pytest.mark.parametrize("form", [delayed_blocks, tuples, dataframe, sparse_arrays])
+def test_any_input_gives_the_coefficients_of_memory(client, form):
+    data = ranking(40, seed=4)
+    assert_same(on_cluster(form(data)), in_memory(data))
+
+
+def test_a_store_gives_the_coefficients_of_memory(client, tmp_path):
+    data = ranking(40, seed=5)
+    store = Store.write(
+        tmp_path / "store", data.X, data.y, qid=data.qid, sample_weight=data.weight, chunk_bytes=800
+    )
+    assert store.n_chunks > 3
+    expected = in_memory(data)
+    for given in (store, str(tmp_path / "store")):
+        assert_same(on_cluster(Arrays(given, None, None, None)), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": "standard"},
+        {"scale": "minmax", "positive": True},
+        {"scale": "query"},
+        {"loss": "hinge", "tol": 1e-3},
+        {"pairs": "adjacent", "pair_weighting": "gain_diff"},
+        {"query_normalization": "pairs"},
+        {"coef_bounds": (-0.1, 0.2)},
+    ],
+    ids=str,
+)
+def test_options_mean_what_they_mean_in_memory(client, options):
+    data = ranking(40, seed=6)
+    ranker, expected = on_cluster(as_dask_arrays(data, 4), **options), in_memory(data, **options)
+    is_hinge = options.get("loss") == "hinge"  # its certified gap is all that is known
+    np.testing.assert_allclose(ranker.coef_, expected.coef_, atol=0.1 if is_hinge else 1e-10)
+    np.testing.assert_allclose(ranker.objective_, expected.objective_, rtol=2e-3)
+
+
+def test_query_weights_are_a_mapping(client):
+    data = ranking(40, seed=7)
+    weights = {q: 0.5 + (q % 3) for q in data.qid.tolist()}
+    parts = as_dask_arrays(data, 4)
+    ranker = linrank.dask.RankSVM(**EXACT).fit(
+        parts.X, parts.y, qid=parts.qid, query_weight=weights
+    )
+    expected = linrank.RankSVM(**EXACT).fit(data.X, data.y, qid=data.qid, query_weight=weights)
+    assert_same(ranker, expected)
+    with pytest.raises(TypeError, match="mapping from query id to weight .* got ndarray"):
+        linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid, query_weight=np.ones(40))
+
+
+@pytest.mark.parametrize("options", [{}, {"margin": 1.0}, {"layers": "binary"}], ids=str)
+def test_the_domination_loss_has_its_optimum_in_memory(client, options):
+    data = ranking(40, seed=8)
+    options = {"penalty": "l2", "alpha": 0.3, "tol": 1e-12, **options}
+    parts = as_dask_arrays(data, 5)
+    ranker = linrank.dask.DominationRanker(**options).fit(parts.X, parts.y, qid=parts.qid)
+    expected = linrank.DominationRanker(**options).fit(data.X, data.y, qid=data.qid)
+    assert_same(ranker, expected)
+    assert ranker.n_nonzero_ == expected.n_nonzero_
+    own, other = ranker.model_.training, expected.model_.training
+    assert {k for k in own if own[k] != other.get(k)} <= {"objective", "gap", *_LAST_BITS}
+
+
+_LAST_BITS = ("gradient_norm", "kkt_residual", "seed", "n_iter")
+
+
+def test_one_and_two_workers_and_memory_have_the_same_bits(client, tmp_path):
+    data = ranking(60, seed=9)
+    parts = partitions_of(*as_dask_arrays(data, 5), client)
+    chunks = [RankRecipe().chunk(held) for held in client.gather(list(parts.futures))]
+    expected = train_rank_chunks(MemoryChunks(chunks), RankRecipe(), **EXACT)[0].w
+    assert np.array_equal(on_cluster(as_dask_arrays(data, 5), client=client).coef_, expected)
+    with processes(tmp_path, n_workers=1) as (_, alone):
+        assert np.array_equal(on_cluster(as_dask_arrays(data, 5), client=alone).coef_, expected)
+
+
+def test_predict_score_and_the_local_ranker_agree(client, tmp_path):
+    data = ranking(60, seed=10)
+    parts = as_dask_arrays(data, 5)
+    ranker = on_cluster(parts, scale="standard")
+    scores = ranker.predict(parts.X)
+    assert scores.chunks == parts.y.chunks
+    local = ranker.to_local()
+    assert type(local) is linrank.RankSVM
+    assert np.array_equal(scores.compute(), local.predict(data.X))
+    assert ranker.score(parts.X, parts.y, qid=parts.qid) == local.score(
+        data.X, data.y, qid=data.qid
+    )
+    ranker.save(tmp_path / "model.json")
+    assert np.array_equal(linrank.load_model(tmp_path / "model.json").coef, local.coef_)
+    with pytest.raises(ValueError, match="needs qid"):
+        ranker.score(parts.X, parts.y)
+
+
+def test_clone_shares_the_client_and_forgets_the_fit(client):
+    ranker = on_cluster(as_dask_arrays(ranking(), 2), client=client)
+    copy = clone(ranker)
+    assert copy.get_params() == ranker.get_params()
+    assert copy.client is client
+    assert not hasattr(copy, "coef_")
+
+
+def test_validation_data_stop_early(client):
+    data, held_out = ranking(40, seed=11), ranking(20, seed=12)
+    parts = as_dask_arrays(data, 3)
+    ranker = linrank.dask.RankSVM(early_stopping=True, n_iter_no_change=1).fit(
+        parts.X, parts.y, qid=parts.qid, X_val=held_out.X, y_val=held_out.y, qid_val=held_out.qid
+    )
+    assert len(ranker.history_["val_ndcg@10"]) == len(ranker.history_["objective"])
+    assert ranker.best_iteration_ <= ranker.n_iter_
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "bundle"}, "solver='bundle' does not go with"),
+        ({"pairs": "closest"}, "pairs='closest' lists pairs"),
+        ({"n_closest": 5}, "n_closest=5 does not go with"),
+        ({"counting": "avl"}, "counting='avl' does not go with"),
+        ({"random_state": 1}, "random_state=1 does not go with"),
+        ({"early_stopping": True}, "needs validation data"),
+        ({"patience": 0}, "patience must be a number of seconds > 0, got 0"),
+        ({"loss": "logistic"}, "loss must be"),
+        ({"C": -1.0}, "C must be a finite number > 0"),
+        ({"scale": "max"}, "scale must be one of"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_on_a_cluster_is_refused_by_name(client, options, message):
+    parts = as_dask_arrays(ranking(), 2)
+    with pytest.raises(ValueError, match=message):
+        linrank.dask.RankSVM(**options).fit(parts.X, parts.y, qid=parts.qid)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"penalty": "l1"}, "penalty='l1' does not go with"),
+        ({"pooled": True}, "pooled=True does not go with"),
+        ({"solver": "coordinate"}, "takes 'newton'"),
+        ({"margin": np.zeros(3)}, "needs all rows at once"),
+        ({"alpha": 0.0}, "alpha must be > 0"),
+    ],
+    ids=str,
+)
+def test_what_domination_cannot_do_on_a_cluster_is_refused(client, options, message):
+    parts = as_dask_arrays(ranking(), 2)
+    with pytest.raises(ValueError, match=message):
+        linrank.dask.DominationRanker(**options).fit(parts.X, parts.y, qid=parts.qid)
+
+
+def test_partitions_of_one_label_add_nothing(client):
+    data = ranking(30, seed=13)
+    order = np.argsort(data.qid, kind="stable")
+    data = Arrays(*(column[order] for column in data))
+    flat = np.isin(data.qid, np.unique(data.qid)[:10])
+    data = data._replace(y=np.where(flat, 1, data.y))
+    ends = np.flatnonzero(np.diff(data.qid)) + 1
+    sizes = [b - a for a, b in itertools.pairwise([0, *ends[4::5], len(data.y)])]
+    X = da.from_array(data.X, chunks=(tuple(sizes), -1))
+    parts = Arrays(X, *(da.from_array(v, chunks=(tuple(sizes),)) for v in data[1:]))
+    assert_same(on_cluster(parts), in_memory(data))

@@ -1,0 +1,184 @@
+"""Workers and schedulers killed during a fit: the same coefficients, or a clear error and a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from distributed_data import as_dask_arrays, ranking
+from processes import pids, processes
+
+import linrank
+import linrank.dask
+from linrank.errors import CheckpointError, ClusterError
+
+N_PARTS = 6
+pytestmark = pytest.mark.time_limit(180)  # a process that starts anew takes long on a busy machine
+
+
+def learnable():
+    """Labels that follow from the rows, so that the solver has a way to go."""
+    data = ranking(400, seed=1)
+    noise = np.random.default_rng(0).normal(size=len(data.y))
+    return data._replace(y=np.digitize(data.X @ [3.0, 1.0, 0.3, 0.1] + 0.3 * noise, [-2.0, 2.0]))
+
+
+DATA = learnable()
+
+
+@pytest.fixture(scope="module")
+def mortals(tmp_path_factory):
+    """A client of two workers that are started again when they are killed."""
+    with processes(tmp_path_factory.mktemp("kills"), n_workers=2, nanny=True) as (_, connected):
+        yield connected
+
+
+@pytest.fixture
+def mortal(mortals):
+    mortals.wait_for_workers(2, timeout=30)
+    return mortals
+
+
+def fitted(client, **options):
+    parts = as_dask_arrays(DATA, N_PARTS)
+    ranker = linrank.dask.RankSVM(**{"C": 10.0, "tol": 1e-12, "client": client, **options})
+    return ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(mortals):
+    """Coefficients without a kill, and the seconds that they took."""
+    fitted(mortals)  # imports
+    started = time.monotonic()
+    coef = fitted(mortals).coef_
+    return coef, time.monotonic() - started
+
+
+def check_killed_at(client, undisturbed, share, seed):
+    expected, seconds = undisturbed
+    running = pids(client)
+    victim = running[seed % len(running)]
+    killer = threading.Timer(share * seconds, os.kill, (victim, signal.SIGKILL))
+    killer.start()
+    try:
+        assert np.array_equal(fitted(client).coef_, expected)
+    finally:
+        killer.join()
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_a_worker_killed_at_any_moment_changes_no_bit(mortal, undisturbed, k):
+    share = float(np.random.default_rng(k).uniform(0.05, 0.95))
+    check_killed_at(mortal, undisturbed, share, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", range(20))
+def test_a_worker_killed_at_twenty_moments_changes_no_bit(mortal, undisturbed, k):
+    share = float(np.random.default_rng(100 + k).uniform(0.0, 1.0))
+    check_killed_at(mortal, undisturbed, share, k)
+
+
+def test_both_workers_killed_between_two_iterations_change_no_bit(mortal, undisturbed):
+    def kill(state):
+        if state["n_iter"] == 1:
+            for victim in pids(mortal):
+                os.kill(victim, signal.SIGKILL)
+
+    ranker = fitted(mortal, callback=kill)
+    assert np.array_equal(ranker.coef_, undisturbed[0])
+    assert ranker.n_repeated_ >= 1
+
+
+def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, undisturbed):
+    file = tmp_path / "weights.ckpt"
+    times = []
+    with processes(tmp_path, n_workers=1) as (running, client):
+
+        def kill(state):
+            if state["n_iter"] == 1:
+                times.append(time.monotonic())
+                running.scheduler.kill()
+
+        advice = r"is lost.*The weights of iteration 1 are in .*weights\.ckpt.*resume=True"
+        with pytest.raises(ClusterError, match=advice):
+            fitted(client, checkpoint=file, callback=kill)
+        assert time.monotonic() - times[0] < 30.0
+    seen = []
+    parts = as_dask_arrays(DATA, N_PARTS + 3)  # other partitions, the same data
+    ranker = linrank.dask.RankSVM(
+        10.0, tol=1e-12, client=mortal, checkpoint=file, callback=lambda s: seen.append(s["w"])
+    )
+    ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+    assert seen[0].any()  # it began at the weights of the file
+    scale = np.abs(undisturbed[0]).max()
+    np.testing.assert_allclose(ranker.coef_, undisturbed[0], rtol=0, atol=1e-10 * scale)
+
+
+def test_without_a_checkpoint_the_error_says_how_to_keep_one(tmp_path):
+    with processes(tmp_path, n_workers=1) as (running, client):
+
+        def kill(state):
+            running.scheduler.kill()
+
+        with pytest.raises(ClusterError, match=r"is lost.*Nothing was saved.*checkpoint=FILE"):
+            fitted(client, callback=kill)
+
+
+def test_without_workers_the_fit_ends_after_patience(tmp_path):
+    with processes(tmp_path, n_workers=0) as (_, client):
+        started = time.monotonic()
+        with pytest.raises(ClusterError, match="no worker for patience=1 s"):
+            fitted(client, patience=1)
+        assert time.monotonic() - started < 30.0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": 20.0}, r"is of a fit with C=10\.0, this one has 20\.0"),
+        ({"loss": "hinge", "tol": 1e-2}, "is of a fit with loss='squared_hinge'"),
+        ({"scale": "standard"}, "is of a fit with scale='none', this one has 'standard'"),
+        ({"positive": True}, "is of a fit with bounds=None"),
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_other_options_is_refused(mortal, tmp_path, change, message):
+    file = tmp_path / "weights.ckpt"
+    fitted(mortal, checkpoint=file, callback=lambda state: True)
+    parts = as_dask_arrays(DATA, 2)
+    other = linrank.dask.RankSVM(
+        **{"C": 10.0, "tol": 1e-12, "client": mortal, "checkpoint": file, **change}
+    )
+    with pytest.raises(CheckpointError, match=message):
+        other.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+
+
+def test_a_checkpoint_of_other_data_is_refused(mortal, tmp_path):
+    file = tmp_path / "weights.ckpt"
+    fitted(mortal, checkpoint=file, max_iter=1, callback=lambda s: s["n_iter"] == 1)
+    ranker = linrank.dask.RankSVM(10.0, client=mortal, checkpoint=file)
+    parts = as_dask_arrays(ranking(50), 2)
+    with pytest.raises(CheckpointError, match=r"is of a fit with n_queries=400, this one has 50"):
+        ranker.fit(parts.X, parts.y, qid=parts.qid, resume=True)
+    parts = as_dask_arrays(DATA._replace(X=DATA.X[::-1]), 2)  # of the same size
+    with pytest.raises(CheckpointError, match="the objective at its weights was"):
+        ranker.fit(parts.X, parts.y, qid=parts.qid, sample_weight=parts.weight, resume=True)
+
+
+def test_a_checkpoint_needs_a_file_that_can_be_written(mortal, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        fitted(mortal, checkpoint=tmp_path / "nowhere" / "weights.ckpt")
+    parts = as_dask_arrays(ranking(), 2)
+    with pytest.raises(ValueError, match="resume=True needs checkpoint="):
+        linrank.dask.RankSVM(client=mortal).fit(parts.X, parts.y, qid=parts.qid, resume=True)
+    file = tmp_path / "other"
+    file.write_bytes(b"no checkpoint at all")
+    with pytest.raises(CheckpointError, match="is no checkpoint of linrank"):
+        linrank.dask.RankSVM(client=mortal, checkpoint=file).fit(
+            parts.X, parts.y, qid=parts.qid, resume=True
+        )

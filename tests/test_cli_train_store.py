@@ -1,0 +1,69 @@
+"""``linrank train STORE --memory-limit``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linrank
+from linrank.cli.main import main
+from linrank.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    data = linrank.make_ranking(n_queries=80, n_features=5, random_state=0)
+    path = tmp_path_factory.mktemp("stores") / "store"
+    return Store.write(path, data.X, data.y, qid=data.qid, chunk_bytes=5_000)
+
+
+def run(*arguments: Any) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("flags", "ranker"),
+    [
+        (["--C", "0.1"], linrank.RankSVM(C=0.1)),
+        (
+            ["--loss", "hinge", "--scale", "standard"],
+            linrank.RankSVM(loss="hinge", scale="standard"),
+        ),
+        (
+            ["--method", "domination", "--penalty", "l2", "--alpha", "2"],
+            linrank.DominationRanker("l2", 2.0),
+        ),
+    ],
+)
+def test_the_command_trains_what_the_estimator_trains(
+    flags: list[str], ranker: Any, store: Store, tmp_path: Path, capsys: Any
+) -> None:
+    model = tmp_path / "model.json"
+    assert run("train", store.path, model, "--memory-limit", "2GB", "--json", *flags) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = linrank.load_model(model)
+    fitted = ranker.set_params(memory_limit="2GB").fit(store)
+    np.testing.assert_array_equal(found.coef, fitted.coef_)
+    assert told["data"]["chunks"] == store.n_chunks > 1
+    assert found.training["n_rows"] == store.n_rows
+    assert found.training["n_queries"] == 80
+    assert found.training["n_pairs"] == fitted.n_pairs_
+
+
+def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
+    model = tmp_path / "model.json"
+    text = tmp_path / "train.txt"
+    text.write_text("1 qid:1 1:2\n0 qid:1 1:1\n")
+    assert run("train", store.path, model, "--memory-limit", "1MB") == 1
+    assert "too small" in capsys.readouterr().err
+    assert run("train", text, model, "--memory-limit", "1GB") == 2
+    assert "a store" in capsys.readouterr().err
+    assert run("train", store.path, model, "--memory-limit", "1GB", "--solver", "bundle") == 1
+    assert "use solver='newton'" in capsys.readouterr().err
+    assert run("train", store.path, model, "--memory-limit", "1GB", "--index-base", "0") == 2
+    assert "--index-base is for text" in capsys.readouterr().err
+    assert not model.exists()
