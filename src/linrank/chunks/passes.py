@@ -15,7 +15,7 @@ from linrank.chunks.tree import tree_sum
 from linrank.data.dataset import Dataset
 from linrank.memory import describe_bytes
 
-__all__ = ["Budget", "Passes", "Source"]
+__all__ = ["Budget", "Passes", "Source", "sample_capacity"]
 
 # What a row may take beside its features, from above: the sorted scores and what a sweep found of
 # them (40 bytes measured), twice while they are made anew, and levels, labels and weights.
@@ -58,47 +58,53 @@ class Budget:
         Chunks, the first ones, whose scores and sorted state are kept from pass to pass.
     n_kept : int
         Chunks, the first ones, whose features are.
-    capacity : int
-        Rows that a sample may have.
     """
 
     n_buffers: int
     n_states: int
     n_kept: int
-    capacity: int
 
     @staticmethod
     def least(source: Source, copies: int = 1) -> int:
-        """Bytes that passes need: one chunk being read, ``copies`` of another worked on."""
+        """Bytes that passes need.
+
+        One chunk is read while ``copies`` of another are worked on; a sample is as large as one,
+        and twice that while its pieces are put together.
+        """
         largest = max(chunk.nbytes for chunk in source.chunks)
-        return (1 + copies) * largest + WORK_OF_A_ROW * max(map(_length, source.chunks))
+        return (3 + copies) * largest + WORK_OF_A_ROW * max(map(_length, source.chunks))
 
     @classmethod
     def of(cls, source: Source, n_bytes: int, copies: int = 1) -> Budget:
         """What ``n_bytes`` allow; ``copies`` of a chunk are worked on at a time.
 
-        Two buffers and the work on a chunk are needed; a quarter of the rest is for samples. State
-        comes before features: it saves a sort in every pass at a tenth of the memory.
+        State comes before features: it saves a sort in every pass at a tenth of the memory.
         """
         n_bytes_of = [chunk.nbytes for chunk in source.chunks]
         n_rows_of = [_length(chunk) for chunk in source.chunks]
-        n, largest = len(n_bytes_of), max(n_bytes_of)
-        least = cls.least(source, copies)
+        largest, least = max(n_bytes_of), cls.least(source, copies)
         if n_bytes < least:
             raise MemoryError(
                 f"{describe_bytes(max(0, n_bytes))} are left for training, and chunks of "
                 f"{describe_bytes(largest)} need {describe_bytes(least)}"
             )
-        row = sum(n_bytes_of) / max(1, source.n_rows)
-        free = n_bytes - least
-        sample = free // 4
-        free -= sample
-        n_buffers = 2
-        if n > 2 and free >= largest:
+        free, n_buffers = n_bytes - least, 2
+        if len(n_bytes_of) > 2 and free >= largest:
             n_buffers, free = 3, free - largest
         n_states, free = _first([STATE_OF_A_ROW * n_rows for n_rows in n_rows_of], free)
         n_kept, free = _first(n_bytes_of[:n_states], free)
-        return cls(n_buffers, n_states, n_kept, max(1, int(sample / (2 * (row + 16)))))
+        return cls(n_buffers, n_states, n_kept)
+
+
+def sample_capacity(source: Source) -> int:
+    """Rows of a sample: as many as the largest chunk has bytes for.
+
+    It must not depend on the memory at hand, or the result would: another sample is another way to
+    the optimum, and ends elsewhere within the tolerance.
+    """
+    largest = max(chunk.nbytes for chunk in source.chunks)
+    n_bytes = sum(chunk.nbytes for chunk in source.chunks)
+    return max(1, largest * source.n_rows // max(1, n_bytes))
 
 
 def _length(chunk: Range) -> int:

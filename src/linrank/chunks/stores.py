@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from linrank.chunks.choices import check_domination, check_query_weight, check_rank
-from linrank.chunks.passes import Budget, Passes
+from linrank.chunks.passes import Budget, Passes, sample_capacity
 from linrank.chunks.recipes import DominationRecipe, RankRecipe
 from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.memory import allowed, describe_bytes, resident
@@ -89,7 +89,7 @@ def train_rank_store(
             scale=scaling.factors,
             bounds=bounds,
             w0=w0,
-            capacity=passes.budget.capacity,
+            capacity=sample_capacity(store),
             n_threads=n_threads,
             callback=callback,
         )
@@ -125,7 +125,7 @@ def train_domination_store(
             max_iter=options["max_iter"],
             scale=scaling.factors,
             w0=w0,
-            capacity=passes.budget.capacity,
+            capacity=sample_capacity(store),
             n_threads=n_threads,
             callback=callback,
         )

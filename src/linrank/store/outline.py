@@ -25,7 +25,7 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    parts = [_queries_of(store, i) for i in range(store.n_chunks)]
+    parts = [store.read_queries(i)[0] for i in range(store.n_chunks)]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     ids = None if parts[0].ids is None else np.concatenate([part.ids for part in parts])
     n_rows, zero = store.n_rows, np.zeros(1)
@@ -78,8 +78,7 @@ class StoredChunks:
 
     def buffer(self) -> Any:
         """Memory for the values of any chunk."""
-        make = getattr(self._store, "buffer", None)
-        return None if make is None else make()
+        return self._store.buffer()
 
     def read(self, i: int, *, into: Any = None) -> Dataset:
         """Chunk i; its values in ``into``, if that is given."""
@@ -87,16 +86,4 @@ class StoredChunks:
 
     def read_queries(self, i: int) -> tuple[Queries, Array | None]:
         """Queries and row weights of chunk i."""
-        store = self._store
-        return _queries_of(store, i), store._array("weights", i) if store.has_weights else None
-
-
-def _queries_of(store: Store, i: int) -> Queries:
-    """The queries of chunk i, its rows counted from 0."""
-    return Queries(
-        store._offsets("query_offsets", i, "n_rows"),
-        None,
-        store._array("levels", i),
-        store._array("n_levels", i),
-        store._ids(i),
-    )
+        return self._store.read_queries(i)

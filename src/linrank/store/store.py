@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
 from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
@@ -154,11 +155,6 @@ class Store:
         return self._layout.has_weights
 
     @property
-    def has_ids(self) -> bool:
-        """Whether queries have ids; without, all rows are one query."""
-        return self._layout.ids is not None
-
-    @property
     def has_comments(self) -> bool:
         """Whether rows have comments."""
         return self._layout.has_comments
@@ -252,6 +248,11 @@ class Store:
         )
         data.__dict__["queries"] = queries
         return data
+
+    def read_queries(self, i: int, *, verify: Verify = True) -> tuple[Queries, Array | None]:
+        """Queries and row weights of chunk i, its rows counted from 0; no feature is read."""
+        i = self._index(i)
+        return self._reader.queries(i, verify), self._reader.weight(i, verify)
 
     def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.
