@@ -34,6 +34,8 @@ class Constants:
         A Hessian product, by row and by entry of a row, its state at hand; dense and sparse.
     point_row, point_entry, sparse_point_row, sparse_point_entry
         Value, gradient and state at a new ``w``.
+    feature
+        A feature of the vectors of a chunk: made, cleared, compared, added, whatever the rows.
     hessian
         An explicit Hessian, by row and by square of a feature.
     crowding
@@ -59,6 +61,7 @@ class Constants:
     sparse_product_entry: float
     sparse_point_row: float
     sparse_point_entry: float
+    feature: float
     hessian: float
     crowding: float
     disk: float
@@ -133,8 +136,13 @@ class Rounds:
     sample: int = 0
 
     @property
+    def before(self) -> int:
+        """Rounds before the solver begins: for the sizes, and for the sample."""
+        return 2 if self.sample else 1
+
+    @property
     def n(self) -> int:
-        return self.points + self.hessians + self.products
+        return self.before + self.points + self.hessians + self.products
 
 
 @dataclass(frozen=True)
@@ -179,9 +187,10 @@ def row_seconds(data: Data, kind: str, c: Constants) -> float:
 
 def predict_round(data: Data, cluster: Cluster, kind: str, c: Constants) -> Prediction:
     """One round: the vectors go out, every worker passes over its rows, sums come back."""
-    longest = math.ceil(cluster.n_chunks / cluster.n_workers) / cluster.n_chunks
-    work = longest * data.n_rows * row_seconds(data, kind, c) / cluster.n_threads
-    work *= cluster.slowdown(c.crowding)
+    n_held = math.ceil(cluster.n_chunks / cluster.n_workers)
+    share = n_held / cluster.n_chunks * data.n_rows
+    work = share * row_seconds(data, kind, c) + n_held * data.n_features * c.feature
+    work *= cluster.slowdown(c.crowding) / cluster.n_threads
     result = data.vector * (data.n_features if kind == "hessian" else 1)
     n_arguments = 2 if kind == "product" else 1
     out = _sent(data.vector, cluster, c).times(n_arguments)
@@ -190,7 +199,7 @@ def predict_round(data: Data, cluster: Cluster, kind: str, c: Constants) -> Pred
 
 def predict(data: Data, cluster: Cluster, rounds: Rounds, c: Constants) -> Prediction:
     """A fit: the sample and its solution at the client, then rounds of each kind."""
-    total = Prediction(work=rounds.sample * c.sample)
+    total = Prediction(work=rounds.sample * c.sample, latency=rounds.before * c.round)
     total += _replied(rounds.sample * data.row_bytes, cluster, c)
     for kind, n in (
         ("point", rounds.points),
@@ -220,7 +229,9 @@ def predict_passes(
     free = max(0.0, 0.75 * memory - 2 * STATE_OF_A_ROW * data.n_rows)
     n_read = max(0.0, data.n_bytes - free)
     slow = c.crowding if n_threads > 1 else 1.0
-    total = Prediction(work=rounds.sample * c.sample)
+    first = data.n_bytes * max(c.disk, c.loaded)  # every chunk is checked and made ready
+    again = (rounds.before - 1) * n_read * c.disk
+    total = Prediction(rounds.sample * c.sample + first + again, n_bytes=data.n_bytes)
     kinds = (("point", rounds.points), ("hessian", rounds.hessians), ("product", rounds.products))
     for kind, n in kinds:
         work = data.n_rows * row_seconds(data, kind, c)
