@@ -23,9 +23,20 @@ from linrank.options import SCALES
 from linrank.scaling import Scaling
 from linrank.solvers.result import Callback, Result
 
-__all__ = ["Options", "Outcome", "chunks_on", "scaling_of", "train_domination", "train_ranksvm"]
+__all__ = [
+    "Options",
+    "Outcome",
+    "chunks_on",
+    "sample_capacity",
+    "scaling_of",
+    "train_domination",
+    "train_ranksvm",
+]
 
 Array = NDArray[Any]
+
+_SAMPLE_BYTES = 256 << 20  # of the rows that come to the client to find a start from
+_SAMPLE_ROWS = 50  # for each feature: as many as a preconditioner wants, whatever their bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +158,12 @@ def train_ranksvm(
     keeper = Keeper(options.checkpoint, options.resume, fit, compares=recipe.loss != "hinge")
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_rank_chunks(
-            chunks, recipe, C=C, scale=scaling.factors, bounds=bounds, **_common(options, keeper)
+            chunks,
+            recipe,
+            C=C,
+            scale=scaling.factors,
+            bounds=bounds,
+            **_common(options, keeper, data),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
 
@@ -170,13 +186,23 @@ def train_domination(
     keeper = Keeper(options.checkpoint, options.resume, fit)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_domination_chunks(
-            chunks, recipe, alpha=alpha, scale=scaling.factors, **_common(options, keeper)
+            chunks, recipe, alpha=alpha, scale=scaling.factors, **_common(options, keeper, data)
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
 
 
-def _common(options: Options, keeper: Keeper) -> dict[str, Any]:
+def sample_capacity(data: Partitions) -> int:
+    """Rows that may come to the client as a sample; a twentieth of them all would not fit there.
+
+    It depends on the data alone: with the number of workers in it, the result would.
+    """
+    row = max(1, data.nbytes // max(1, data.n_rows))
+    return max(_SAMPLE_ROWS * data.n_features, _SAMPLE_BYTES // row)
+
+
+def _common(options: Options, keeper: Keeper, data: Partitions) -> dict[str, Any]:
     return {
+        "capacity": sample_capacity(data),
         "tol": options.tol,
         "max_iter": options.max_iter,
         "w0": options.w0 if keeper.w0 is None else keeper.w0,
