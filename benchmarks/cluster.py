@@ -1,4 +1,4 @@
-"""Training on a cluster of processes: what a round adds, what a second worker brings, what a loss costs.
+"""Training on a cluster of processes: what a round adds, a second worker brings, a loss costs.
 
 Real `distributed` workers, a process of one thread each, on this machine: bytes travel over the
 loopback. Rows are made on the workers, in the shape of MSLR-WEB30K (136 float32 features, 120 rows
@@ -160,7 +160,9 @@ def _lost_worker(client: Any, quick: bool) -> Table:
     table = Table(
         f"A worker killed in a round: {n_blocks} partitions of {n_rows * ROW / 1e6:.0f} MB",
         ["round", "seconds", "same bits"],
-        notes=["its partitions, made from nothing here, are made again; one of two workers is lost"],
+        notes=[
+            "its partitions, made from nothing here, are made again; one of two workers is lost"
+        ],
     )
     w, v = _vectors()
     data = on_workers(client, dense_block, n_blocks, n_rows)

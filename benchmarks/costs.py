@@ -192,7 +192,8 @@ def predict_round(data: Data, cluster: Cluster, kind: str, c: Constants) -> Pred
     work = share * row_seconds(data, kind, c) + n_held * data.n_features * c.feature
     work *= cluster.slowdown(c.crowding) / cluster.n_threads
     result = data.vector * (data.n_features if kind == "hessian" else 1)
-    n_arguments = 2 if kind == "product" else 1
+    # Of a product ``w`` goes out beside ``v``, unless it is large: then it is there already.
+    n_arguments = 2 if kind == "product" and data.vector <= INLINE else 1
     out = _sent(data.vector, cluster, c).times(n_arguments)
     return Prediction(work) + out + _summed(result, cluster, c)
 
