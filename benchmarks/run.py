@@ -36,6 +36,7 @@ SUBJECTS = {
     "methods": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
+    "convert": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "comparison": ["--quick"],
     "contest": ["--quick"],

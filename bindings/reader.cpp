@@ -10,6 +10,8 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "query_table.hpp"
+#include "spans.hpp"
 #include "svmlight.hpp"
 
 namespace {
@@ -138,6 +140,65 @@ void bind_piece(nb::module_ &m) {
         }, nb::arg("before"), "The fault if rows before have (or lack) query ids and these do not.");
 }
 
+void check_range(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+    if (first < 0 || last < first || last > table.size())
+        throw std::invalid_argument("no queries " + std::to_string(first) + " to " +
+                                    std::to_string(last) + " among " + std::to_string(table.size()));
+}
+
+auto integer_ids(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+    check_range(table, first, last);
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(last - first));
+    for (std::int64_t q = first; q < last; ++q)
+        if (!svmlight::parse_integer(table[q], ids[static_cast<std::size_t>(q - first)]))
+            throw std::invalid_argument("the id of query " + std::to_string(q) + " is no integer");
+    return to_numpy(std::move(ids));
+}
+
+nb::list id_tokens(const svmlight::QueryTable &table, std::int64_t first, std::int64_t last) {
+    check_range(table, first, last);
+    nb::list ids;
+    for (std::int64_t q = first; q < last; ++q) ids.append(nb::bytes(table[q].data(), table[q].size()));
+    return ids;
+}
+
+/// Rows of different lengths in another order. Offsets may start beyond 0: they are of a part of an array.
+void gather_spans_of(Output<const std::uint8_t> from, std::int64_t width, Vector<std::int64_t> offsets,
+                     Vector<std::int64_t> order, Output<std::uint8_t> to) {
+    const auto places = span_of(offsets);
+    if (width < 1 || places.empty() || places.front() < 0 || !std::is_sorted(places.begin(), places.end()) ||
+        places.back() > static_cast<std::int64_t>(from.shape(0)) / width)
+        throw std::invalid_argument("offsets do not match the elements");
+    std::int64_t n_elements = 0;
+    for (const std::int64_t i : span_of(order)) {
+        if (i < 0 || i + 1 >= static_cast<std::int64_t>(places.size()))
+            throw std::invalid_argument("order names a row that does not exist");
+        n_elements += places[static_cast<std::size_t>(i) + 1] - places[static_cast<std::size_t>(i)];
+    }
+    if (n_elements > INT64_MAX / width) throw std::invalid_argument("too many elements");
+    require_length(to.shape(0), n_elements * width, "to");
+    nb::gil_scoped_release release;
+    gather_spans(reinterpret_cast<const std::byte *>(from.data()), static_cast<std::size_t>(width), places,
+                 span_of(order), reinterpret_cast<std::byte *>(to.data()));
+}
+
+void bind_query_table(nb::module_ &m) {
+    using svmlight::QueryTable;
+    nb::class_<QueryTable>(m, "QueryTable", "Query ids numbered by first appearance.")
+        .def(nb::init<>())
+        .def("runs", [](QueryTable &table, const svmlight::Piece &piece) {
+            auto runs = table.runs(piece);
+            return std::make_tuple(to_numpy(std::move(runs.numbers)), to_numpy(std::move(runs.sizes)));
+        }, nb::arg("piece"), "(query, rows) of rows of a piece that follow one another with one id.")
+        .def("integers", &integer_ids, nb::arg("first"), nb::arg("last"))
+        .def("tokens", &id_tokens, nb::arg("first"), nb::arg("last"),
+             nb::sig("def tokens(self, first: int, last: int) -> list[bytes]"),
+             "Ids as bytes: they may be in any encoding.")
+        .def("__len__", &QueryTable::size)
+        .def_prop_ro("all_integers", &QueryTable::all_integers)
+        .def_prop_ro("n_bytes", &QueryTable::n_bytes);
+}
+
 template <class Value>
 void bind_reader_of(nb::module_ &m, const char *parser) {
     nb::class_<TextParser<Value>>(m, parser)
@@ -155,6 +216,7 @@ void bind_reader_of(nb::module_ &m, const char *parser) {
 
 void bind_reader(nb::module_ &m) {
     bind_piece(m);
+    bind_query_table(m);
     m.attr("MAX_FEATURE") = svmlight::max_feature;
     bind_reader_of<float>(m, "TextParser32");
     bind_reader_of<double>(m, "TextParser64");
@@ -173,6 +235,9 @@ void bind_reader(nb::module_ &m) {
     m.def("fill_query_codes", &fill_query_codes_of, nb::arg("pieces"), nb::arg("codes").noconvert(),
           nb::sig("def fill_query_codes(pieces: Sequence[Piece], "
                   "codes: NDArray[numpy.int64]) -> list[bytes]"));
+    m.def("gather_spans", &gather_spans_of, nb::arg("source").noconvert(), nb::arg("width"),
+          nb::arg("offsets").noconvert(), nb::arg("order").noconvert(), nb::arg("to").noconvert(),
+          "Copy rows of different lengths in an order: elements of `width` bytes.");
     m.def("fill_comments", &fill_comments_of, nb::arg("pieces"), nb::arg("text").noconvert(),
           nb::arg("offsets").noconvert());
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "parallel.hpp"
+#include "query_table.hpp"
 #include "svmlight.hpp"
 
 namespace linrank::svmlight {
@@ -60,6 +61,8 @@ void free_queries(Pieces pieces) {
     }
 }
 
+}  // namespace
+
 bool parse_integer(std::string_view text, std::int64_t &value) {
     const bool negative = text.starts_with('-');
     const std::string_view digits = text.substr(negative);
@@ -68,8 +71,6 @@ bool parse_integer(std::string_view text, std::int64_t &value) {
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
     return result.ec == std::errc() && result.ptr == text.data() + text.size();
 }
-
-}  // namespace
 
 std::int64_t Piece::n_bytes() const {
     const auto bytes = [](const auto &array) {

@@ -51,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "reference": DATA,
     "data": GROUND,
     "store": DATA,
+    "loading": DATA | {"store"},
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
@@ -159,7 +160,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "store", "store_descent"},
+    | {"chunks", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL | {"metrics", "chunks", "store"},

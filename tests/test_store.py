@@ -2,44 +2,275 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import os
+import pickle
+import subprocess
+import sys
+
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from linrank.store.store import Store
+import linrank
+from linrank import Store
+from linrank.data.dataset import Dataset
+from linrank.data.rows import DenseRows, as_rows
+from linrank.data.statistics import ColumnStatistics
+from linrank.errors import DataFormatError
+from linrank.scaling import Scaling
+from linrank.store import files
+from linrank.store.checksum import checksum
+from linrank.store.writer import StoreWriter
+from stored_data import assert_same, dense, example, grouped
 from strategies import datasets
 
+quick = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
-def dense(X):
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
-
-def assert_same(found, data):
-    """The rows of a dataset, in any order of queries and storage of indices."""
-    order = data.queries.order
-    expected = data if order is None else data.select(order)
-    assert_array_equal(dense(found.X), dense(expected.X))
-    assert found.rows.dtype == expected.rows.dtype
-    assert_array_equal(found.labels, expected.labels)
-    assert_array_equal(found.qid, expected.qid)
-    assert (found.weight is None) == (expected.weight is None)
-    if found.weight is not None:
-        assert_array_equal(found.weight, expected.weight)
-    for name in ("offsets", "levels", "n_levels", "ids"):
-        assert_array_equal(getattr(found.queries, name), getattr(data.queries, name))
-    assert found.queries.n_pairs == data.queries.n_pairs
+# ---- what comes back ----------------------------------------------------------------------------
 
 
 @given(data=datasets(weights=True), chunk_bytes=st.sampled_from([1, 50, 200, 1 << 20]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@quick
 def test_what_is_written_comes_back(data, chunk_bytes, tmp_path):
     store = Store.of(tmp_path / "store", data, chunk_bytes=chunk_bytes, overwrite=True)
     assert_same(store.dataset(), data)
     assert (store.n_rows, store.n_features) == (data.n_rows, data.n_features)
     assert (store.n_queries, store.n_pairs) == (data.queries.n_queries, data.queries.n_pairs)
-    order = data.queries.order
-    grouped = data if order is None else data.select(order)
+    assert_array_equal(store.query_lengths(), np.diff(data.queries.offsets))
+    assert_array_equal(store.query_levels(), data.queries.n_levels)
+    buffer = store.buffer()
     for i, chunk in enumerate(store.chunks):
-        assert_same(store.read(i), grouped.select(chunk.rows))
+        part = grouped(data).select(chunk.rows)
+        assert_same(store.read(i), part)
+        assert_same(store.read(i, into=buffer, verify="always"), part)
+        assert_same(store.read(i, into=buffer, verify=False), part)
+        assert store.bytes_of(i) <= chunk_bytes or store.read(i).queries.n_queries == 1
+        assert store.rows_of(i) == part.n_rows
+    store.verify()
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_everything_that_a_dataset_has(tmp_path, storage, dtype):
+    data = example(storage=storage, dtype=dtype)
+    store = Store.of(tmp_path / "store", data, chunk_bytes=500)
+    assert store.n_chunks > 3
+    assert_same(store.dataset(), data)
+    for i, chunk in enumerate(store.chunks):
+        found = store.read(i)
+        assert_same(found, grouped(data).select(chunk.rows))
+        assert found.comments[0] == grouped(data).comments[chunk.rows.start]
+        assert len(found.comments) == found.n_rows
+        assert pickle.loads(pickle.dumps(found)).docids == found.docids
+    assert (store.feature_names, store.index_base) == (data.feature_names, 1)
+    assert (store.storage, store.dtype) == (storage, np.dtype(dtype))
+    assert (store.has_weights, store.has_comments, store.has_ids) == (True, True, True)
+    assert "30 queries" in repr(store)
+
+
+def test_ids_may_be_text_and_may_be_missing(tmp_path):
+    X, y = np.eye(4, dtype=np.float32), [0, 1, 1, 0]
+    store = Store.write(
+        tmp_path / "text", X, y, qid=["b", "Ω a", "b", "c"], docids=["x", None, "y", "z"]
+    )
+    assert store.dataset().qid.tolist() == ["b", "b", "Ω a", "c"]
+    assert store.dataset().docids == ["x", "y", None, "z"]
+    store = Store.write(tmp_path / "none", X, y)
+    assert (store.dataset().qid, store.has_ids) == (None, False)
+    assert store.read(0).queries.n_pairs == 4
+    with pytest.raises(TypeError, match=r"query id 0\.5 is a float"):
+        Store.write(tmp_path / "other", X, y, qid=[0.5, 0.5, 1.5, 1.5])
+    with pytest.raises(ValueError, match=r"docids\[1\] is 'a b'"):
+        Store.write(tmp_path / "other", X, y, docids=["a", "a b", "c", "d"])
+    assert sorted(os.listdir(tmp_path)) == ["none", "text"]
+
+
+def test_ids_that_turn_out_to_be_text(tmp_path):
+    """The first chunks have integers: they are rewritten."""
+    with StoreWriter(
+        tmp_path / "store", storage="dense", dtype="float32", n_features=1, chunk_bytes=8
+    ) as writer:
+        for ids in ([1, 2], [30], ["a", "b"], [4]):
+            rows = DenseRows(np.ones((len(ids), 1), np.float32))
+            writer.append(rows, np.ones(len(ids)), None, np.ones(len(ids), int), np.array(ids))
+        store = writer.finish()
+    assert store.dataset().qid.tolist() == ["1", "2", "30", "a", "b", "4"]
+    assert [q for i in range(store.n_chunks) for q in store.read(i).qid] == [
+        *("1", "2", "30", "a", "b", "4")
+    ]
+    store.verify()
+
+
+@given(data=datasets(weights=True), seed=st.integers(0, 99))
+@quick
+def test_where_the_writer_is_fed_does_not_matter(data, seed, tmp_path):
+    """The same bytes, manifest and checksums included."""
+    whole = Store.of(tmp_path / "whole", data, chunk_bytes=100, overwrite=True)
+    data, queries = grouped(data), data.queries
+    cuts = [0, *sorted(np.random.default_rng(seed).integers(0, queries.n_queries + 1, 2))]
+    with StoreWriter(
+        tmp_path / "parts",
+        storage=whole.storage,
+        dtype=whole.dtype,
+        n_features=whole.n_features,
+        has_weights=whole.has_weights,
+        chunk_bytes=100,
+        overwrite=True,
+    ) as writer:
+        for a, b in zip(cuts, [*cuts[1:], queries.n_queries], strict=True):
+            rows = slice(queries.offsets[a], queries.offsets[b])
+            weight = None if data.weight is None else data.weight[rows]
+            sizes = np.diff(queries.offsets[a : b + 1])
+            part = data.rows.take(rows)
+            writer.append(part, data.labels[rows], weight, sizes, queries.ids[a:b])
+        parts = writer.finish()
+    assert parts.digest == whole.digest
+
+
+@given(data=datasets(weights=True), bounds=st.tuples(st.integers(0, 20), st.integers(0, 20)))
+@quick
+def test_rows_across_chunks(data, bounds, tmp_path):
+    store = Store.of(tmp_path / "store", data, chunk_bytes=60, overwrite=True)
+    rows = slice(min(bounds), max(bounds))
+    expected = grouped(data).rows.take(slice(*rows.indices(data.n_rows)))
+    assert_array_equal(dense(store.read_rows(rows).to_user()), dense(expected.to_user()))
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_large_reads_pass_by_the_cache(tmp_path, storage, monkeypatch):
+    """Ranges at odd places, read with and without O_DIRECT: the same bytes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 37)).astype(np.float32)
+    rows = as_rows(sparse.csr_array(X) if storage == "csr" else X)
+    data = Dataset.of(rows, rng.integers(0, 3, 9000), qid=np.arange(9000) // 11)
+    store = Store.of(tmp_path / "store", data, chunk_bytes=300_000)
+    buffer = store.buffer()
+    parts = [store.read(i, into=buffer).rows.values.copy() for i in range(store.n_chunks)]
+    assert_array_equal(np.concatenate(parts), rows.values)
+    calls = []
+    plain = files._read_all
+    monkeypatch.setattr(files, "_DIRECT", 0)
+    monkeypatch.setattr(files, "_read_all", lambda *a: calls.append(a) or plain(*a))
+    other = Store(store.path)
+    for i in range(store.n_chunks):
+        assert_array_equal(other.read(i).rows.values, store.read(i).rows.values)
+    assert calls
+
+
+def test_a_file_system_without_direct_reads(tmp_path, monkeypatch):
+    data = Dataset.of(np.ones((40_000, 3), np.float32), np.arange(40_000) % 2)
+    store = Store.of(tmp_path / "store", data)
+
+    def refuse(self, name):
+        raise OSError(errno.EINVAL, "no")
+
+    monkeypatch.setattr(files.Files, "_direct_descriptor", refuse)
+    assert_array_equal(store.read(0).rows.values, data.rows.values)
+
+
+def test_a_mapped_store_is_not_copied(tmp_path):
+    store = Store.of(tmp_path / "store", example())
+    data = store.dataset()
+    for array in (data.rows.values, data.labels, data.queries.levels, data.queries.offsets):
+        base = array
+        while base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        assert isinstance(base, np.memmap)
+        assert not array.flags.writeable
+    store.close()
+    assert data.rows.values.sum() != 0
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_estimators_train_from_it(tmp_path, storage):
+    data = example(200, storage=storage, dtype="float64")
+    Store.of(tmp_path / "store", data, chunk_bytes=2000)
+    mapped = linrank.load(tmp_path / "store")
+    fits = [
+        linrank.RankSVM(tol=1e-8).fit(d.X, d.y, qid=d.qid, sample_weight=d.weight)
+        for d in (grouped(data), mapped)
+    ]
+    assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+def test_statistics_are_those_of_the_rows(tmp_path):
+    data = example(100)
+    store = Store.of(tmp_path / "one", data)
+    whole = ColumnStatistics.of(grouped(data).rows, grouped(data).weight)
+    for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
+        assert_array_equal(getattr(store.statistics, name), getattr(whole, name))
+    many = Store.of(tmp_path / "many", data, chunk_bytes=300).statistics
+    expected = Scaling.fit("standard", data.rows, weight=data.weight).factors
+    factors = Scaling.of_statistics("standard", many).factors
+    np.testing.assert_allclose(factors, expected, rtol=1e-12)
+
+
+def test_a_pickled_store_is_its_path(tmp_path):
+    data = example()
+    store = Store.of(tmp_path / "store", data, chunk_bytes=500)
+    sent = pickle.dumps(store)
+    assert len(sent) < 1000
+    code = (
+        "import pickle, sys; store = pickle.loads(sys.stdin.buffer.read())\n"
+        "print(store.read(1).labels.sum())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    assert float(run.stdout) == store.read(1).labels.sum()
+    twins = [pickle.loads(sent) for _ in range(2)]
+    assert twins[0] is twins[1]
+    del twins
+    gc.collect()
+    Store.of(tmp_path / "store", data, chunk_bytes=600, overwrite=True)
+    with pytest.raises(DataFormatError, match="is not the store that it was"):
+        pickle.loads(sent)
+
+
+def test_descriptors_are_given_back(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    store = Store.of(tmp_path / "store", example(), chunk_bytes=500)
+    store.read(0)
+    del store
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_checksum_is_crc32c():
+    assert checksum(np.frombuffer(b"123456789", np.uint8)) == 0xE3069283
+    data = np.random.default_rng(0).integers(0, 256, 100_000).astype(np.uint8)
+    for cut in (0, 1, 7, 50_000, 100_000):
+        assert checksum(data[cut:], checksum(data[:cut])) == checksum(data)
+
+
+# ---- loading ------------------------------------------------------------------------------------
+
+
+def test_load_maps_a_folder_and_refuses_what_is_for_text(tmp_path):
+    data = example()
+    Store.of(tmp_path / "store", data)
+    path = str(tmp_path / "store")
+    assert_same(linrank.load(path), data)
+    assert_same(linrank.load(path, dtype="float32", n_features=7, zero_based=False), data)
+    for name, value in [
+        ("dtype", "float64"),
+        ("storage", "csr"),
+        ("n_features", 8),
+        ("zero_based", True),
+    ]:
+        with pytest.raises(ValueError, match=f"leave {name} out"):
+            linrank.load(path, **{name: value})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataFormatError, match=r"has no manifest\.json"):
+        linrank.load(tmp_path / "empty")
+    with pytest.raises(FileNotFoundError, match="no such store"):
+        Store(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(DataFormatError, match="a store is a folder"):
+        Store(tmp_path / "file")

@@ -37,7 +37,7 @@ LETOR = (
 def read(text: bytes, block_size: int = 1 << 20, n_threads: int = 1, **options: Any) -> Dataset:
     """``load`` with the size of the blocks in the hands of the test."""
     chosen = {"dtype": "float64", "storage": "auto", "n_features": None, "zero_based": "auto"}
-    checked = svmlight._Options.of(**{**chosen, **options})
+    checked = svmlight.ReadingOptions.of(**{**chosen, **options})
     return svmlight._read(open_blocks(io.BytesIO(text), block_size), checked, n_threads)
 
 
@@ -236,7 +236,7 @@ def test_compression_is_told_by_content(tmp_path: Path, kind: str, block_size: i
         compressed(kind, text[:300]) + compressed(kind, text[300:]),
     ):
         path.write_bytes(stored)
-        options = svmlight._Options.of("float64", "auto", None, "auto")
+        options = svmlight.ReadingOptions.of("float64", "auto", None, "auto")
         data = svmlight._read(open_blocks(path, block_size), options, 2)
         assert_equal(data, truth, "float64")
         assert_equal(read(stored), truth, "float64")

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
-    from linrank.data.svmlight import load
     from linrank.data.trec import Qrels, Run, load_qrels, load_run, write_qrels, write_run
     from linrank.datasets import make_ranking
     from linrank.displays import (
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from linrank.kernel_model import KernelModel
     from linrank.kernel_ranksvm import KernelRankSVM
     from linrank.kernel_ranksvm_cv import KernelRankSVMCV
+    from linrank.loading import load
     from linrank.metrics.evaluate import evaluate
     from linrank.metrics.runs import evaluate_run
     from linrank.metrics.survival import ConcordanceResult, concordance_index
@@ -59,12 +59,15 @@ if TYPE_CHECKING:
     from linrank.reporting.build import Report, report
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.store.convert import convert
+    from linrank.store.store import Store
     from linrank.text_features import PivotedTfidf
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CheckpointError",
+    "ClusterError",
     "Comparison",
     "ComparisonDisplay",
     "ConcordanceResult",
@@ -104,6 +107,7 @@ __all__ = [
     "Run",
     "SGDRanker",
     "SGDRankerCV",
+    "Store",
     "SupportDistribution",
     "TooFewPairsError",
     "WeightsDisplay",
@@ -111,6 +115,7 @@ __all__ = [
     "compare_evaluations",
     "compare_methods",
     "concordance_index",
+    "convert",
     "domination_path",
     "dual_matrix",
     "evaluate",
@@ -135,6 +140,7 @@ __all__ = [
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
     "CheckpointError": "linrank.errors",
+    "ClusterError": "linrank.errors",
     "ConcordanceResult": "linrank.metrics",
     "Comparison": "linrank.comparison",
     "ComparisonDisplay": "linrank.displays",
@@ -174,6 +180,7 @@ _HOME = {
     "Run": "linrank.data.trec",
     "SGDRanker": "linrank.sgd_ranker",
     "SGDRankerCV": "linrank.sgd_ranker_cv",
+    "Store": "linrank.store.store",
     "SupportDistribution": "linrank.duals.closeness",
     "TooFewPairsError": "linrank.errors",
     "WeightsDisplay": "linrank.displays",
@@ -181,11 +188,12 @@ _HOME = {
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
     "compare_methods": "linrank.contest.contest",
+    "convert": "linrank.store.convert",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",
     "evaluate_run": "linrank.metrics",
-    "load": "linrank.data.svmlight",
+    "load": "linrank.loading",
     "load_model": "linrank.model",
     "load_preferences": "linrank.data.preference_text",
     "load_qrels": "linrank.data.trec",

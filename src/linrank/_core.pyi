@@ -99,6 +99,27 @@ class Piece:
     def query_fault(self, before: bool) -> tuple[int, int, str] | None:
         """The fault if rows before have (or lack) query ids and these do not."""
 
+class QueryTable:
+    """Query ids numbered by first appearance."""
+
+    def __init__(self) -> None: ...
+
+    def runs(self, piece: Piece) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+        """(query, rows) of rows of a piece that follow one another with one id."""
+
+    def integers(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def tokens(self, first: int, last: int) -> list[bytes]:
+        """Ids as bytes: they may be in any encoding."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def all_integers(self) -> bool: ...
+
+    @property
+    def n_bytes(self) -> int: ...
+
 MAX_FEATURE: int = 2147483646
 
 class TextParser32:
@@ -132,6 +153,9 @@ def fill_weights(pieces: Sequence[Piece], weights: Annotated[NDArray[numpy.float
 def fill_integer_queries(pieces: Sequence[Piece], ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> bool: ...
 
 def fill_query_codes(pieces: Sequence[Piece], codes: NDArray[numpy.int64]) -> list[bytes]: ...
+
+def gather_spans(source: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], width: int, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], to: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Copy rows of different lengths in an order: elements of `width` bytes."""
 
 def fill_comments(pieces: Sequence[Piece], text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 

@@ -62,9 +62,7 @@ class Processes:
 
 
 @contextmanager
-def processes(
-    folder: Path, n_workers: int, nanny: bool = False
-) -> Iterator[tuple[Processes, Any]]:
+def processes(folder: Path, n_workers: int, nanny: bool = False) -> Iterator[tuple[Processes, Any]]:
     """The processes and a client of them; all are ended, however the test ends."""
     running = Processes(folder, nanny)
     client = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -55,11 +56,8 @@ def delayed_blocks(data):
 
 
 def tuples(data):
-    blocks = [dict(zip("Xyqw", block, strict=True)) for block in zip(*as_delayed(data, 3))]
-    import dask
-
-    joined = [dask.delayed(tuple)([b["X"], b["y"], b["q"], b["w"]]) for b in blocks]
-    return Arrays(joined, None, None, None)
+    blocks = zip(*as_delayed(data, 3), strict=True)
+    return Arrays([dask.delayed(tuple)(list(block)) for block in blocks], None, None, None)
 
 
 def dataframe(data):
@@ -120,7 +118,7 @@ def test_query_weights_are_a_mapping(client):
     )
     expected = linrank.RankSVM(**EXACT).fit(data.X, data.y, qid=data.qid, query_weight=weights)
     assert_same(ranker, expected)
-    with pytest.raises(TypeError, match="mapping from query id to weight .* got ndarray"):
+    with pytest.raises(ValueError, match=r"mapping from query id to weight .* got ndarray"):
         linrank.dask.RankSVM().fit(parts.X, parts.y, qid=parts.qid, query_weight=np.ones(40))
 
 
@@ -189,10 +187,10 @@ def test_validation_data_stop_early(client):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "bundle"}, "solver='bundle' does not go with"),
-        ({"pairs": "closest"}, "pairs='closest' lists pairs"),
+        ({"solver": "bundle"}, "solver='bundle' reads rows that are all in memory, not a cluster"),
+        ({"pairs": "closest"}, "pairs='closest' lists pairs of all queries"),
         ({"n_closest": 5}, "n_closest=5 does not go with"),
-        ({"counting": "avl"}, "counting='avl' does not go with"),
+        ({"counting": "avl"}, "counting='avl' belongs to published methods"),
         ({"random_state": 1}, "random_state=1 does not go with"),
         ({"early_stopping": True}, "needs validation data"),
         ({"patience": 0}, "patience must be a number of seconds > 0, got 0"),
@@ -211,11 +209,12 @@ def test_what_makes_no_sense_on_a_cluster_is_refused_by_name(client, options, me
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": "l1"}, "penalty='l1' does not go with"),
-        ({"pooled": True}, "pooled=True does not go with"),
-        ({"solver": "coordinate"}, "takes 'newton'"),
-        ({"margin": np.zeros(3)}, "needs all rows at once"),
+        ({"penalty": "l1"}, "use penalty='l2' and solver='newton'"),
+        ({"pooled": True}, "pooled=True makes one query of all rows"),
+        ({"solver": "coordinate"}, "solver='coordinate' reads features one by one"),
+        ({"margin": np.zeros(3)}, "a margin by table or by row"),
         ({"alpha": 0.0}, "alpha must be > 0"),
+        ({"order": "shuffled"}, "order='shuffled' does not go with"),
     ],
     ids=str,
 )

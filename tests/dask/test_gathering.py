@@ -64,6 +64,11 @@ def gathered(client, n_chunks, **options):
     return DaskChunks(client, client.map(make, range(n_chunks), pure=False), **options)
 
 
+def repeat(chunks, n_rounds):
+    for _ in range(n_rounds):
+        chunks.total(slowly, W)
+
+
 def expected(n_chunks, w=W):
     return tree_sum(make(i) * w for i in range(n_chunks))
 
@@ -163,7 +168,7 @@ def test_a_task_that_kills_its_workers_is_an_error(tmp_path, monkeypatch):
 
     with processes(tmp_path, n_workers=2, nanny=True) as (_, connected):
         chunks = gathered(connected, 2)
-        with pytest.raises(ClusterError, match=r"(?i)lost workers 2 times.*look at the logs|memory"):
+        with pytest.raises(ClusterError, match=r"lost workers 2 times|fit their memory"):
             chunks.total(deadly, make(0)[0])
 
 
@@ -175,8 +180,7 @@ def test_scattered_data_that_die_with_their_worker_are_named(mortal):
     victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
     os.kill(victim, signal.SIGKILL)
     with pytest.raises(ClusterError, match=r"partitions 11, 13 are lost for good.*linrank\.Store"):
-        chunks.total(slowly, W)
-        chunks.total(slowly, W)
+        repeat(chunks, 3)
 
 
 def test_ctrl_c_ends_a_round_and_releases_it(client):
@@ -187,8 +191,7 @@ def test_ctrl_c_ends_a_round_and_releases_it(client):
     timer.start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        for _ in range(20):
-            chunks.total(slowly, W)
+        repeat(chunks, 20)
     timer.join()
     assert time.monotonic() - started < 15.0
     assert chunks._open == []
@@ -235,8 +238,7 @@ def test_a_scheduler_that_dies_is_an_error_within_seconds(tmp_path):
         timer.start()
         started = time.monotonic()
         with pytest.raises(ClusterError, match=r"the connection to the Dask scheduler .* is lost"):
-            for _ in range(100):
-                chunks.total(slowly, W)
+            repeat(chunks, 100)
         assert time.monotonic() - started < 15.0
         with pytest.raises(ClusterError, match="is lost"):
             chunks.total(scaled, W)

@@ -1,4 +1,4 @@
-"""Workers and schedulers killed during a fit: the same coefficients, or a clear error and a file."""
+"""Workers and schedulers killed during a fit: the same bits, or a clear error and a file."""
 
 from __future__ import annotations
 

@@ -50,5 +50,5 @@ def test_a_store_brings_its_labels(client, store):
 
 def test_a_store_that_workers_do_not_see(client, store):
     shutil.rmtree(store.path)
-    with pytest.raises((ValueError, OSError), match="store"):
+    with pytest.raises(FileNotFoundError, match=r"partition 0: .*all workers must see"):
         partitions_of(store, client=client)

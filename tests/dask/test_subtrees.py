@@ -37,7 +37,7 @@ def test_one_owner_sends_no_more_pieces_than_a_number_has_ones(n_parts):
 
 @pytest.mark.parametrize("found", [[(0, 1, 1.0), (2, 1, 1.0)], [(1, 1, 1.0)], [(0, 2, 1.0)] * 2])
 def test_a_part_that_is_missing_or_doubled_is_an_error(found):
-    with pytest.raises(ValueError, match="part . is missing or doubled"):
+    with pytest.raises(ValueError, match=r"part . is missing or doubled"):
         joined(found)
 
 

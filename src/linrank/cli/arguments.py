@@ -250,8 +250,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--dtype",
         choices=("float32", "float64"),
-        default="float32",
-        help="type of the feature values in memory (default: float32); sums are always float64",
+        help="type of the feature values in memory (default: float32, or that of the store); sums "
+        "are always float64",
     )
     group.add_argument(
         "--index-base",

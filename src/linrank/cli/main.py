@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from linrank.errors import ClusterError
+
 __all__ = ["COMMANDS", "main"]
 
 OK, FAILED, USAGE, NOT_CONVERGED = 0, 1, 2, 3
@@ -25,6 +27,7 @@ COMMANDS = {
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "report": "write a page on what a model does on test queries, and where it fails",
     "compare": "train many methods, or take models, and show which ranks best",
+    "convert": "turn text of any size into a store, to train from without loading it",
     "inspect": "describe a data file or a model, and what looks wrong in it",
 }
 
@@ -98,7 +101,7 @@ def _dispatch(arguments: list[str]) -> int:
         return status
     except BrokenPipeError:
         raise
-    except (ValueError, OSError, OverflowError, MemoryError, ImportError) as error:
+    except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
         return _report(error, verbose=getattr(args, "verbose", False))
 
 

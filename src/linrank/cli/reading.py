@@ -24,15 +24,36 @@ INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
 
 def read_data(path: str, args: argparse.Namespace, console: Console, **options: Any) -> Dataset:
-    """The dataset of a file, with the options of ``add_reading``."""
-    from linrank.data.svmlight import load
+    """The dataset of a file or of a store, with the options of ``add_reading``."""
+    from linrank.loading import is_folder, load
 
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
+    if is_folder(path):
+        return _read_store(path, args, options["zero_based"])
     data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=console.reading(path), **options)
     console.clear()
     return data
+
+
+def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
+    """A store, mapped; what was decided when it was written can only be confirmed."""
+    from linrank.store.store import Store
+
+    store = Store(path)
+    if args.dtype not in (None, store.dtype.name):
+        raise ValueError(
+            f"{path}: is a store of {store.dtype} values; leave out --dtype {args.dtype}, or "
+            "convert the text again with it"
+        )
+    if zero_based != "auto" and store.index_base not in (None, int(not zero_based)):
+        raise ValueError(
+            f"{path}: is a store whose first feature has number {store.index_base}, and "
+            f"{int(not zero_based)} is wanted, by --index-base or by the model; convert the text "
+            f"again with --index-base {int(not zero_based)}"
+        )
+    return store.dataset(n_jobs=args.jobs)
 
 
 def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:

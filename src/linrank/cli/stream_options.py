@@ -54,7 +54,8 @@ def add_streaming(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--checkpoint",
         metavar="FILE",
-        help="save the state there; if FILE exists, go on from it with the same result",
+        help="save the state there; if FILE exists, go on from it with the same result (with "
+        "--dask: the weights of each iteration, see --resume)",
     )
     group.add_argument(
         "--checkpoint-every",
@@ -69,6 +70,8 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
     given = [name for name in _DEFAULTS if getattr(args, name) is not None]
     if not args.stream:
         for name in given:
+            if name == "checkpoint" and args.dask is not None:
+                continue  # of the weights of each iteration on a cluster
             if name != "passes":
                 parser.error(f"--{name.replace('_', '-')} needs --stream")
             elif args.solver != STOCHASTIC or args.memory_limit is None:
@@ -86,7 +89,7 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
             f"--stream excludes --scale {args.scale}: the scale is known at the end of the data; "
             "scale the features where they are made"
         )
-    if args.dtype != "float32":
+    if args.dtype not in (None, "float32"):
         parser.error(f"--stream keeps rows as float32, not as {args.dtype}")
     if args.algorithm == "hybrid":
         parser.error(

@@ -15,6 +15,7 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console, count, seconds
+from linrank.cli.dask_options import add_dask, check_dask
 from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
 from linrank.cli.kernel_options import add_kernel, check_kernel
@@ -93,6 +94,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_lowrank(parser)
     add_kernel(parser)
     add_streaming(parser)
+    add_dask(parser)
     _add_preferences(parser)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
@@ -118,6 +120,7 @@ def _add_preferences(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Train as ``--kernel``, ``--method`` and ``--solver`` say."""
+    check_dask(args, parser)
     check_kernel(args, parser)
     if args.kernel is not None:
         from linrank.cli.train_kernel import run_kernel
@@ -158,6 +161,10 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
+    if args.dask is not None:
+        from linrank.cli.train_dask import run_exact_dask
+
+        return run_exact_dask(args, parser, console, start)
     if args.memory_limit is not None:
         from linrank.cli.train_store import run_exact_store
 

@@ -11,6 +11,7 @@ from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data
 from linrank.cli.stores import describe_store, open_store, store_summary
+from linrank.cli.train_dask import fit_domination_dask
 from linrank.cli.train_report import (
     LOOSE,
     data_summary,
@@ -43,12 +44,15 @@ def run_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    if args.memory_limit is not None:
+    if args.memory_limit is not None or args.dask is not None:
         store = open_store(args, parser)
         read = time.perf_counter()
         console.say("opened", describe_store(store))
         options, progress = _options(args), console.progress(_line)
-        model, result = fit_domination_store(store, args, options, progress)
+        if args.dask is not None:
+            model, result = fit_domination_dask(store, args, options, progress, console)
+        else:
+            model, result = fit_domination_store(store, args, options, progress)
         summary = store_summary(store, args)
     else:
         data = read_data(args.data, args, console)

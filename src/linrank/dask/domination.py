@@ -6,22 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from linrank import domination_ranker
+from linrank.chunks.choices import check_domination, check_query_weight
 from linrank.chunks.recipes import DominationRecipe
-from linrank.dask.ranker import ClusterRanker, Refused, check_query_weight, refuse
+from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_domination
-from linrank.domination.parameters import check_parameters
 from linrank.linear_ranker import SparseRanker
 from linrank.margins import describe_margin
 from linrank.options import DOMINATION, METHODS
 
 __all__ = ["DominationRanker"]
 
-_IN_MEMORY = "for the others collect the rows and use linrank.DominationRanker"
 _OF_DOMINATION: tuple[Refused, ...] = (
-    ("penalty", "l2", f"l1 needs columns; {_IN_MEMORY}"),
-    ("pooled", False, "one query over all partitions is no sum over them"),
-    ("feature_induction", None, _IN_MEMORY),
-    ("negative_sampling", None, _IN_MEMORY),
     ("curvature", "local", "it is of coordinate descent"),
     ("order", "sequential", "it is of coordinate descent"),
     ("random_state", None, "nothing is random here"),
@@ -39,7 +34,8 @@ class DominationRanker(ClusterRanker, SparseRanker):
     penalty : {"l2"}, default="l2"
         The l1 penalty needs columns, and is for data in memory.
     alpha, margin, layers, tol, max_iter, scale
-        As in :class:`linrank.DominationRanker`; `margin` is None, a number, a name or a tuple.
+        As in :class:`linrank.DominationRanker`; `margin` is None, a number, a name, a
+        tuple or a function of the labels.
     warm_start, early_stopping, n_iter_no_change, scoring, callback, verbose
         As in :class:`linrank.DominationRanker`. Validation data are in memory.
     n_jobs, client, on_split, checkpoint, patience
@@ -151,20 +147,7 @@ class DominationRanker(ClusterRanker, SparseRanker):
 
     def _check(self) -> None:
         refuse(self, _OF_DOMINATION)
-        if self.solver not in ("auto", "newton"):
-            raise ValueError(
-                f"solver={self.solver!r} does not go with linrank.dask.DominationRanker, which "
-                "takes 'newton'; for coordinate descent collect the rows and use "
-                "linrank.DominationRanker"
-            )
-        if self.margin is not None and not isinstance(self.margin, int | float | str | tuple):
-            raise ValueError(
-                f"margin={self.margin!r} needs all rows at once; on a cluster give None, a number, "
-                "a name or a tuple"
-            )
-        check_parameters(
-            penalty=self.penalty, alpha=self.alpha, tol=self.tol, max_iter=self.max_iter
-        )
+        check_domination("a cluster", alpha=self.alpha, **self._options())
 
     def _described(self) -> dict[str, Any]:
         """What the model is to know of the parameters."""

@@ -7,19 +7,18 @@ from typing import Any, cast
 
 from linrank import estimators
 from linrank.bounds import weight_bounds
+from linrank.chunks.choices import check_query_weight, check_rank
 from linrank.chunks.recipes import RankRecipe
-from linrank.dask.ranker import ClusterRanker, Refused, check_query_weight, refuse
+from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_ranksvm
 from linrank.data.dataset import Dataset
 from linrank.linear_ranker import ExactRanker
-from linrank.ranksvm import check_choices
 
 __all__ = ["RankSVM"]
 
+_CHOICES = ("loss", "pairs", "pair_weighting", "solver", "counting", "query_normalization")
 _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")
 _OF_RANKSVM: tuple[Refused, ...] = (
-    ("solver", "newton", "for the others collect the rows and use linrank.RankSVM"),
-    ("counting", None, "it is of solvers that run in memory"),
     _NO_LIST,
     ("n_random", *_NO_LIST[1:]),
     ("random_state", None, "nothing is random here"),
@@ -180,12 +179,5 @@ class RankSVM(ClusterRanker, ExactRanker):
         return self
 
     def _check(self) -> None:
-        check_choices(
-            self.loss, self.pairs, self.pair_weighting, self.solver, self.query_normalization
-        )
+        check_rank("a cluster", **{name: getattr(self, name) for name in _CHOICES})
         refuse(self, _OF_RANKSVM)
-        if self.pairs not in ("all", "adjacent"):
-            raise ValueError(
-                f"pairs={self.pairs!r} lists pairs of the whole data, which no partition knows; "
-                "use pairs='all' or 'adjacent', or collect the rows and use linrank.RankSVM"
-            )

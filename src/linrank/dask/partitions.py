@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import dask
 import numpy as np
 from distributed import Client, Future
 from numpy.typing import NDArray
@@ -18,12 +17,13 @@ from linrank.dask.clients import client_of, results_of
 from linrank.dask.inputs import blocks_of
 from linrank.dask.joining import join_datasets
 from linrank.dask.repair import Repair, check_on_split, move, refuse_split
-from linrank.dask.stores import read_chunk, store_of
+from linrank.dask.stores import chunks_of, store_of
 from linrank.dask.summaries import Census, Summary, check_alike, summary_of
+from linrank.dask.tasks import delayed
 from linrank.dask.waiting import Watch
 from linrank.errors import NoPairsError
 
-__all__ = ["Partitions", "assembled", "delayed", "partitions_of"]
+__all__ = ["Partitions", "assembled", "partitions_of"]
 
 Array = NDArray[Any]
 
@@ -129,19 +129,13 @@ def partitions_of(
     check_on_split(on_split)
     watch = Watch(client_of(client), patience)
     if (store := store_of(X, y, qid, sample_weight)) is not None:
-        lazy = [delayed(read_chunk, number, store) for number in range(store.n_chunks)]
+        lazy = chunks_of(store)
     else:
         blocks = blocks_of(X, y, qid, sample_weight)[1]
         lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
     found = assembled(watch, lazy, on_split)
     _check_learnable(found)
     return found
-
-
-def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
-    """Return a task on a partition, not yet run, under a key that no other has."""
-    key = f"linrank-{task.__name__}-{uuid.uuid4().hex}-{number}"
-    return dask.delayed(task, pure=False)(number, *args, dask_key_name=key)
 
 
 def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from linrank.dask.assignment import assign
 from linrank.dask.blocks import in_partition, rows_and_ids
 from linrank.dask.joining import join_datasets, rows_of_queries
-from linrank.dask.partitions import delayed
 from linrank.dask.summaries import Census
+from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries, as_ids

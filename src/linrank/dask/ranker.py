@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.dask.training import Options, Outcome, scaling_of
-from linrank.dask.waiting import is_positive
 from linrank.errors import ConvergenceWarning
 from linrank.linear_ranker import LinearRanker
 from linrank.monitor import Monitor, validation_sets
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from linrank.model import LinearModel
     from linrank.scaling import Scaling
 
-__all__ = ["ClusterRanker", "Refused", "check_query_weight", "refuse"]
+__all__ = ["ClusterRanker", "Refused", "refuse"]
 
 Refused = tuple[str, Any, str]  # parameter, the only value that it may have here, what to do
 _LOCAL = ("client", "on_split", "checkpoint", "patience")  # parameters that only a cluster has
@@ -102,9 +100,8 @@ class ClusterRanker(LinearRanker):
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
-        if not is_positive(self.patience):
-            raise ValueError(f"patience must be a number of seconds > 0, got {self.patience!r}")
-        data = partitions_of(X, y, qid, sample_weight, self.client, on_split=self.on_split, patience=self.patience)
+        how = {"on_split": self.on_split, "patience": self.patience}
+        data = partitions_of(X, y, qid, sample_weight, self.client, **how)
         if data.one_query:
             raise ValueError(
                 f"without qid the rows of all {len(data.futures)} partitions are one query, whose "
@@ -189,13 +186,3 @@ def refuse(ranker: Any, table: tuple[Refused, ...]) -> None:
                 f"{name}={value!r} does not go with linrank.dask.{type(ranker).__name__}, which "
                 f"takes {name}={only!r}; {remedy}"
             )
-
-
-def check_query_weight(query_weight: Any) -> Mapping[Any, float] | None:
-    """The weights of queries, which have an id and no place in an order on a cluster."""
-    if query_weight is None or isinstance(query_weight, Mapping):
-        return query_weight
-    raise TypeError(
-        "query_weight must be a mapping from query id to weight on a cluster, where queries have "
-        f"no order, got {type(query_weight).__name__}"
-    )

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from linrank.dask.blocks import in_partition, rows_and_ids
 from linrank.dask.inputs import Cut, blocks_of
-from linrank.dask.partitions import delayed
 from linrank.dask.query_scoring import query_scores
-from linrank.dask.stores import read_chunk, store_of
+from linrank.dask.stores import chunks_of, store_of
+from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 
 __all__ = ["predict"]
@@ -43,7 +43,7 @@ def predict(model: Any, X: Any, qid: Any = None) -> Any:
         Its chunks are the partitions of `X`; their sizes are known where those of `X` are.
     """
     if (store := store_of(X, qid)) is not None:
-        blocks = [(delayed(read_chunk, k, store), None) for k in range(store.n_chunks)]
+        blocks = [(chunk, None) for chunk in chunks_of(store)]
         cut = Cut("X", tuple(float(c.rows.stop - c.rows.start) for c in store.chunks))
     else:
         cut, whole = blocks_of(X, None, qid, None)

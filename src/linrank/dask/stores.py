@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linrank.dask.blocks import in_partition
+from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 from linrank.store.store import Store
 
-__all__ = ["read_chunk", "store_of"]
+__all__ = ["chunks_of", "store_of"]
 
 
 def store_of(X: Any, *others: Any) -> Store | None:
@@ -28,10 +30,23 @@ def store_of(X: Any, *others: Any) -> Store | None:
     return X
 
 
-def read_chunk(number: int, store: Store) -> Dataset:
-    """Return a chunk of a store; it runs on a worker, which must see the folder."""
-    with in_partition(number):
-        data = store.read(number)
+def chunks_of(store: Store) -> list[Any]:
+    """Return the chunks of a store, delayed; workers read them, and must see the folder."""
+    # As bytes, opened inside the task: Dask unpickles arguments on the scheduler too, which need
+    # not see the folder, and says nothing of the error where that fails.
+    frozen = pickle.dumps(store)
+    return [delayed(_read_chunk, number, frozen) for number in range(store.n_chunks)]
+
+
+def _read_chunk(number: int, frozen: bytes) -> Dataset:
+    try:
+        with in_partition(number):
+            store: Store = pickle.loads(frozen)
+            data = store.read(number)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"partition {number}: {error}; all workers must see the folder of the store"
+        ) from None
     queries = store.chunks[number].queries
     if data.qid is None and store.n_queries > 1:
         # Queries without ids are told apart by their numbers: else they would pass for one.

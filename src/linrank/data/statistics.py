@@ -102,6 +102,24 @@ class ColumnStatistics:
         counts = _core.count_nonzero(rows.core, n_threads)
         return cls(total, n_rows, mean, variance, low, high, counts)
 
+    def widened(self, n_columns: int) -> ColumnStatistics:
+        """The same rows with more columns, in which all of them are 0."""
+        n_new = n_columns - self.n_columns
+        if n_new < 0:
+            raise ValueError(f"n_columns must be at least {self.n_columns}, got {n_columns}")
+        zeros = np.zeros(n_new)
+        # Without weight no value counts, not even these.
+        edge = zeros if self.weight > 0.0 else np.full(n_new, np.inf)
+        return ColumnStatistics(
+            self.weight,
+            self.n_rows,
+            np.concatenate([self.mean, zeros]),
+            np.concatenate([self.variance, zeros]),
+            np.concatenate([self.low, edge]),
+            np.concatenate([self.high, -edge]),
+            np.concatenate([self.n_nonzero, zeros.astype(np.int64)]),
+        )
+
     def merged(self, other: ColumnStatistics) -> ColumnStatistics:
         """The statistics of the rows of both; the order of merging decides the last bits."""
         if self.n_columns != other.n_columns:

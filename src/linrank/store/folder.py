@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.store.layout import FILES, MANIFEST
 
-__all__ = ["NewFolder"]
+__all__ = ["NewFolder", "check_target"]
 
 Array = NDArray[Any]
 _WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
@@ -30,28 +30,8 @@ class NewFolder:
         self.partial = f"{path}.partial"
         self._files: dict[str, int] = {}
         self._waiting: dict[str, tuple[int, int]] = {}
-        self._check_place()
+        check_target(path, overwrite)
         self._lock = self._take()
-
-    def _check_place(self) -> None:
-        """A store may be replaced if that is wanted; nothing else ever is."""
-        if not os.path.lexists(self.path):
-            return
-        if not os.path.isdir(self.path) or os.path.islink(self.path):
-            raise FileExistsError(f"{self.path} is there and no folder; name another place")
-        names = set(os.listdir(self.path))
-        if not names:
-            return
-        if MANIFEST not in names or not names <= FILES:
-            other = sorted(names - FILES)[:1] or sorted(names)[:1]
-            raise FileExistsError(
-                f"{self.path} holds {other[0]!r} and is no store; name another folder"
-            )
-        if not self.overwrite:
-            raise FileExistsError(
-                f"{self.path} is a store already; name another folder, or overwrite it "
-                "(overwrite=True)"
-            )
 
     def _take(self) -> int | None:
         """Make the folder and lock it; remove what a killed process has left."""
@@ -121,7 +101,7 @@ class NewFolder:
             os.fsync(file.fileno())
         os.rename(f"{place}.new", place)
         _sync(self.partial)
-        self._check_place()  # somebody may have put something there meanwhile
+        check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
         if os.path.isdir(self.path) and os.listdir(self.path):
             self._replace()
         else:
@@ -153,6 +133,27 @@ class NewFolder:
     def _close(self) -> None:
         while self._files:
             os.close(self._files.popitem()[1])
+
+
+def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
+    """The absolute path of a store that may be written there.
+
+    An empty folder gives way, and a store where that is wanted; nothing else ever does.
+    """
+    target = os.path.abspath(os.fspath(path))
+    if not os.path.lexists(target):
+        return target
+    if not os.path.isdir(target) or os.path.islink(target):
+        raise FileExistsError(f"{target} is there and no folder; name another place")
+    names = set(os.listdir(target))
+    if names and (MANIFEST not in names or not names <= FILES):
+        other = (sorted(names - FILES) or sorted(names))[0]
+        raise FileExistsError(f"{target} holds {other!r} and is no store; name another folder")
+    if names and not overwrite:
+        raise FileExistsError(
+            f"{target} is a store already; name another folder, or overwrite it (overwrite=True)"
+        )
+    return target
 
 
 def _working_names(names: set[str]) -> set[str]:

@@ -25,9 +25,14 @@ def outline(store: Store) -> Dataset:
     What an estimator asks of its data beside the training itself needs no more; it takes some bytes
     a query, whatever the number of rows. Labels and levels are all 0.
     """
-    parts = [store.read_queries(i)[0] for i in range(store.n_chunks)]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
-    ids = None if parts[0].ids is None else np.concatenate([part.ids for part in parts])
+    lengths, n_levels = [], []
+    names: list[Any] = []
+    for i in range(store.n_chunks):
+        part = store.read_queries(i)  # with a level for each row, which does not stay
+        lengths.append(np.diff(part.offsets))
+        n_levels.append(part.n_levels)
+        names.append(part.ids)
+    ids: Array | None = np.concatenate(names) if store.has_ids else None
     n_rows, zero = store.n_rows, np.zeros(1)
     rows = CsrRows(
         np.empty(0, store.dtype),
@@ -45,10 +50,10 @@ def outline(store: Store) -> Dataset:
         index_base=store.index_base,
     )
     data.__dict__["queries"] = Queries(
-        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
         None,
         np.broadcast_to(np.zeros(1, np.int32), n_rows),
-        np.concatenate([part.n_levels for part in parts]),
+        np.concatenate(n_levels),
         ids,
     )
     return data
@@ -86,4 +91,4 @@ class StoredChunks:
 
     def read_queries(self, i: int) -> tuple[Queries, Array | None]:
         """Queries and row weights of chunk i."""
-        return self._store.read_queries(i)
+        return self._store.read_queries(i), self._store.read_weight(i)

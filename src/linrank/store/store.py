@@ -17,12 +17,12 @@ from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
 from linrank.lazy import cached_property
-from linrank.memory import describe_bytes
 from linrank.store.buffer import Buffer, span
 from linrank.store.checksum import checksum
 from linrank.store.comments import StoredComments
+from linrank.store.contents import Contents
 from linrank.store.files import AGAIN, Files
-from linrank.store.layout import MANIFEST, STATISTICS, ChunkRange
+from linrank.store.layout import MANIFEST, STATISTICS
 from linrank.store.manifest import read_manifest
 from linrank.store.mapping import map_dataset
 from linrank.store.reading import ChunkReader, Verify
@@ -36,7 +36,7 @@ __all__ = ["Store"]
 Array = NDArray[Any]
 
 
-class Store:
+class Store(Contents):
     """A data set on disk: a folder of arrays, cut into chunks of whole queries.
 
     Opening one reads the manifest and compares the sizes of all files with it; bytes are compared
@@ -73,96 +73,20 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.path.abspath(os.fspath(path))
-        place = os.path.join(self.path, MANIFEST)
-        if not os.path.isdir(self.path):
-            if not os.path.exists(self.path):
-                raise FileNotFoundError(f"{self.path}: there is no such store")
-            raise DataFormatError(f"{self.path}: is a file; a store is a folder")
+        folder = os.path.abspath(os.fspath(path))
+        place = os.path.join(folder, MANIFEST)
+        if not os.path.isdir(folder):
+            if not os.path.exists(folder):
+                raise FileNotFoundError(f"{folder}: there is no such store")
+            raise DataFormatError(f"{folder}: is a file; a store is a folder")
         if not os.path.lexists(place):
             raise DataFormatError(
-                f"{self.path}: has no {MANIFEST}: it is no store, or writing it was interrupted; "
+                f"{folder}: has no {MANIFEST}: it is no store, or writing it was interrupted; "
                 "write it with linrank convert or linrank.Store.write"
             )
-        self._manifest = read_manifest(place)
-        self._layout = self._manifest.layout
+        super().__init__(folder, read_manifest(place))
         self._files = Files(self.path, self._layout.sizes())
         self._reader = ChunkReader(self._manifest, self._files)
-        self.chunks: tuple[ChunkRange, ...] = tuple(
-            map(self._layout.chunk, range(self._layout.n_chunks))
-        )
-
-    # ---- what it holds ----------------------------------------------------------------------
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._layout.total("n_rows")
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._layout.n_features
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self._layout.total("n_queries")
-
-    @property
-    def n_pairs(self) -> int:
-        """Pairs of all queries."""
-        return self._manifest.n_pairs
-
-    @property
-    def n_chunks(self) -> int:
-        """Number of chunks."""
-        return self._layout.n_chunks
-
-    @property
-    def storage(self) -> str:
-        """``"dense"`` or ``"csr"``."""
-        return self._layout.storage
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return self._layout.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the features: values, and for CSR columns and row offsets."""
-        return sum(chunk.nbytes for chunk in self.chunks)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Name of each column, if there are names."""
-        return self._manifest.feature_names
-
-    @property
-    def index_base(self) -> int | None:
-        """The number of the first column in the text that it was made of."""
-        return self._manifest.index_base
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether queries have ids; without them there is one query."""
-        return self._layout.ids is not None
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether rows have weights."""
-        return self._layout.has_weights
-
-    @property
-    def has_comments(self) -> bool:
-        """Whether rows have comments."""
-        return self._layout.has_comments
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the manifest, which holds the checksums of all else: tells stores apart."""
-        return self._manifest.digest
 
     @cached_property
     def statistics(self) -> ColumnStatistics:
@@ -180,24 +104,16 @@ class Store:
 
     def query_lengths(self, chunk: int | None = None) -> Array:
         """Rows of each query, of one chunk or of all, as int64."""
-        return self._by_chunk(chunk, lambda i: np.diff(self._reader.queries(i, True).offsets))
+        return self._by_chunk(chunk, lambda i: np.diff(self.read_queries(i).offsets))
 
     def query_levels(self, chunk: int | None = None) -> Array:
         """Number of different labels of each query, of one chunk or of all, as int32."""
-        return self._by_chunk(chunk, lambda i: self._reader.queries(i, True).n_levels)
+        return self._by_chunk(chunk, lambda i: self.read_queries(i).n_levels)
 
     def _by_chunk(self, chunk: int | None, read: Any) -> Array:
         if chunk is not None:
-            return np.asarray(read(self._index(chunk)))
+            return np.asarray(read(chunk))
         return np.concatenate([read(i) for i in range(self.n_chunks)])
-
-    def rows_of(self, i: int) -> int:
-        """Rows of chunk i."""
-        return self._layout.counts["n_rows"][i]
-
-    def bytes_of(self, i: int) -> int:
-        """Bytes of the features of chunk i."""
-        return self.chunks[i].nbytes
 
     # ---- reading ----------------------------------------------------------------------------
 
@@ -249,10 +165,13 @@ class Store:
         data.__dict__["queries"] = queries
         return data
 
-    def read_queries(self, i: int, *, verify: Verify = True) -> tuple[Queries, Array | None]:
-        """Queries and row weights of chunk i, its rows counted from 0; no feature is read."""
-        i = self._index(i)
-        return self._reader.queries(i, verify), self._reader.weight(i, verify)
+    def read_queries(self, i: int) -> Queries:
+        """The queries of chunk i alone, its rows counted from 0."""
+        return self._reader.queries(self._index(i), True)
+
+    def read_weight(self, i: int) -> Array | None:
+        """The weights of the rows of chunk i; None if rows have none."""
+        return self._reader.weight(self._index(i), True)
 
     def read_rows(self, rows: slice, *, verify: bool = True) -> Rows:
         """The features of a range of rows, which may cut through queries and chunks, in memory.
@@ -305,22 +224,9 @@ class Store:
         names = [name for name in ("values", "columns") if name in self._layout.arrays]
         return Buffer({name: span(*self._layout.place(name, i)) for name in names})
 
-    def _index(self, i: int) -> int:
-        if not 0 <= i < self.n_chunks:
-            raise IndexError(f"chunk {i} of {self.n_chunks}; chunks are numbered from 0")
-        return int(i)
-
     def close(self) -> None:
         """Close the files; mapped datasets stay."""
         self._files.close()
-
-    def __repr__(self) -> str:
-        """Where it is and what it holds."""
-        return (
-            f"<Store {self.path}: {self.n_queries} queries; {self.storage} {self.dtype}, "
-            f"{self.n_rows} × {self.n_features}, {describe_bytes(self.nbytes)} in "
-            f"{self.n_chunks} chunks>"
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.digest)

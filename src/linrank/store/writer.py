@@ -129,6 +129,7 @@ class StoreWriter:
         sizes : int64 array (n_queries,)
             Rows of each query; they sum to n_rows.
         ids : integers, strings or Words (n_queries,), or None
+            An id comes once in a store: who appends has grouped the rows.
         comments : Comments or None
             One comment a row.
         """
@@ -143,6 +144,7 @@ class StoreWriter:
             raise
 
     def _append(self, block: Block) -> None:
+        _ = self.folder  # an error after the end
         self._n_queries += block.n_queries
         if self._layout.ids is None and self._n_queries > 1:
             raise ValueError("a store without ids has one query; give ids to have more")
@@ -235,6 +237,19 @@ class StoreWriter:
             self._counts["id_bytes"][chunk] = len(words.text)
             self._totals["id_bytes"] += len(words.text)
             begin += n_queries
+
+    def widen(self, n_features: int) -> None:
+        """Have more columns from now on; rows so far, which must be CSR, are 0 in them."""
+        if n_features == self._layout.n_features:
+            return
+        if self._layout.storage == "dense" or n_features < self._layout.n_features:
+            raise ValueError(
+                f"a {self._layout.storage} store of {self._layout.n_features} columns cannot "
+                f"become one of {n_features}; only CSR can, and only wider"
+            )
+        self._statistics = self._statistics.widened(n_features)
+        self._layout = replace(self._layout, n_features=n_features)
+        self._pending.layout = self._layout
 
     def finish(self) -> Store:
         """Write what is left and the manifest; return the store, opened."""

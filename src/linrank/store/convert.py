@@ -1,0 +1,283 @@
+"""convert: SVMlight/LETOR text of any size becomes a store, within a memory limit."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from numpy.typing import DTypeLike
+
+from linrank import _core
+from linrank.data.survey import ReadingOptions, parse_blocks
+from linrank.store.assembling import Assembler
+from linrank.store.background import Background
+from linrank.store.budget import Budget
+from linrank.store.folder import check_target
+from linrank.store.shape import Shape, TextSurvey
+from linrank.store.sinks import Apart, Grouped, Output, Sink, Together
+from linrank.store.sources import Place, Sources
+from linrank.store.store import Store
+from linrank.store.writer import StoreWriter
+from linrank.threads import resolve
+
+__all__ = ["convert", "convert_within"]
+
+Progress = Callable[[int, "int | None"], object]
+_HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least
+
+
+def convert(
+    source: Any,
+    path: str | os.PathLike[str],
+    *,
+    memory_limit: int | float | str | None = None,
+    storage: Literal["auto", "dense", "csr"] = "auto",
+    dtype: DTypeLike = "float32",
+    n_features: int | None = None,
+    zero_based: Literal["auto"] | bool = "auto",
+    chunk_bytes: int | float | str | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+) -> Store:
+    """Convert SVMlight/LETOR text to a store, without having all of it in memory.
+
+    The store holds what `linrank.load` would return for the text, its rows grouped by query:
+    queries in the order of their first rows, rows of a query in the order of the text. A text
+    whose queries come together is read once. Rows in any other order are sorted by way of
+    temporary files beside the store, which take as much room as the store and are always removed.
+    So is everything else after a fault, Ctrl-C or on a full disk: there is a whole store or none.
+
+    Parameters
+    ----------
+    source : path, "-", binary file object, or a sequence of them
+        As `linrank.load` reads it, compressed or not; several are read as if they were one file. A
+        pipe is kept in a temporary file, as it may have to be read again.
+    path : path
+        Folder of the store.
+    memory_limit : int, float, str or None, default=None
+        Bytes, or a size such as ``"512MiB"``, that the conversion may take beyond what the process
+        holds already, at least 64 MiB; None for 1 GiB. A query may take a sixth of it.
+    storage : {"auto", "dense", "csr"}, default="auto"
+        ``"auto"`` takes the smaller of the two for the first lines of the text.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the feature values; labels and weights are float64.
+    n_features : int, optional
+        Number of columns; by default as many as the largest index asks for. Where a later line has
+        a larger one than the first lines, a dense store is begun again.
+    zero_based : {"auto", True, False}, default="auto"
+        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the text has it; where
+        only a later line has it, the store is begun again.
+    chunk_bytes : int, float, str or None, default=None
+        Bytes of the features of a chunk, at most a quarter of the memory; None for 64 MiB, or less
+        where the limit asks for it.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+    progress : callable, optional
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block of text.
+    overwrite : bool, default=False
+        Whether to replace a store that is there.
+
+    Returns
+    -------
+    Store
+
+    Raises
+    ------
+    DataFormatError
+        The text is not as described; the message names file, line and column of the first fault.
+    MemoryError
+        A query, or the ids of all queries, are larger than the limit allows.
+    OSError
+        The folder cannot be written, or the disk is full.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> text = io.BytesIO(b"1 qid:7 1:0.5\\n2 qid:9 2:1\\n0 qid:7 1:2 2:4\\n0 qid:9 1:3\\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = convert(text, folder + "/store", storage="dense")
+    ...     print(store.n_queries, store.read(0).qid, store.read(0).labels)
+    2 [7 7 9 9] [1. 0. 2. 0.]
+    """
+    options = ReadingOptions.of(dtype, storage, n_features, zero_based)
+    n_threads = resolve(n_jobs)
+    budget = Budget.of(memory_limit, chunk_bytes, n_threads)
+    return convert_within(budget, source, path, options, n_threads, overwrite, progress)
+
+
+def convert_within(
+    budget: Budget,
+    source: Any,
+    path: str | os.PathLike[str],
+    options: ReadingOptions,
+    n_threads: int = 1,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Store:
+    """Convert with a budget of one's own."""
+    target = check_target(path, overwrite)
+    with _Scratch(target) as scratch:
+        longest = max(1 << 20, budget.limit // 64)
+        sources = Sources(source, scratch.new_file, budget.block, longest)
+        try:
+            job = _Job(sources, target, options, budget, n_threads, overwrite, scratch, progress)
+            return job.run()
+        except OSError as error:
+            raise _told(error, target) from error
+        finally:
+            sources.close()
+
+
+def _told(error: OSError, target: str) -> OSError:
+    """A full disk by the name of the store: the file that could not grow is gone."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    what = f"{os.strerror(error.errno)} while the store was written; what was written is removed"
+    return OSError(error.errno, f"{what}: free some room, or choose a folder elsewhere", target)
+
+
+class _Scratch:
+    """A hidden folder for temporary files, made when the first is asked for."""
+
+    def __init__(self, target: str) -> None:
+        self._target, self._folder, self._n_files = target, "", 0
+
+    def new_file(self) -> str:
+        if not self._folder:
+            parent, name = os.path.split(self._target)
+            self._folder = tempfile.mkdtemp(".converting", f".{name}.", parent)
+        self._n_files += 1
+        return os.path.join(self._folder, f"{self._n_files}.tmp")
+
+    def __enter__(self) -> _Scratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Again(Exception):
+    """A later line proved a decision wrong."""
+
+
+@dataclass
+class _Job:
+    """One conversion; ``shape`` and ``is_together`` are what earlier passes have found."""
+
+    sources: Sources
+    target: str
+    options: ReadingOptions
+    budget: Budget
+    n_threads: int
+    overwrite: bool
+    scratch: _Scratch
+    progress: Progress | None
+    shape: Shape | None = None
+    is_together: bool = True
+
+    def run(self) -> Store:
+        """Pass over the text until all decisions hold: three times at most.
+
+        A pass that finds rows of a query apart is given up at once. One that finds columns beyond
+        those of its first lines goes on without writing, so that the next knows all of them.
+        """
+        while True:
+            try:
+                return self._pass()
+            except Apart:
+                self.is_together = False
+            except _Again:
+                continue
+
+    def _pass(self) -> Store:
+        survey = TextSurvey(self.sources.first_name, self.options)
+        with closing(self._surveyed(survey)) as pieces:
+            head = self._head(survey, pieces)
+            survey.check_rows()
+            shape = self.shape or Shape.of(survey)
+            self.budget.check(shape)
+            with self._writer(shape) as writer:
+                if self._fill(writer, shape, survey, head, pieces):
+                    return writer.finish()
+            for _ in pieces:
+                pass  # to know all columns
+        self.shape = Shape.of(survey)
+        raise _Again
+
+    def _head(self, survey: TextSurvey, pieces: Iterator[Any]) -> list[Any]:
+        """The first pieces, enough to decide on the shape."""
+        head: list[Any] = []
+        while (piece := next(pieces, None)) is not None:
+            head.append(piece)
+            n_bytes = sum(piece.n_bytes for piece in head)
+            enough = n_bytes >= min(_HEAD_BYTES, self.budget.batch)
+            if enough and survey.n_rows >= _HEAD_ROWS and survey.n_entries > 0:
+                break
+        return head
+
+    def _fill(
+        self,
+        writer: StoreWriter,
+        shape: Shape,
+        survey: TextSurvey,
+        head: list[Any],
+        pieces: Iterator[Any],
+    ) -> bool:
+        """Write all rows; False, with some of them written, where the shape does not hold."""
+        table = _core.QueryTable()
+        with Background() as background:
+            sink = self._sink(Output(writer, table, background))
+            assembler = Assembler(sink, table, self.budget, self.n_threads)
+            head.reverse()
+            while (piece := head.pop() if head else next(pieces, None)) is not None:
+                if not shape.admits(survey):
+                    return False
+                if not shape.is_dense:
+                    shape = replace(shape, n_columns=survey.columns()[1])
+                    self.budget.check(shape)
+                if piece.n_rows > 0:
+                    assembler.add(piece, shape)
+            assembler.flush(shape)
+            sink.finish(shape)
+        return True
+
+    def _surveyed(self, survey: TextSurvey) -> Generator[Any, None, None]:
+        """The pieces of the text, each added to the survey when it is asked for."""
+        place: Place
+        for piece, place in parse_blocks(
+            self.options.parser(), self.sources.blocks(), self.n_threads
+        ):
+            if place.name != survey.name:
+                survey.begin(place.name)
+            survey.add(piece)
+            yield piece
+            if self.progress is not None:
+                self.progress(place.done, self.sources.size)
+
+    def _sink(self, output: Output) -> Sink:
+        if self.is_together:
+            return Together(output, self.budget)
+        return Grouped(output, self.budget, self.scratch.new_file)
+
+    def _writer(self, shape: Shape) -> StoreWriter:
+        return StoreWriter(
+            self.target,
+            storage="dense" if shape.is_dense else "csr",
+            dtype=shape.dtype,
+            n_features=shape.n_columns,
+            has_ids=shape.has_ids,
+            has_weights=shape.has_weights,
+            has_comments=shape.has_comments,
+            index_base=shape.base,
+            chunk_bytes=self.budget.chunk,
+            overwrite=self.overwrite,
+            n_jobs=self.n_threads,
+        )

@@ -1,0 +1,121 @@
+"""``linrank train STORE --dask``: the model of memory, options that do not fit, clear errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from distributed_data import ranking
+
+import linrank
+from linrank.cli.main import main
+from linrank.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "store"
+    data = ranking(40, seed=2)
+    Store.write(path, data.X, data.y, qid=data.qid, chunk_bytes=800)
+    return path
+
+
+def train(*arguments):
+    return main(["train", *map(str, arguments), "--quiet"])
+
+
+def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, capsys):
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    options = ["-c", "0.3", "-e", "1e-12", "--scale", "standard"]
+    assert train(store, here, *options, "--memory-limit", "1GB") == 0
+    address = cluster.scheduler_address
+    assert main(["train", str(store), str(there), *options, "--dask", address, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["data"]["dask"] == address
+    one, other = linrank.load_model(here), linrank.load_model(there)
+    np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
+    assert other.training.keys() == one.training.keys()
+
+
+def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    options = ["--method", "domination", "--penalty", "l2", "--alpha", "0.3", "-e", "1e-12"]
+    assert train(store, here, *options, "--memory-limit", "1GB") == 0
+    assert train(store, there, *options, "--dask", cluster.scheduler_address) == 0
+    one, other = linrank.load_model(here), linrank.load_model(there)
+    np.testing.assert_allclose(other.coef, one.coef, rtol=1e-10)
+    assert other.training.keys() == one.training.keys()
+
+
+def test_a_checkpoint_is_kept_and_resumed(cluster, store, tmp_path, capsys):
+    file, model = tmp_path / "weights.ckpt", tmp_path / "model.json"
+    asked = [store, model, "-e", "1e-12", "--dask", cluster.scheduler_address]
+    assert main(["train", *map(str, asked), "--checkpoint", str(file), "--max-iter", "1"]) == 3
+    assert file.exists()
+    assert main(["train", *map(str, asked), "--checkpoint", str(file), "--resume"]) == 0
+    assert "resumed" in capsys.readouterr().err
+    assert train(*asked, "-c", "2", "--checkpoint", file, "--resume") == 1
+    assert "is of a fit with C=1.0, this one has 2.0" in capsys.readouterr().err
+
+
+@pytest.mark.time_limit(120)
+def test_workers_of_this_machine(store, tmp_path):
+    """In a process of its own: workers are started by one that runs the command."""
+    root = os.path.dirname(os.path.dirname(linrank.__file__))
+    command = [sys.executable, "-m", "linrank", "train", str(store), "model.json"]
+    run = subprocess.run(
+        [*command, "--dask", "local:2"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "local:2: 2 workers" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert linrank.load_model(tmp_path / "model.json").training["n_pairs"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--resume"], "--resume needs --dask"),
+        (["--patience", "5"], "--patience needs --dask"),
+        (["--dask", "local:0"], "give a number of workers"),
+        (["--dask", "local:x"], "give a number of workers"),
+        (["--dask", "local:1", "--resume"], "--resume needs --checkpoint"),
+        (["--dask", "local:1", "--solver", "bundle"], "needs --solver newton"),
+        (["--dask", "local:1", "--solver", "sgd"], "needs --solver newton"),
+        (["--dask", "local:1", "--pairs", "closest"], "excludes --pairs closest"),
+        (["--dask", "local:1", "--memory-limit", "1GB"], "excludes --memory-limit"),
+        (["--dask", "local:1", "--kernel", "rbf"], "trains a linear RankSVM"),
+        (["--dask", "local:1", "--method", "factorized"], "trains a linear RankSVM"),
+        (["--dask", "local:1", "--checkpoint", "-"], "needs a file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(store, tmp_path, options, message, capsys):
+    assert train(store, tmp_path / "model.json", *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_text_is_refused_with_the_way_to_a_store(tmp_path, capsys):
+    text = tmp_path / "train.txt"
+    text.write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
+    assert train(text, tmp_path / "model.json", "--dask", "local:2") == 2
+    assert f"linrank convert {text} STORE" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_address_without_a_scheduler_is_an_error(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("linrank.dask.connecting._TIMEOUT", 0.5)
+    assert train(store, tmp_path / "model.json", "--dask", "tcp://127.0.0.1:9") == 1
+    assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
+
+
+def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
+    asked = ["--method", "domination", "--dask", "local:1"]
+    assert train(store, tmp_path / "model.json", *asked) == 1
+    assert "use penalty='l2'" in capsys.readouterr().err

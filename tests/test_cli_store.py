@@ -1,0 +1,81 @@
+"""Commands that read data take the folder of a store in its place."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import linrank
+from linrank import Store
+from linrank.cli.main import main
+
+TEXT = "".join(
+    f"{(7 * i) % 3} qid:{i // 6} 1:{i % 5} 2:{(i * i) % 7} 3:{i % 2} # docid = d{i}\n"
+    for i in range(120)
+)
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / "data.txt").write_text(TEXT)
+    Store.of(tmp_path / "store", linrank.load(tmp_path / "data.txt"), chunk_bytes=300)
+    return tmp_path
+
+
+def output(capsys, *arguments):
+    assert main([str(a) for a in arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["--method", "domination"], ["--solver", "sgd"]])
+def test_train_predict_and_evaluate_as_with_text(place, capsys, options):
+    found = {}
+    for source in ("data.txt", "store"):
+        model = place / f"{source}.json"
+        output(capsys, "train", place / source, model, *options, "--quiet")
+        coef = linrank.load_model(model).coef
+        scores = output(capsys, "predict", place / source, model, "--quiet")
+        measures = output(capsys, "evaluate", place / source, "--model", model, "--json")
+        found[source] = coef, scores, json.loads(measures)["metrics"]
+    np.testing.assert_array_equal(found["data.txt"][0], found["store"][0])
+    assert found["data.txt"][1:] == found["store"][1:]
+
+
+def test_inspect_and_tune(place, capsys):
+    reports = [
+        json.loads(output(capsys, "inspect", place / source, "--json"))
+        for source in ("data.txt", "store")
+    ]
+    for report in reports:
+        report.pop("source")
+    assert reports[0] == reports[1]
+    output(capsys, "tune", place / "store", "-o", place / "m.json", "--Cs", "0.1,1", "--quiet")
+    assert linrank.load_model(place / "m.json").n_features == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--dtype", "float64"], "is a store of float32 values; leave out --dtype float64"),
+        (["--index-base", "0"], "first feature has number 1, and 0 is wanted"),
+    ],
+)
+def test_what_is_decided_cannot_be_changed(place, capsys, options, message):
+    assert main(["train", str(place / "store"), str(place / "m.json"), *options]) != 0
+    assert message in capsys.readouterr().err
+    assert not (place / "m.json").exists()
+
+
+def test_damage_is_told(place, capsys):
+    content = bytearray((place / "store" / "values.bin").read_bytes())
+    content[100] ^= 1
+    (place / "store" / "values.bin").write_bytes(content)
+    assert main(["inspect", str(place / "store")]) != 0
+    message = capsys.readouterr().err
+    assert "values.bin: chunk 0" in message
+    assert "Traceback" not in message
+    (place / "store" / "manifest.json").unlink()
+    assert main(["inspect", str(place / "store")]) != 0
+    assert "has no manifest.json" in capsys.readouterr().err

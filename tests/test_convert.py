@@ -1,0 +1,403 @@
+"""Text to stores: what `linrank.load` gives, grouped by query, in any order and any memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from linrank.data.survey import ReadingOptions
+from linrank.data.svmlight import load
+from linrank.errors import DataFormatError
+from linrank.store.budget import LEAST_LIMIT, Budget
+from linrank.store.convert import convert, convert_within
+
+FIELDS = ("labels", "qid", "weight")
+
+
+def tiny(block=64, batch=400, run=1500, merged=700, **other):
+    """A budget with which a few rows are blocks, batches, chunks, runs and merges of their own."""
+    sizes = {"limit": 1 << 26, "chunk": 800, "query": 1 << 20, "table": 1 << 20, **other}
+    return Budget(block=block, batch=batch, run=run, merged=merged, **sizes)
+
+
+def options(dtype="float32", storage="auto", n_features=None, zero_based="auto"):
+    return ReadingOptions.of(dtype, storage, n_features, zero_based)
+
+
+def check_equal(store, text, **reading):
+    """The store holds the rows of the text, query by query in the order of first appearance."""
+    data = load(io.BytesIO(text), **reading)
+    order = np.arange(data.n_rows) if data.queries.order is None else data.queries.order
+    found, truth = store.dataset(), data.select(order)
+    assert_array_equal(_matrix(found), _matrix(truth))
+    assert found.n_features == truth.n_features
+    for name in FIELDS:
+        mine, other = getattr(found, name), getattr(truth, name)
+        assert (mine is None) == (other is None), name
+        if other is not None:
+            assert_array_equal(mine, other)
+    assert found.index_base == truth.index_base
+    assert (found.comments is None) == (truth.comments is None)
+    if truth.comments is not None:
+        assert [found.comments[i] for i in range(len(order))] == [
+            truth.comments[i] for i in range(len(order))
+        ]
+    assert_array_equal(found.queries.levels, truth.queries.levels)
+    assert store.n_pairs == truth.queries.n_pairs
+
+
+def _matrix(data):
+    return data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+
+
+@st.composite
+def texts(draw):
+    """Rows of a few queries in any order, or together; with weights and comments, or without."""
+    ids = draw(st.sampled_from([["1", "2", "30"], ["a", "7", "ö"], ["007", "7"], None]))
+    n_rows, n_features = draw(st.integers(1, 40)), draw(st.integers(1, 12))
+    first, seed = draw(st.integers(0, 1)), draw(st.integers(0, 2**32 - 1))
+    density = draw(st.sampled_from([0.1, 0.6, 1.0]))
+    weighted, commented = draw(st.booleans()), draw(st.booleans())
+    rng, lines = np.random.default_rng(seed), []
+    queries = [] if ids is None else rng.choice(ids, n_rows)
+    if ids is not None and draw(st.booleans()):
+        queries = np.sort(queries)
+    for i in range(n_rows):
+        line = f"{rng.integers(4)}" + (":0.5" if weighted and rng.random() < 0.3 else "")
+        line += "" if ids is None else f" qid:{queries[i]}"
+        for j in range(first, first + n_features):
+            if rng.random() < density or (i == 0 and j == first):
+                line += f" {j}:{rng.integers(-9, 10)}"
+        lines.append(line + (f" # docid = d{i}" if commented and rng.random() < 0.4 else ""))
+    return "\n".join(lines).encode() + b"\n"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=texts(),
+    storage=st.sampled_from(["auto", "dense", "csr"]),
+    dtype=st.sampled_from(["float32", "float64"]),
+    n_threads=st.sampled_from([1, 2]),
+    block=st.sampled_from([1, 40, 10_000]),
+)
+def test_a_store_equals_what_load_reads(tmp_path_factory, text, storage, dtype, n_threads, block):
+    """Also where every other line proves the shape of the first ones wrong, and with many runs."""
+    path = tmp_path_factory.mktemp("convert") / "store"
+    reading = options(dtype, storage)
+    store = convert_within(tiny(block), io.BytesIO(text), path, reading, n_threads)
+    chosen = {"storage": store.storage, "dtype": dtype}
+    check_equal(store, text, **chosen)
+    assert os.listdir(path.parent) == ["store"]
+
+
+def lines_of(n_rows, n_queries, n_features=5, seed=0, shuffled=True, first=1):
+    rng = np.random.default_rng(seed)
+    queries = np.sort(rng.integers(0, n_queries, n_rows))
+    if shuffled:
+        rng.shuffle(queries)
+    x, labels = rng.integers(0, 100, (n_rows, n_features)), rng.integers(0, 3, n_rows)
+    return [
+        f"{y} qid:{q} " + " ".join(f"{j}:{v}" for j, v in enumerate(row, first))
+        for y, q, row in zip(labels.tolist(), queries.tolist(), x.tolist(), strict=True)
+    ]
+
+
+def text_of(*args, **kwargs):
+    return ("\n".join(lines_of(*args, **kwargs)) + "\n").encode()
+
+
+def test_many_runs_are_merged(tmp_path, monkeypatch):
+    """Numbers of queries are looked at in several goes too."""
+    monkeypatch.setattr("linrank.store.spill._AHEAD", 3)
+    text = text_of(2000, 300)
+    store = convert_within(tiny(500, 2000, 5000, 3000), io.BytesIO(text), tmp_path / "s", options())
+    check_equal(store, text)
+    assert store.n_chunks > 20
+
+
+def test_several_files_are_one_text(tmp_path):
+    """A query may go on in the next file; lines are counted in each."""
+    text = text_of(400, 30)
+    middle = text.index(b"\n", len(text) // 2) + 1
+    (tmp_path / "a.txt").write_bytes(text[:middle])
+    (tmp_path / "b.gz").write_bytes(gzip.compress(text[middle:]))
+    sources = [tmp_path / "a.txt", str(tmp_path / "b.gz")]
+    check_equal(convert(sources, tmp_path / "store"), text)
+    (tmp_path / "c.txt").write_bytes(b"1 qid:1 1:1\n1 qid:1 1:x\n")
+    with pytest.raises(DataFormatError, match=r"c\.txt:2:11: "):
+        convert([*sources, tmp_path / "c.txt"], tmp_path / "other")
+    (tmp_path / "c.txt").write_bytes(b"1 1:1\n")
+    with pytest.raises(DataFormatError, match=r"c\.txt:1:3: .*quer"):
+        convert([*sources, tmp_path / "c.txt"], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_progress_counts_all_files(tmp_path):
+    text = text_of(100, 5, shuffled=False)
+    for name in "ab":
+        (tmp_path / name).write_bytes(text)
+    calls = []
+    convert(
+        [tmp_path / "a", tmp_path / "b"],
+        tmp_path / "s",
+        progress=lambda done, total: calls.append((done, total)),
+    )
+    assert calls[-1] == (2 * len(text), 2 * len(text))
+
+
+@pytest.mark.parametrize(
+    "late",
+    ["9:1", "0:3", "# docid = x"],
+    ids=["a larger index", "an index 0", "a comment"],
+)
+def test_a_late_line_that_proves_the_first_ones_wrong(tmp_path, late):
+    """The text is read again; nothing of the first try is left."""
+    lines = lines_of(500, 20)
+    head, label = lines[-1].split(" ", 2)[:2], lines[-1]
+    lines[-1] = f"{head[0]} {head[1]} {late}" if ":" in late else f"{label} {late}"
+    text = ("\n".join(lines) + "\n").encode()
+    budget = tiny(batch=2000)
+    check_equal(convert_within(budget, io.BytesIO(text), tmp_path / "s", options()), text)
+    check_equal(convert_within(budget, _pipe(text), tmp_path / "p", options()), text)
+    assert sorted(os.listdir(tmp_path)) == ["p", "s"]
+
+
+def test_a_late_weight(tmp_path):
+    lines = lines_of(300, 20)
+    lines[-1] = lines[-1].replace(" ", ":2.5 ", 1)
+    text = ("\n".join(lines) + "\n").encode()
+    check_equal(convert_within(tiny(), io.BytesIO(text), tmp_path / "s", options()), text)
+
+
+def _pipe(data):
+    """The end of a pipe that is read once."""
+    out, into = os.pipe()
+
+    def feed():
+        with os.fdopen(into, "wb") as file:
+            file.write(data)
+
+    threading.Thread(target=feed, daemon=True).start()
+    return os.fdopen(out, "rb")
+
+
+def test_pipes_are_kept_until_they_need_not_be_read_again(tmp_path):
+    text = text_of(3000, 50)
+    store = convert_within(tiny(1000, 4000, 8000, 8000), _pipe(text), tmp_path / "s", options())
+    check_equal(store, text)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    threading.Thread(target=lambda: fifo.write_bytes(gzip.compress(text)), daemon=True).start()
+    check_equal(convert(fifo, tmp_path / "t"), text)
+
+
+def test_a_file_object_is_read_from_where_it_is(tmp_path):
+    text = text_of(300, 20)
+    file = io.BytesIO(b"1 qid:9 77:1\n" + text)
+    file.readline()
+    check_equal(convert(file, tmp_path / "s"), text)
+
+
+def test_sparse_columns_grow_without_a_second_pass(tmp_path):
+    lines = [f"{i % 2} qid:{i // 5} {10 * i + 1}:1" for i in range(500)]
+    text, passes = ("\n".join(lines) + "\n").encode(), []
+    store = convert_within(
+        tiny(batch=500),
+        io.BytesIO(text),
+        tmp_path / "s",
+        options(),
+        progress=lambda done, total: passes.append(done),
+    )
+    check_equal(store, text)
+    assert (store.storage, store.n_features) == ("csr", 4991)
+    assert passes == sorted(passes)
+    assert_array_equal(store.statistics.low, 0.0)
+    assert_array_equal(store.statistics.n_nonzero, (np.arange(4991) % 10 == 0).astype(int))
+
+
+def test_short_lines_of_a_dense_store_are_cut_into_batches(tmp_path):
+    """A line of two bytes may be a row of hundreds."""
+    wide = " ".join(f"{j}:1" for j in range(1, 101))
+    text = f"1 {wide}\n".encode() * 20 + b"0\n" * 3000
+    budget = tiny(block=4000, batch=8000, query=1 << 24)
+    dense = options(storage="dense")
+    check_equal(convert_within(budget, io.BytesIO(text), tmp_path / "s", dense), text)
+
+
+def test_rows_without_ids_are_one_query(tmp_path):
+    text = b"1 1:1\n0 1:2\n" * 50
+    store = convert(io.BytesIO(text), tmp_path / "s")
+    check_equal(store, text)
+    assert (store.n_queries, store.n_chunks) == (1, 1)
+
+
+# ---- limits and faults --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_query_beyond_the_memory_is_refused(tmp_path, shuffled):
+    text = text_of(60, 20, shuffled=shuffled) + b"1 qid:big 1:1\n0 qid:big 1:2\n" * 200
+    with pytest.raises(MemoryError, match=r"query big has .* may take 4\.0 kB, a sixth: give"):
+        convert_within(tiny(query=4000), io.BytesIO(text), tmp_path / "s", options())
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_many_columns_are_refused(tmp_path):
+    text = b"1 qid:1 1:1\n0 qid:1 1000000:1\n"
+    with pytest.raises(MemoryError, match=r"a dense row of 1,000,000 .* use storage='csr'"):
+        convert(io.BytesIO(text), tmp_path / "s", storage="dense", memory_limit=LEAST_LIMIT)
+    with pytest.raises(
+        MemoryError, match=r"of 1,000,000 columns take 198\.0 MB, .* give 792\.0 MB"
+    ):
+        convert(io.BytesIO(text), tmp_path / "s", memory_limit="512MB")
+    assert convert(io.BytesIO(text), tmp_path / "s").n_features == 1_000_000
+
+
+def test_too_many_ids_are_refused(tmp_path):
+    text = b"".join(b"1 qid:%d 1:1\n" % i for i in range(3000))
+    with pytest.raises(MemoryError, match=r"ids of [0-9,]+ queries .* qid is not a row id"):
+        convert_within(tiny(table=70_000), io.BytesIO(text), tmp_path / "s", options())
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "message"),
+    [
+        (b"", {}, "<stream>: empty file"),
+        (b"# nothing\n\n", {}, "no line with data"),
+        (b"1 qid:1\n0 qid:1\n", {}, "none of the 2 rows has a feature"),
+        (b"1 qid:1 1:1\n0 qid:1 1:y\n", {}, "<stream>:2:11: "),
+        (b"1 qid:1 1:1\n0 2:1\n", {}, "<stream>:2:3: "),
+        (b"1 qid:1 9:1\n", {"n_features": 3}, "feature index 9"),
+        (b"1 qid:1 3:1 0:1\n", {}, "<stream>:1:13: "),
+        (b"1 qid:1 0:1 3:1\n", {"n_features": 3}, "feature index 3 is out of range"),
+        (b"1 qid:1 0:1\n", {"zero_based": False}, "feature index 0"),
+        (b"1 qid:1 1:1 " + b" " * 3_000_000, {}, "a line has more than 1,048,576 bytes, the most"),
+        (b"\x1f\x8b" + b"x" * 50, {}, "gzip"),
+    ],
+)
+def test_faults_of_the_text_leave_nothing(tmp_path, text, chosen, message):
+    with pytest.raises(DataFormatError) as error:
+        convert(io.BytesIO(text), tmp_path / "s", memory_limit=LEAST_LIMIT, **chosen)
+    assert message in str(error.value)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"memory_limit": "10MB"}, r"memory_limit must be at least 67\.1 MB .*, got 10\.0 MB"),
+        ({"memory_limit": "much"}, r"memory_limit must be .*'512MiB'"),
+        ({"memory_limit": 1 << 26, "chunk_bytes": "1GB"}, r"give a memory_limit of 4\.0 GB"),
+        ({"storage": "coo"}, "storage must be"),
+        ({"dtype": "int8"}, "dtype must be"),
+        ({"n_features": 0}, "n_features must be"),
+        ({"zero_based": 2}, "zero_based must be"),
+        ({"source": []}, "source is empty"),
+        ({"source": ["-", "-"]}, "given twice"),
+    ],
+)
+def test_bad_options(tmp_path, wrong, message):
+    source = wrong.pop("source", io.BytesIO(b"1 qid:1 1:1\n"))
+    with pytest.raises(ValueError, match=message):
+        convert(source, tmp_path / "s", **wrong)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_there_is_kept_unless_told_otherwise(tmp_path):
+    text = text_of(50, 5)
+    path = tmp_path / "s"
+    convert(io.BytesIO(text), path)
+    with pytest.raises(FileExistsError, match="is a store already"):
+        convert(io.BytesIO(text_of(60, 6)), path)
+    with pytest.raises(DataFormatError):
+        convert(io.BytesIO(b"1 qid:1 1:x\n"), path, overwrite=True)
+    other = text_of(60, 6)
+    check_equal(convert(io.BytesIO(other), path, overwrite=True), other)
+    assert os.listdir(tmp_path) == ["s"]
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        convert(tmp_path / "none", tmp_path / "s")
+    with pytest.raises(FileNotFoundError):
+        convert(io.BytesIO(text_of(5, 1)), tmp_path / "none" / "s")
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_full_disk_leaves_nothing(tmp_path, shuffled):
+    """A limit on the size of files stands for it: the write fails where the file would grow."""
+    (tmp_path / "data.txt").write_bytes(text_of(40_000, 400, 20, shuffled=shuffled))
+    code = f"""
+import resource, signal
+from linrank.store.convert import convert
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+try:
+    convert({str(tmp_path / "data.txt")!r}, {str(tmp_path / "s")!r}, memory_limit=1 << 26)
+except OSError as error:
+    print("refused:", error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "File too large while the store was written; what was written is removed" in done.stdout
+    assert done.stdout.rstrip().endswith(repr(str(tmp_path / "s")))
+    assert os.listdir(tmp_path) == ["data.txt"]
+
+
+MEASURED = """
+import sys, threading
+from linrank.store.convert import convert
+import numpy.random
+
+def anonymous():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024
+
+peak, done = [0], threading.Event()
+def sample():
+    while not done.wait(0.001):
+        peak[0] = max(peak[0], anonymous())
+
+before = anonymous()
+thread = threading.Thread(target=sample)
+thread.start()
+store = convert(sys.argv[1], sys.argv[2], memory_limit=int(sys.argv[3]), n_jobs=2)
+done.set()
+thread.join()
+print(peak[0] - before, store.nbytes)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc")
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_memory_limit_holds(tmp_path, shuffled):
+    """A store more than twice the limit: peak of the anonymous memory of a process."""
+    lines = lines_of(2000, 2000, 300, shuffled=False)
+    order = np.random.default_rng(0).permutation(2000 * 60)
+    if not shuffled:
+        order.sort()
+    with open(tmp_path / "data.txt", "w") as file:
+        for i in order.tolist():
+            label, _, rest = lines[i % 2000].split(" ", 2)
+            file.write(f"{label} qid:{i // 50} {rest}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, tmp_path / "data.txt", tmp_path / "s", str(LEAST_LIMIT)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    peak, size = map(int, done.stdout.split())
+    assert size > 2 * LEAST_LIMIT
+    assert peak < LEAST_LIMIT

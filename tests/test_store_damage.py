@@ -1,0 +1,351 @@
+"""Damaged, foreign and hostile stores: a clear error, never a crash, a hang or wrong numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linrank import Store
+from linrank.errors import DataFormatError
+from linrank.store.buffer import Buffer
+from linrank.store.checksum import checksum
+from stored_data import assert_same, example
+
+MANIFEST = "manifest.json"
+DENSE = (
+    "values.bin labels.bin levels.bin weights.bin query_offsets.bin n_levels.bin ids.bin "
+    "comments.txt comment_offsets.bin statistics.bin"
+)
+FILES = {"dense": DENSE.split(), "csr": ["values.bin", "columns.bin", "row_offsets.bin"]}
+EVERY = [(storage, name) for storage, names in FILES.items() for name in names]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A store of each storage, never changed."""
+    folder = tmp_path_factory.mktemp("stores")
+    for storage in ("dense", "csr"):
+        Store.of(folder / storage, example(storage=storage), chunk_bytes=500)
+    return folder
+
+
+@pytest.fixture
+def copy(sound, tmp_path):
+    def make(storage="dense"):
+        return shutil.copytree(sound / storage, tmp_path / "store")
+
+    return make
+
+
+def use(path):
+    """Everything that a store is asked for; what it gives must be right."""
+    store = Store(path)
+    for i in range(store.n_chunks):
+        data = store.read(i)
+        _ = data.rows.core, data.docids
+    _ = store.statistics
+    assert_same(store.dataset(), example(storage=store.storage))
+    return store
+
+
+def sign(content):
+    """A manifest with the digest that belongs to it, as one that means harm would have."""
+    document = {k: v for k, v in content.items() if k != "digest"}
+    head = json.dumps(document)[:-1].encode() + b', "digest": "'
+    return head + hashlib.sha256(head).hexdigest().encode() + b'"}\n'
+
+
+def change(path, edit):
+    """Edit the manifest and sign it."""
+    place = os.path.join(path, MANIFEST)
+    with open(place, "rb") as file:
+        content = json.loads(file.read())
+    edit(content)
+    with open(place, "wb") as file:
+        file.write(sign(content))
+
+
+def rewrite(path, name, edit, dtype):
+    """Edit a file and bring its checksums up to date, as one that means harm would."""
+    store = Store(path)
+    layout = store._layout
+    array = np.fromfile(os.path.join(path, layout.arrays[name].file), dtype)
+    edit(array)
+    array.tofile(os.path.join(path, layout.arrays[name].file))
+    sums = []
+    for i in range(store.n_chunks):
+        begin, n_bytes = layout.place(name, i)
+        sums.append(checksum(array.view(np.uint8)[begin : begin + n_bytes]))
+
+    def edit_sums(content):
+        content["checksums"][name] = sums
+
+    change(path, edit_sums)
+
+
+def test_the_sound_store_is_sound(sound):
+    for storage in ("dense", "csr"):
+        use(sound / storage).verify()
+
+
+@pytest.mark.parametrize(("storage", "name"), EVERY)
+def test_a_flipped_byte(copy, storage, name):
+    path = copy(storage)
+    place = path / name
+    content = bytearray(place.read_bytes())
+    content[len(content) * 2 // 3] ^= 0x10
+    place.write_bytes(content)
+    with pytest.raises(DataFormatError, match=name.replace(".", r"\.") + ".*(anew|again)"):
+        use(path)
+    with pytest.raises(DataFormatError, match=name.replace(".", r"\.")):
+        Store(path).verify()
+    if name != "statistics.bin":
+        with pytest.raises(DataFormatError, match=name.replace(".", r"\.")):
+            Store(path).dataset()
+
+
+@pytest.mark.parametrize(("storage", "name"), [*EVERY, ("dense", MANIFEST)])
+@pytest.mark.parametrize(
+    "damage", ["missing", "truncated", "longer", "empty", "link", "pipe", "folder"]
+)
+def test_a_file_that_is_not_as_it_was(copy, sound, storage, name, damage):
+    path = copy(storage)
+    place = path / name
+    content = place.read_bytes()
+    place.unlink()
+    if damage == "truncated":
+        place.write_bytes(content[:-1])
+    elif damage == "longer":
+        place.write_bytes(content + b"\0")
+    elif damage == "empty":
+        place.write_bytes(b"")
+    elif damage == "link":
+        place.symlink_to(sound / storage / name)
+    elif damage == "pipe":
+        os.mkfifo(place)
+    elif damage == "folder":
+        place.mkdir()
+    with pytest.raises(DataFormatError, match=name.replace(".", r"\.")) as caught:
+        Store(path)
+    assert "; " in str(caught.value)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_every_byte_of_the_manifest_counts(sound, tmp_path, storage):
+    path = shutil.copytree(sound / storage, tmp_path / "store")
+    content = (path / MANIFEST).read_bytes()
+    rng = np.random.default_rng(0)
+    for k in [*rng.choice(len(content), 150, replace=False), len(content) - 1, 0]:
+        damaged = bytearray(content)
+        damaged[k] ^= 1 << int(rng.integers(8))
+        (path / MANIFEST).write_bytes(damaged)
+        with pytest.raises(DataFormatError, match=r"manifest\.json"):
+            Store(path)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda d: d.update(version=2), "version 2, this linrank reads version 1; upgrade"),
+        (lambda d: d.update(format="other"), "is no manifest of a store"),
+        (lambda d: d["files"].update({"../secret": 1}), "'../secret' outside its folder"),
+        (lambda d: d["files"].update({"/etc/passwd": 1}), "outside its folder"),
+        (lambda d: d["files"].update({"more.bin": 1}), "names the file 'more.bin'"),
+        (lambda d: d["files"].pop("labels.bin"), "no member 'labels.bin'"),
+        (lambda d: d["files"].update({"labels.bin": 8}), "gives labels.bin 8 bytes"),
+        (lambda d: d.update(n_rows=-1), "n_rows is -1"),
+        (lambda d: d.update(n_features=2**60), "n_features is"),
+        (lambda d: d.update(n_features=True), "n_features is True"),
+        (lambda d: d.update(dtype="object"), "dtype is 'object'"),
+        (lambda d: d.update(storage="pickle"), "storage is 'pickle'"),
+        (lambda d: d.update(n_pairs=-5), "n_pairs is -5"),
+        (lambda d: d.update(feature_names=["a"]), "feature_names has 1 elements"),
+        (lambda d: d.update(feature_names=[1] * 7), r"feature_names\[0\] is 1"),
+        (lambda d: d.update(index_base=7), "index_base is 7"),
+        (lambda d: d.update(total_weight=-1.0), "total_weight is -1"),
+        (lambda d: d["chunks"].update(n_rows=[]), "no chunks"),
+        (lambda d: d["chunks"]["n_rows"].__setitem__(0, -3), r"n_rows\[0\] is -3"),
+        (lambda d: d["chunks"]["n_rows"].__setitem__(0, 2**40), "gives .* but its chunks have"),
+        (lambda d: d["chunks"].update(n_rows=[2**59] * len(d["chunks"]["n_rows"])), "a file can"),
+        (lambda d: d["chunks"]["n_queries"].__setitem__(0, 0), r"n_queries\[0\] is 0"),
+        (lambda d: d["chunks"].pop("n_queries"), "chunks has the members"),
+        (lambda d: d["checksums"].pop("values"), "checksums has the members"),
+        (lambda d: d["checksums"]["values"].append(1), "values has .* elements"),
+        (lambda d: d["checksums"]["values"].__setitem__(0, 2**32), r"values\[0\] is 4294967296"),
+        (lambda d: d.pop("ids"), "no member 'ids'"),
+        (lambda d: d.update(ids=None), "30 queries without ids"),
+    ],
+)
+def test_a_manifest_that_lies(copy, edit, message):
+    path = copy()
+    change(path, edit)
+    with pytest.raises(DataFormatError, match=message):
+        Store(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"a":' * 1000,
+        b'{"format": "linrank-store", "version": ' + b"9" * 5000 + b"}",
+        b'{"format": "linrank-store", "version": NaN}',
+        b'{"format": "linrank-store", "format": "linrank-store"}',
+        b'{"format": "linrank-store", "version": 1e999}',
+        b"PK\x03\x04",
+    ],
+)
+def test_what_is_no_manifest(copy, content):
+    path = copy()
+    (path / MANIFEST).write_bytes(content)
+    with pytest.raises(DataFormatError, match=r"manifest\.json"):
+        Store(path)
+
+
+numbers = st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.none())
+anything = st.one_of(numbers, st.text(max_size=5), st.lists(numbers, max_size=3), st.just({}))
+
+
+@given(draw=st.data())
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
+    """It opens, or there is a DataFormatError: no other error, and no crash when it is read."""
+    path = tmp_path / "store"
+    if not path.exists():
+        shutil.copytree(sound / "csr", path)
+    content = json.loads((sound / "csr" / MANIFEST).read_bytes())
+    where = content
+    for _ in range(3):
+        if not isinstance(where, (dict, list)) or not where:
+            break
+        keys = sorted(where) if isinstance(where, dict) else range(len(where))
+        key = draw.draw(st.sampled_from(list(keys)))
+        if draw.draw(st.booleans()) or not isinstance(where[key], (dict, list)):
+            where[key] = draw.draw(anything)
+            break
+        where = where[key]
+    (path / MANIFEST).write_bytes(sign(content))
+    try:
+        store = Store(path)
+    except DataFormatError as error:
+        assert MANIFEST in str(error) or ".bin" in str(error)  # noqa: PT017
+        return
+    for i in range(store.n_chunks):
+        with contextlib.suppress(DataFormatError):
+            _ = store.read(i).docids
+
+
+@pytest.mark.parametrize(
+    ("storage", "name", "dtype", "edit"),
+    [
+        ("dense", "levels", "<i4", lambda a: a.fill(1000)),
+        ("dense", "levels", "<i4", lambda a: a.fill(-1)),
+        ("dense", "n_levels", "<i4", lambda a: a.fill(2**31 - 1)),
+        ("dense", "n_levels", "<i4", lambda a: a.fill(-5)),
+        ("dense", "query_offsets", "<i8", lambda a: a.__setitem__(slice(1, None), a[:0:-1])),
+        ("dense", "query_offsets", "<i8", lambda a: a.fill(-(2**63))),
+        ("dense", "query_offsets", "<i8", lambda a: a.fill(2**62)),
+        ("dense", "labels", "<f8", lambda a: a.fill(np.nan)),
+        ("dense", "weights", "<f8", lambda a: a.fill(-1.0)),
+        ("dense", "values", "<f4", lambda a: a.fill(np.inf)),
+        ("dense", "comment_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, 2**62)),
+        ("csr", "row_offsets", "<i8", lambda a: a.__setitem__(1, -(2**63))),
+        ("csr", "columns", "<i4", lambda a: a.fill(7)),
+        ("csr", "columns", "<i4", lambda a: a.fill(-1)),
+        ("csr", "columns", "<i4", lambda a: a.fill(0)),
+    ],
+)
+def test_files_that_lie_with_sound_checksums(copy, storage, name, dtype, edit):
+    """Whoever writes the checksums too can still not make a kernel read outside an array."""
+    path = copy(storage)
+    rewrite(path, name, edit, np.dtype(dtype))
+    with pytest.raises(DataFormatError):
+        use(path)
+    with pytest.raises(DataFormatError):
+        Store(path).dataset()
+
+
+def test_unchecked_bytes_are_still_no_places(copy):
+    """verify=False trusts the numbers, not the places."""
+    path = copy("csr")
+    columns = np.fromfile(path / "columns.bin", "<i4")
+    columns.fill(10**6)
+    columns.tofile(path / "columns.bin")
+    store = Store(path)
+    for read in (lambda: store.read(0, verify=False), lambda: store.dataset(verify=False)):
+        with pytest.raises(DataFormatError, match=r"columns\.bin"):
+            read()
+    with pytest.raises(DataFormatError, match=r"columns\.bin"):
+        store.read_rows(slice(0, 5), verify=False)
+
+
+def test_levels_that_are_not_those_of_the_labels(copy):
+    path = copy()
+    rewrite(path, "labels", lambda a: np.negative(a, out=a), np.dtype("<f8"))
+    with pytest.raises(DataFormatError, match="not those of the labels"):
+        Store(path).verify()
+
+
+def test_pairs_that_are_not_there(copy):
+    path = copy()
+    change(path, lambda d: d.update(n_pairs=1))
+    with pytest.raises(DataFormatError, match="says 1 pairs"):
+        Store(path).verify()
+
+
+def test_a_sound_chunk_is_summed_once(copy, monkeypatch):
+    store = Store(copy())
+    store.read(0)
+    monkeypatch.setattr("linrank.store.reading.checksum", lambda *a: -1)
+    store.read(0)
+    for read in (lambda: store.read(0, verify="always"), lambda: store.read(1)):
+        with pytest.raises(DataFormatError, match="checksum is wrong"):
+            read()
+
+
+def test_a_chunk_is_checked_before_some_of_its_rows_are_given(copy):
+    path = copy("csr")
+    values = np.fromfile(path / "values.bin", "<f4")
+    values[-1] += 1
+    values.tofile(path / "values.bin")
+    store = Store(path)
+    store.read_rows(slice(0, 3))
+    with pytest.raises(DataFormatError, match=r"values\.bin.*checksum"):
+        store.read_rows(store.chunks[-1].rows)
+
+
+def test_a_file_that_shrinks_while_it_is_open(copy):
+    path = copy()
+    store = Store(path)
+    os.truncate(path / "values.bin", 10)
+    with pytest.raises(DataFormatError, match=r"values\.bin: became shorter"):
+        store.read(store.n_chunks - 1)
+
+
+def test_arguments_of_reading(copy):
+    store = Store(copy())
+    for i in (-1, store.n_chunks):
+        with pytest.raises(IndexError, match="numbered from 0"):
+            store.read(i)
+    with pytest.raises(ValueError, match="verify must be"):
+        store.read(0, verify="never")
+    with pytest.raises(ValueError, match="forwards"):
+        store.read_rows(slice(3, 9, 2))
+    with pytest.raises(ValueError, match=r"buffer\(\) of the store"):
+        store.read(0, into=Buffer({}))

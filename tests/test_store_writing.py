@@ -1,0 +1,170 @@
+"""Writing stores: what may be appended, and what a fault leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from linrank import Store
+from linrank.data.comments import Comments
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.errors import DataFormatError
+from linrank.store.writer import StoreWriter
+from stored_data import assert_same, example
+
+
+def writer_of(path, **options):
+    options = {"storage": "dense", "dtype": "float32", "n_features": 2} | options
+    return StoreWriter(path, **options)
+
+
+def append(writer, n=3, **changes):
+    given = {
+        "rows": DenseRows(np.ones((n, 2), np.float32)),
+        "labels": np.arange(n, dtype=float),
+        "weight": None,
+        "sizes": np.array([n]),
+        "ids": np.array([7]),
+    }
+    writer.append(**(given | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": DenseRows(np.ones((3, 2)))}, "dense float64 of 2 columns"),
+        ({"rows": DenseRows(np.ones((3, 1), np.float32))}, "of 1 columns"),
+        ({"rows": DenseRows(np.full((3, 2), np.nan, np.float32))}, "row 0 .* is NaN"),
+        ({"labels": np.array([0.0, np.inf, 1.0])}, "row 1"),
+        ({"labels": np.zeros(2)}, "2 elements"),
+        ({"sizes": np.array([2])}, "sum to 2"),
+        ({"sizes": np.array([3, 0])}, "at least one row"),
+        ({"ids": np.array([1, 2])}, "1 queries but 2 ids"),
+        ({"ids": None}, "needs ids"),
+        ({"weight": np.ones(3)}, "takes no weights"),
+        ({"comments": Comments(np.empty(0, np.uint8), np.zeros(4, int))}, "takes no comments"),
+    ],
+)
+def test_what_cannot_be_appended(tmp_path, changes, message):
+    writer = writer_of(tmp_path / "store")
+    with pytest.raises(ValueError, match=message):
+        append(writer, **changes)
+    assert os.listdir(tmp_path) == []
+
+
+def test_columns_that_do_not_increase_are_refused(tmp_path):
+    rows = CsrRows(np.ones(2, np.float32), np.array([1, 0], np.int32), np.array([0, 2]), 2)
+    with pytest.raises(ValueError, match="must increase"):
+        append(writer_of(tmp_path / "store", storage="csr"), 1, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"storage": "coo"}, "storage must be"),
+        ({"dtype": "int32"}, "dtype must be"),
+        ({"n_features": 0}, "n_features must be"),
+        ({"feature_names": ["a"]}, "2 features but 1 names"),
+        ({"index_base": 2}, "index_base must be"),
+        ({"chunk_bytes": 0}, "chunk_bytes must be"),
+    ],
+)
+def test_options_of_the_writer(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        writer_of(tmp_path / "store", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_there_until_it_is_finished(tmp_path):
+    path = tmp_path / "store"
+    with writer_of(path) as writer:
+        append(writer)
+        assert not path.exists()
+        with pytest.raises(DataFormatError, match=r"has no manifest\.json"):
+            Store(writer.folder)
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(ValueError, match="nothing was appended"), writer_of(path) as writer:
+        writer.finish()
+    with pytest.raises(ValueError, match="finished or was given up"):
+        append(writer)
+
+
+def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    writer = writer_of(tmp_path / "store")
+    append(writer)
+    monkeypatch.setattr("linrank.store.folder.os.fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        writer.finish()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = writer_of(tmp_path / "store", chunk_bytes=16)
+    append(writer)
+    monkeypatch.setattr("linrank.store.folder.os.write", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        append(writer)
+    monkeypatch.undo()
+    assert os.path.basename(caught.value.filename) == "values.bin"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
+    path = tmp_path / "store"
+    code = """if True:
+        import os, signal, sys
+        import numpy as np
+        from linrank.data.rows import DenseRows
+        from linrank.store.writer import StoreWriter
+        options = {"storage": "dense", "dtype": "float32", "n_features": 1, "chunk_bytes": 4}
+        writer = StoreWriter(sys.argv[1], **options)
+        ones = np.ones(3)
+        rows = DenseRows(np.ones((3, 1), np.float32))
+        writer.append(rows, ones, None, ones.astype(int), [1, 2, 3])
+        open(writer.folder + "/.scratch", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert os.listdir(tmp_path) == ["store.partial"]
+    with writer_of(path) as writer:
+        append(writer)
+        with pytest.raises(FileExistsError, match="written by another process"):
+            writer_of(path)
+        assert writer.finish().n_rows == 3
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_only_stores_are_overwritten(tmp_path):
+    data = example()
+    path = tmp_path / "store"
+    Store.of(path, data)
+    with pytest.raises(FileExistsError, match="is a store already"):
+        Store.of(path, data)
+    opened = Store(path)
+    assert Store.of(path, data.select(slice(0, 20)), overwrite=True).n_rows == 20
+    assert_same(opened.read(0), data)  # the files that it opened, not their names
+    (path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"holds 'notes\.txt' and is no store"):
+        Store.of(path, data, overwrite=True)
+    assert (path / "notes.txt").read_text() == "mine"
+    (tmp_path / "other").write_text("mine")
+    with pytest.raises(FileExistsError, match="no folder"):
+        Store.of(tmp_path / "other", data, overwrite=True)
+    (tmp_path / "empty").mkdir()
+    Store.of(tmp_path / "empty", data)
+    (tmp_path / "new.partial").mkdir()
+    (tmp_path / "new.partial" / "mine.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"holds 'mine\.txt'"):
+        Store.of(tmp_path / "new", data)
+    assert sorted(os.listdir(tmp_path)) == ["empty", "new.partial", "other", "store"]
