@@ -32,12 +32,13 @@ from clusters import (
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
 from linrank.chunks import tasks
 from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.passes import Budget, Passes
+from linrank.chunks.passes import Budget, Passes, sample_capacity
 from linrank.chunks.problem import ChunkedProblem, sizes_of
 from linrank.chunks.recipes import RankRecipe
 from linrank.chunks.training import train_rank_chunks
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.training import chunks_on
+from linrank.dask.training import sample_capacity as rows_for_client
 from linrank.data.dataset import Dataset
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.pairs import Pairs
@@ -283,7 +284,7 @@ def _check_cluster(
     data = on_workers(client, *block)
     with chunks_on(data, RECIPE) as chunks:
         chunks.each(tasks.sizes)  # until they are made
-        rounds, spent = _fitted(Timed(chunks), data.n_rows)
+        rounds, spent = _fitted(Timed(chunks), data.n_rows, rows_for_client(data))
     shape = Data(data.n_rows, n, entries, n > entries)
     cluster = Cluster(2, 1, len(data.futures), is_shared=True)
     _add(
@@ -291,7 +292,7 @@ def _check_cluster(
     )
 
 
-def _fitted(timed: Timed, n_rows: int, capacity: int = 1 << 62) -> tuple[Rounds, float]:
+def _fitted(timed: Timed, n_rows: int, capacity: int) -> tuple[Rounds, float]:
     """Rounds of a fit, and its seconds."""
     started = time.perf_counter()
     train_rank_chunks(timed, RECIPE, C=C, n_threads=2, capacity=capacity)
@@ -304,8 +305,8 @@ def _fitted(timed: Timed, n_rows: int, capacity: int = 1 << 62) -> tuple[Rounds,
 def _check_passes(table: Table, c: Constants, folder: Path, n_rows: int) -> None:
     store = _store(folder / "check", n_rows)
     os.sync()
-    capacity = n_rows // 20
-    budget = Budget(n_buffers=3, n_states=store.n_chunks, n_kept=0, capacity=capacity)
+    capacity = sample_capacity(store)
+    budget = Budget(n_buffers=3, n_states=store.n_chunks, n_kept=0)
     with Passes(store, RECIPE, budget, n_threads=2) as passes:
         rounds, spent = _fitted(Timed(passes), n_rows, capacity)
     shutil.rmtree(folder / "check")
