@@ -88,7 +88,14 @@ ALLOWED: dict[str, set[str]] = {
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
     "domination": TRAINING | {"layering", "margins", "scaling", "weights", "grids", "seeds"},
     "lowrank": TRAINING | {"seeds"},
-    "chunks": TRAINING | {"layering", "margins", "scaling", "weights", "domination", "store"},
+    "chunks": TRAINING
+    | {"layering", "margins", "scaling", "weights", "domination", "store", "pathwise"},
+    "chunked_path": MODEL | {"chunks", "path"},
+    "paths": MODEL
+    | {"chunks", "chunked_path", "path", "seeds", "store", "store_fitting", "weights"},
+    "chunked_tuning": MODEL
+    | {"chunks", "chunked_path", "folds", "metrics", "model_scores", "path", "tuning"}
+    | {"validation"},
     "kernels": TRAINING,
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
@@ -106,7 +113,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
-    | {"path", "tuning", "validation"},
+    | {"path", "tuning", "validation"}
+    | {"chunks", "chunked_path", "chunked_tuning", "store", "store_fitting"},
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"metrics", "monitor", "weights", "seeds", "stochastic"}
@@ -160,10 +168,13 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
-    "dask": MODEL | {"metrics", "chunks", "store"},
+    "dask": MODEL
+    | {"chunked_path", "chunked_tuning", "chunks", "domination", "domination_ranker", "estimators"}
+    | {"linear_ranker", "margins", "metrics", "monitor", "path", "ranksvm_cv"}
+    | {"seeds", "stochastic", "store", "tuning", "validation", "weights"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
 

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from linrank.metrics.survival import ConcordanceResult, concordance_index
     from linrank.model import LinearModel, load_model
     from linrank.model_selection import QueryKFold, ranking_scorer
-    from linrank.path import PathResult, ranksvm_path
+    from linrank.path import PathResult
+    from linrank.paths import ranksvm_path
     from linrank.per_query_ranker import PerQueryRanker
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
@@ -201,7 +202,7 @@ _HOME = {
     "make_ranking": "linrank.datasets",
     "rank_profile": "linrank.duals.profile",
     "ranking_scorer": "linrank.model_selection",
-    "ranksvm_path": "linrank.path",
+    "ranksvm_path": "linrank.paths",
     "report": "linrank.reporting.build",
     "support_distribution": "linrank.duals.closeness",
     "write_qrels": "linrank.data.trec",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank.data.queries import Queries
 
-__all__ = ["query_folds", "row_folds"]
+__all__ = ["fold_of_queries", "query_folds", "row_folds"]
 
 Array = NDArray[Any]
 
@@ -27,13 +27,24 @@ def query_folds(queries: Queries, n_folds: int, order: Array | None = None) -> N
     order : array (n_queries,), optional
         The order in which queries are dealt out; the largest first when absent.
     """
-    if queries.n_queries < n_folds:
-        raise ValueError(f"{queries.n_queries} queries cannot fill {n_folds} folds; use fewer")
     sizes = np.diff(queries.offsets)
+    by_query = fold_of_queries(sizes, n_folds, order)
+    by_row: NDArray[np.int64] = queries.scatter(np.repeat(by_query, sizes))
+    return by_row
+
+
+def fold_of_queries(
+    sizes: NDArray[np.int64], n_folds: int, order: Array | None = None
+) -> NDArray[np.int64]:
+    """The fold of each query by the numbers of their rows, which is all that it depends on.
+
+    ``order`` is that in which queries are dealt out; the largest first when absent.
+    """
+    if len(sizes) < n_folds:
+        raise ValueError(f"{len(sizes)} queries cannot fill {n_folds} folds; use fewer")
     if order is None:
         order = np.argsort(-sizes, kind="stable")
-    by_row: NDArray[np.int64] = queries.scatter(np.repeat(_deal(sizes, order, n_folds), sizes))
-    return by_row
+    return _deal(sizes, order, n_folds)
 
 
 def row_folds(labels: Array, n_folds: int) -> NDArray[np.int64]:

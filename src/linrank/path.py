@@ -15,18 +15,15 @@ from linrank.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.errors import ConvergenceWarning
 from linrank.grids import as_grid
-from linrank.options import SELECTED_PAIRS
 from linrank.pathwise import train_path
 from linrank.scaling import Scaling
-from linrank.seeds import seed_of
 from linrank.solvers.result import Callback, Result
-from linrank.weights import query_weights
 
 __all__ = [
     "AUTO_CS",
     "PathResult",
     "as_Cs",
-    "ranksvm_path",
+    "reporting",
     "solve_path",
     "warn_unless_certified",
 ]
@@ -110,108 +107,6 @@ class PathResult:
         return len(self.Cs)
 
 
-def ranksvm_path(
-    X: Any,
-    y: Any,
-    qid: Any = None,
-    *,
-    Cs: Any = "auto",
-    loss: str = "squared_hinge",
-    pairs: str = "all",
-    n_closest: int | str = "auto",
-    n_random: int | str = "auto",
-    pair_weighting: str = "uniform",
-    solver: str = "newton",
-    counting: str | None = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    scale: str = "none",
-    query_normalization: str | None = None,
-    positive: bool = False,
-    coef_bounds: Any = None,
-    group: Any = None,
-    sample_weight: Any = None,
-    query_weight: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    callback: Callback | None = None,
-) -> PathResult:
-    """Fit ``RankSVM`` for many C at once, each model certified to ``tol``.
-
-    For every C the objective is ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, as in
-    :class:`linrank.RankSVM`. Each model starts from that of the C before; with the squared hinge,
-    26 of them cost about as much as five fits.
-
-    Parameters
-    ----------
-    X, y, qid, group, sample_weight, query_weight
-        The data, as in :meth:`linrank.RankSVM.fit`.
-    Cs : "auto" or array of float
-        Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
-        ..., 2^10.
-    loss, pairs, n_closest, n_random, pair_weighting, solver, counting
-        As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
-        for; other combinations fit one C after the other, each from the last.
-    tol : float or None, default=None
-        Each model is improved until its certified duality gap is at most ``tol·F(w)``: 1e-4 if
-        None, or 1e-3 for the hinge and for ``solver="bundle"``. For the squared hinge this is
-        stricter than the `tol` of ``RankSVM``, which looks at an estimate.
-    max_iter : int or None, default=None
-        Steps at most for each C; 100 if None, of the bundle 2000.
-    scale : {"none", "standard", "minmax", "query"}, default="none"
-        Feature scaling, folded into ``coefs``.
-    query_normalization : {None, "pairs"}, default=None
-        ``"pairs"`` makes every query count the same.
-    positive, coef_bounds
-        Bounds of the coefficients, as in :class:`linrank.RankSVM`; every C is then a fit of its
-        own, from the last.
-    random_state : int, RandomState, Generator or None, default=None
-        Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``, the same for every C.
-    n_jobs : int or None, default=None
-        Threads; None or -1 means all cores. The result does not depend on it.
-    callback : callable or None
-        Called with the state of each iterate, ``"C"`` included; returning True ends the path with
-        the values of C that are done.
-
-    Returns
-    -------
-    PathResult
-
-    Examples
-    --------
-    >>> from linrank import make_ranking, ranksvm_path
-    >>> data = make_ranking(n_queries=20, n_features=3, random_state=0)
-    >>> path = ranksvm_path(data.X, data.y, data.qid, Cs=[0.01, 0.1, 1])
-    >>> path.coefs.shape, bool((path.gaps <= 1e-4 * path.objectives).all())
-    ((3, 3), True)
-    """
-    grid = as_Cs(Cs)
-    data = Dataset.of(X, y, qid=qid, group=group, sample_weight=sample_weight, n_jobs=n_jobs)
-    path, _ = solve_path(
-        data,
-        grid,
-        tol=tol,
-        scale=scale,
-        query_weight=query_weights(query_weight, data.queries),
-        n_jobs=n_jobs,
-        callback=callback,
-        loss=loss,
-        pairs=pairs,
-        n_closest=n_closest,
-        n_random=n_random,
-        seed=seed_of(random_state) if pairs in SELECTED_PAIRS else 0,
-        pair_weighting=pair_weighting,
-        solver=solver,
-        counting=counting,
-        max_iter=max_iter,
-        query_normalization=query_normalization,
-        positive=positive,
-        coef_bounds=coef_bounds,
-    )
-    warn_unless_certified(path)
-    return path
-
-
 def as_Cs(Cs: Any) -> Array:
     """The grid as an ascending float64 array, each value once."""
     return as_grid("Cs", Cs, AUTO_CS)
@@ -258,13 +153,14 @@ def solve_path(
         callback=callback,
         **options,
     )
-    results = list(_reporting(found, progress))
+    results = list(reporting(found, progress))
     return PathResult.of(Cs, results, scaling), scaling
 
 
-def _reporting(
+def reporting(
     results: Iterable[Result], progress: Callable[[Result], None] | None
 ) -> Iterator[Result]:
+    """The results, each told to ``progress`` as it comes."""
     for result in results:
         if progress is not None:
             progress(result)

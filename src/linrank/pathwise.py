@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from linrank.published.method import check_counting
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
 
-__all__ = ["train_path"]
+__all__ = ["one_by_one", "train_path"]
 
 
 def train_path(
@@ -61,8 +62,10 @@ def train_path(
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
     if not is_smooth:
-        options |= {"counting": counting, "max_iter": max_iter}
-        return _one_by_one(data, Cs, tol, callback, solver=solver, **options)
+        options |= {"solver": solver, "counting": counting, "max_iter": max_iter}
+        by_gap = solver == "bundle" or loss == "hinge"
+        fit = partial(ranksvm.train, data, **options)
+        return one_by_one(fit, Cs, tol, callback, by_gap=by_gap)
     problem = Problem.of(data, Cs[0], **options)
     return follow(
         problem.objective().at(np.zeros(data.n_features)),
@@ -74,19 +77,20 @@ def train_path(
     )
 
 
-def _one_by_one(
-    data: Dataset,
+def one_by_one(
+    fit: Callable[..., Result],
     Cs: Sequence[float],
     tol: float,
     callback: Callback | None,
     *,
-    solver: str,
-    **options: Any,
+    by_gap: bool,
 ) -> Iterator[Result]:
-    """The same by `train`, from the last minimiser, whatever its solver: it ends at the gap."""
+    """The minimisers by ``fit(C=, tol=, w0=, callback=)``, from the last, to a certified gap.
+
+    ``by_gap`` says whether the gap is what ``fit`` itself stops at.
+    """
     w = None
-    is_by_gap = solver == "bundle" or options.get("loss") == "hinge"
-    own = tol if is_by_gap else 1e-15  # other rules than the gap are not to stop it
+    own = tol if by_gap else 1e-15  # other rules than the gap are not to stop it
     for C in Cs:
         asked = False
 
@@ -95,7 +99,7 @@ def _one_by_one(
             asked = callback is not None and bool(callback({**state, "C": C}))
             return asked or state["gap"] <= tol * state["objective"]
 
-        result = ranksvm.train(data, C=C, tol=own, w0=w, solver=solver, callback=watch, **options)
+        result = fit(C=C, tol=own, w0=w, callback=watch)
         if result.gap <= tol * result.value:
             message = f"certified F - F* <= {tol:g}·F"
             result = replace(result, converged=True, stopped="tolerance", message=message)

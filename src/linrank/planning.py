@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.streamed_rows import StreamedRows
 from linrank.objective import Sum
-from linrank.problem import Problem
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.preconditioner import (
     Carried,
@@ -22,7 +21,7 @@ from linrank.solvers.preconditioner import (
     Sampled,
 )
 
-__all__ = ["Plannable", "carried", "plan"]
+__all__ = ["Plannable", "Weighable", "carried", "plan"]
 
 Array = NDArray[Any]
 
@@ -88,6 +87,8 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     if problem.loss == "hinge":
         patience = 2  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
+        if not problem.rows.has_matrix:
+            return start, Plain()
         n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
         return _from_sample(problem, n_sample, w0, patience)
     cheap = _without_matrix(problem)
@@ -127,23 +128,35 @@ def _from_sample(
     return start, guess
 
 
-def carried(problem: Problem) -> Preconditioner:
+class Weighable(Plannable, Protocol):
+    """What `carried` asks of a problem, and of its samples, which are dataclasses."""
+
+    @property
+    def C(self) -> float: ...
+
+
+def carried(problem: Weighable) -> Preconditioner:
     """The preconditioner of a path.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
     that of a sample, four times as large each time it disappoints.
     """
-    cheap = _without_matrix(problem)
-    if cheap is not None:
-        return cheap
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
-    is_long = problem.longest_query >= _core.LONG_QUERY
-    if 2 * n_sample > n_rows or (price <= 10 and not is_long):
-        return Carried(lambda point, _: point, patience=price // 2 + 1)
+    if isinstance(problem.rows, StreamedRows):
+        if not problem.rows.has_matrix:
+            return Plain()
+    else:
+        cheap = _without_matrix(problem)
+        if cheap is not None:
+            return cheap
+        is_long = problem.longest_query >= _core.LONG_QUERY
+        is_cheap = 2 * n_sample > n_rows or (price <= 10 and not is_long)
+        if is_cheap and n <= problem.largest_matrix:
+            return Carried(lambda point, _: point, patience=price // 2 + 1)
 
     def on_sample(point: Any, k: int) -> Any:
-        sample = problem.sample(n_sample * 4**k)
+        sample: Any = problem.sample(min(n_sample * 4**k, n_rows))
         factor = point.parts[1].risk.C / problem.C
         return replace(sample, C=factor * sample.C).objective().at(point.w)
 

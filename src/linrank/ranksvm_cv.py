@@ -5,18 +5,22 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from linrank.chunked_path import path_of_parts
+from linrank.chunked_tuning import folds_of, tune_parts
+from linrank.chunks.store_parts import StoreParts, recipe_of
 from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse_scoring
 from linrank.monitor import tell
 from linrank.path import as_Cs, solve_path, warn_unless_certified
+from linrank.store_fitting import columns_of, is_limited
+from linrank.threads import resolve
 from linrank.tuning import tune
 from linrank.validation import as_folds
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
     from linrank.path import PathResult
-    from linrank.scaling import Scaling
+    from linrank.store.store import Store
     from linrank.tuning import Tuning
 
 __all__ = ["RankSVMCV"]
@@ -60,6 +64,9 @@ class RankSVMCV(ExactRanker):
         own, from the last.
     random_state : int, RandomState, Generator or None, default=None
         Of the pairs drawn for ``pairs="closest"`` and ``"pruned"``.
+    memory_limit : int, float, str or None, default=None
+        As in :class:`linrank.RankSVM`: what the process may have in memory, for a
+        :class:`linrank.Store`. Folds share its rows, and are the same for any limit.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0
@@ -117,6 +124,7 @@ class RankSVMCV(ExactRanker):
         positive: bool = False,
         coef_bounds: Any = None,
         random_state: Any = None,
+        memory_limit: float | str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -138,13 +146,14 @@ class RankSVMCV(ExactRanker):
         self.positive = positive
         self.coef_bounds = coef_bounds
         self.random_state = random_state
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -156,8 +165,8 @@ class RankSVMCV(ExactRanker):
         Parameters
         ----------
         X, y, qid, sample_weight, query_weight, group
-            The training data, as in :meth:`RankSVM.fit`. Weights count in training, not in the
-            measure.
+            The training data, as in :meth:`RankSVM.fit`, or a store. Weights count in training,
+            not in the measure.
 
         Returns
         -------
@@ -166,6 +175,9 @@ class RankSVMCV(ExactRanker):
         """
         grid = as_Cs(self.Cs)
         parse_scoring(self.scoring)
+        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+        if is_limited(X, y, self.memory_limit, **own):
+            return self._fit_in_passes(X, grid, query_weight)
         data = self._training_data(X, y, qid, group, sample_weight)
         training = self._options()
         options = {
@@ -182,26 +194,47 @@ class RankSVMCV(ExactRanker):
             grid,
             scoring=self.scoring,
             selection=self.selection,
-            progress=_report if self.verbose > 0 else None,
+            progress=report_model if self.verbose > 0 else None,
             **options,
         )
         path, scaling = solve_path(data, grid, **options)
         settings = self._settings(training) | {"scoring": self.scoring}
-        return self._finish(tuning, path, scaling, data, settings)
+        model = tuning.model(path, data, scaling, **settings)
+        self._adopt(path.results[tuning.chosen], model, data)
+        return self._adopt_tuning(tuning, path)
 
-    def _finish(
-        self,
-        tuning: Tuning,
-        path: PathResult,
-        scaling: Scaling,
-        data: Dataset,
-        settings: dict[str, Any],
-    ) -> RankSVMCV:
+    def _fit_in_passes(self, store: Store, grid: Any, query_weight: Any) -> RankSVMCV:
+        """The same over a store that is read pass after pass."""
+        training = self._options()
+        settings = self._settings(training) | {"scoring": self.scoring}
+        kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver", "counting")
+        recipe = recipe_of(query_weight, **{name: training[name] for name in kinds})
+        parts = StoreParts(store, self.memory_limit, resolve(self.n_jobs))
+        names = ("tol", "max_iter", "scale", "positive", "coef_bounds")
+        options = {name: getattr(self, name) for name in names}
+        tuning = tune_parts(
+            parts,
+            folds_of(self.cv, parts),
+            recipe,
+            grid,
+            scoring=self.scoring,
+            selection=self.selection,
+            progress=report_model if self.verbose > 0 else None,
+            **options,
+        )
+        found = path_of_parts(parts, recipe, grid, **options)
+        columns = columns_of(store)
+        self._note_columns(columns)
+        result = found.path.results[tuning.chosen]
+        self._adopt(result, found.model(result, parts, **settings, **tuning.choice), columns)
+        return self._adopt_tuning(tuning, found.path)
+
+    def _adopt_tuning(self, tuning: Tuning, path: PathResult) -> RankSVMCV:
+        """Set the attributes of the choice, after those of the model; warn where it is doubtful."""
         chosen = tuning.chosen
         if tuning.edge is not None:
             warnings.warn(tuning.edge, UserWarning, stacklevel=3)
         warn_unless_certified(path)
-        self._adopt(path.results[chosen], tuning.model(path, data, scaling, **settings), data)
         self.n_iter_ = int(path.n_iter[: chosen + 1].sum())
         self.C_ = float(tuning.Cs[chosen])
         self.Cs_ = tuning.Cs
@@ -211,7 +244,7 @@ class RankSVMCV(ExactRanker):
         return self
 
 
-def _report(state: dict[str, Any]) -> None:
+def report_model(state: dict[str, Any]) -> None:
     """One line per model."""
     tell(
         f"linrank: fold {state['fold'] + 1}, C {state['C']:g}, "

@@ -14,6 +14,7 @@ import numpy as np
 
 from linrank import _core, threads
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.streamed_rows import StreamedRows
 from linrank.memory import check_fits
 from linrank.options import SCALES
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from linrank.data.queries import Queries
     from linrank.data.rows import Rows
     from linrank.data.statistics import ColumnStatistics
+    from linrank.data.streamed_rows import Design
 
 __all__ = ["Scaling"]
 
@@ -64,7 +66,7 @@ class Scaling:
     def fit(
         cls,
         kind: str,
-        rows: Rows,
+        rows: Design,
         *,
         weight: NDArray[np.float64] | None = None,
         n_jobs: int | None = None,
@@ -75,7 +77,7 @@ class Scaling:
         ----------
         kind : {"none", "standard", "minmax", "query"}
             What to compute.
-        rows : DenseRows or CsrRows
+        rows : DenseRows, CsrRows or StreamedRows
             The training rows; what CSR leaves out counts as 0.
         weight : ndarray of shape (n_rows,) or None
             A row of weight 2 counts as two rows, one of weight 0 as none.
@@ -84,6 +86,8 @@ class Scaling:
         """
         if kind not in _BY_COLUMN:
             return cls(kind)
+        if isinstance(rows, StreamedRows):
+            return cls.of_statistics(kind, rows.statistics(weight))
         summary = _core.summarise_columns(rows.core, weight, threads.resolve(n_jobs))
         return cls._of_summary(kind, *summary[1:])
 
@@ -128,6 +132,11 @@ class Scaling:
             )
         return cls(kind, factors)
 
+    @staticmethod
+    def is_plain(kind: str) -> bool:
+        """Whether this kind has no factors to be found: ``none`` and ``query``."""
+        return kind not in _BY_COLUMN
+
     @property
     def needs_queries(self) -> bool:
         """Whether rows can only be scored together with the rest of their query."""
@@ -137,6 +146,11 @@ class Scaling:
         """The rows that the solver and the scores are to see: a copy for ``query``, else `rows`."""
         if not self.needs_queries:
             return rows
+        if isinstance(rows, StreamedRows):
+            raise ValueError(
+                "scale='query' divides rows by the ranges within their query, and these rows are "
+                f"{rows.describe()}; use scale='standard' or 'minmax'"
+            )
         n_threads = threads.resolve(n_jobs)
         scaled = _core.scale_queries(rows.core, queries.offsets, queries.order, n_threads)
         entries = np.asarray(scaled)  # of the type of the rows

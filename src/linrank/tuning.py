@@ -82,13 +82,16 @@ class Tuning:
         """What to say when the largest mean is at an end of the grid; None elsewhere."""
         return edge("C", self.Cs, self.mean_scores)
 
+    @property
+    def choice(self) -> dict[str, float]:
+        """What the model is to know of the choice."""
+        return {"C": float(self.Cs[self.chosen]), "score": float(self.mean_scores[self.chosen])}
+
     def model(
         self, path: PathResult, data: Dataset, scaling: Scaling, **settings: Any
     ) -> LinearModel:
         """The model of the chosen C on the ``path`` of all data, and what is known of it."""
-        k = self.chosen
-        known = {"C": float(self.Cs[k]), "score": float(self.mean_scores[k])}
-        return LinearModel.of(path.results[k], data, scaling, **settings, **known)
+        return LinearModel.of(path.results[self.chosen], data, scaling, **settings, **self.choice)
 
 
 def tune(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import Rows
+from linrank.data.streamed_rows import StreamedRows
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
@@ -145,7 +146,12 @@ def _wrong_cv(cv: Any) -> TypeError:
 
 
 def affordable_folds(data: Dataset) -> int:
-    """Folds at a time where each copies its training rows: the copies must not fill the memory."""
+    """Folds at a time where each copies its training rows: the copies must not fill the memory.
+
+    Of rows that lie elsewhere, one: it is elsewhere that the work is done, and it is all for one.
+    """
+    if isinstance(data.rows, StreamedRows):
+        return 1
     return max(1, _COPY_BYTES // max(1, data.rows.nbytes))
 
 
@@ -217,7 +223,8 @@ def judge(
     An error has a minus sign, as the scores of scikit-learn's scorers have.
     """
     how: dict[str, Any] = {"convention": convention, "n_jobs": n_jobs}
-    if isinstance(fold.valid, Dataset) or scaling.needs_queries:
+    is_elsewhere = isinstance(data.rows, StreamedRows)
+    if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
         valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
         return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
     scores = _scores_of(coefs, data.rows, fold.valid, resolve(n_jobs))

@@ -30,16 +30,20 @@ import_module("linrank.dask.sizes")
 __all__ = [
     "DominationRanker",
     "RankSVM",
+    "RankSVMCV",
     "evaluate",
     "predict",
+    "ranksvm_path",
 ]
 
 # Where each public name lives; they are imported on first use, as those of linrank.
 _HOME = {
     "DominationRanker": "linrank.dask.domination",
     "RankSVM": "linrank.dask.estimators",
+    "RankSVMCV": "linrank.dask.ranksvm_cv",
     "evaluate": "linrank.dask.evaluating",
     "predict": "linrank.dask.scoring",
+    "ranksvm_path": "linrank.dask.path",
 }
 
 

@@ -14,7 +14,7 @@ from linrank.dask.training import train_ranksvm
 from linrank.data.dataset import Dataset
 from linrank.linear_ranker import ExactRanker
 
-__all__ = ["RankSVM"]
+__all__ = ["RankSVM", "check_ranksvm"]
 
 _CHOICES = ("loss", "pairs", "pair_weighting", "solver", "counting", "query_normalization")
 _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")
@@ -41,8 +41,10 @@ class RankSVM(ClusterRanker, ExactRanker):
         Threads of the work on a sample, which is done here; a worker uses its own threads.
     client : distributed.Client or None, default=None
         None takes the one in force.
-    on_split : {"repair", "error"}, default="repair"
-        What to do with a query whose rows lie in several partitions: bring them together, or raise.
+    on_split : {"repair", "error", "gather"}, default="repair"
+        What to do with a query whose rows lie in several partitions: bring them together, raise, or
+        leave them and gather the scores of all rows, 8 bytes each, for every product. Without `qid`
+        all rows are one query, and scores are gathered where there are several partitions.
     checkpoint : str, os.PathLike or None, default=None
         A file for the weights of each iteration, to go on from when the cluster is lost.
     patience : float, default=60
@@ -63,6 +65,7 @@ class RankSVM(ClusterRanker, ExactRanker):
     """
 
     _in_memory = estimators.RankSVM
+    _gathers = True
 
     def __init__(
         self,
@@ -156,7 +159,7 @@ class RankSVM(ClusterRanker, ExactRanker):
         RankSVM
             The fitted estimator.
         """
-        self._check()
+        check_ranksvm(self)
         data = self._partitions(X, y, qid, sample_weight)
         scaling = self._scaling(data)
         monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
@@ -178,6 +181,8 @@ class RankSVM(ClusterRanker, ExactRanker):
         self._finish(found, data, scaling, monitor, **settings)
         return self
 
-    def _check(self) -> None:
-        check_rank("a cluster", **{name: getattr(self, name) for name in _CHOICES})
-        refuse(self, _OF_RANKSVM)
+
+def check_ranksvm(ranker: Any) -> None:
+    """Raise ValueError for a parameter of a RankSVM that a cluster cannot serve."""
+    check_rank("a cluster", **{name: getattr(ranker, name) for name in _CHOICES})
+    refuse(ranker, _OF_RANKSVM)

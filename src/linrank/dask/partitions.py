@@ -60,6 +60,13 @@ class Partitions:
         return self.query_ids is None and len(self.futures) > 1
 
     @property
+    def is_split(self) -> bool:
+        """Whether a query has rows in several partitions: scores have to be gathered then."""
+        if self.query_ids is None:
+            return self.one_query
+        return sum(map(len, self.query_numbers)) > len(self.query_ids)
+
+    @property
     def n_rows(self) -> int:
         return sum(s.n_rows for s in self.summaries)
 
@@ -98,6 +105,7 @@ def partitions_of(
     client: Client | None = None,
     *,
     on_split: str = "repair",
+    gathers: bool = False,
     patience: float = 60.0,
 ) -> Partitions:
     """Return distributed data as checked datasets on the workers, every query in one of them.
@@ -111,9 +119,11 @@ def partitions_of(
         One element a row. Without `qid`, all rows of all partitions are one query.
     client : distributed.Client, optional
         None takes the one in force.
-    on_split : {"repair", "error"}
+    on_split : {"repair", "error", "gather"}
         What to do with a query whose rows lie in several partitions: move them to the one that
-        holds most of them, or raise.
+        holds most of them, raise, or leave them, for a training that gathers the scores.
+    gathers : bool
+        Whether the training is one that can.
     patience : float
         Seconds for which no worker may be there, or the scheduler silent.
 
@@ -126,7 +136,7 @@ def partitions_of(
     ClusterError
         If the cluster is gone, or nobody works for so long.
     """
-    check_on_split(on_split)
+    check_on_split(on_split, gathers=gathers)
     watch = Watch(client_of(client), patience)
     if (store := store_of(X, y, qid, sample_weight)) is not None:
         lazy = chunks_of(store)
@@ -147,7 +157,7 @@ def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
         Of the client that runs them.
     lazy : sequence of Delayed
         Each a `Dataset`; those without rows are left out.
-    on_split : {"repair", "error"}
+    on_split : {"repair", "error", "gather"}
         See `partitions_of`.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
@@ -160,7 +170,7 @@ def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
         return found
     if on_split == "error":
         refuse_split(found.query_ids, found.query_numbers, split, held)
-    return _repaired(watch, found, found.query_ids)
+    return found if on_split == "gather" else _repaired(watch, found, found.query_ids)
 
 
 def _summaries(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Summary]:
@@ -209,7 +219,7 @@ def _check_learnable(found: Partitions) -> None:
     summaries = found.summaries
     if found.has_weights and not any(s.weight for s in summaries):
         raise ValueError("sample_weight is zero everywhere; at least one weight must be > 0")
-    if found.one_query:
+    if found.is_split:
         has_pairs = min(s.low for s in summaries) < max(s.high for s in summaries)
     else:
         has_pairs = found.n_pairs > 0

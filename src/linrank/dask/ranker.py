@@ -32,6 +32,7 @@ class ClusterRanker(LinearRanker):
     """
 
     _in_memory: type[LinearRanker]
+    _gathers = False  # whether it can train on queries that lie in several partitions
 
     def decision_function(self, X: Any, qid: Any = None) -> Any:
         """Scores of rows, lazy: a dask array with the partitions of `X`.
@@ -100,9 +101,9 @@ class ClusterRanker(LinearRanker):
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _partitions(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> Partitions:
-        how = {"on_split": self.on_split, "patience": self.patience}
-        data = partitions_of(X, y, qid, sample_weight, self.client, **how)
-        if data.one_query:
+        how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
+        data = partitions_of(X, y, qid, sample_weight, self.client, gathers=self._gathers, **how)
+        if data.one_query and not self._gathers:
             raise ValueError(
                 f"without qid the rows of all {len(data.futures)} partitions are one query, whose "
                 "pairs are no sum over partitions; pass qid, or the rows in one partition"

@@ -53,10 +53,12 @@ class Repair:
     n_partitions: int = 0
 
 
-def check_on_split(on_split: str) -> None:
-    """Refuse anything but the ways to deal with a split query."""
-    if on_split not in ON_SPLIT:
-        raise ValueError(f"on_split must be 'repair' or 'error', got {on_split!r}")
+def check_on_split(on_split: str, *, gathers: bool = False) -> None:
+    """Refuse anything but the ways to deal with a split query; not all can gather scores."""
+    known = (*ON_SPLIT, "gather") if gathers else ON_SPLIT
+    if on_split not in known:
+        expected = ", ".join(map(repr, known[:-1]))
+        raise ValueError(f"on_split must be {expected} or {known[-1]!r}, got {on_split!r}")
 
 
 def refuse_split(ids: Array, numbers: Sequence[Array], split: Array, labels: Sequence[int]) -> None:

@@ -12,13 +12,22 @@ from typing import Any
 from distributed import get_worker
 
 from linrank.chunks.chunk import Chunk
+from linrank.chunks.folding import SharedChunk
 from linrank.chunks.recipes import Recipe
 from linrank.chunks.tree import tree_sum
 from linrank.dask.subtrees import pieces
 from linrank.data.dataset import Dataset
 from linrank.data.statistics import ColumnStatistics
 
-__all__ = ["add_group", "column_statistics", "list_here", "make_chunk", "one", "sum_here"]
+__all__ = [
+    "add_group",
+    "column_statistics",
+    "list_here",
+    "make_chunk",
+    "make_fold_chunk",
+    "one",
+    "sum_here",
+]
 
 Task = Callable[..., Any]
 
@@ -26,6 +35,12 @@ Task = Callable[..., Any]
 def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
     """The chunk of a partition."""
     return recipe.chunk(data)
+
+
+def make_fold_chunk(data: Dataset, factor: Any, recipe: Recipe) -> Chunk:
+    """The chunk of the queries of a partition whose factor is not 0, beside the partition."""
+    chunk = recipe.chunk(data, 1, factor)
+    return SharedChunk(chunk.rows, chunk.terms, chunk.sizes)
 
 
 def column_statistics(data: Dataset, n_threads: int = 1) -> ColumnStatistics:

@@ -11,9 +11,10 @@ from typing import Any
 from dask.sizeof import sizeof
 
 from linrank.chunks.chunk import Chunk
+from linrank.chunks.folding import SharedChunk
 from linrank.data.dataset import Dataset
 
-__all__ = ["bytes_of_chunk", "bytes_of_dataset"]
+__all__ = ["bytes_of_chunk", "bytes_of_dataset", "bytes_of_shared_chunk"]
 
 _BY_ROW = 32  # bytes of a chunk for each row beside its features: levels, weights, scores, order
 
@@ -31,3 +32,9 @@ def bytes_of_dataset(data: Dataset) -> int:
 def bytes_of_chunk(chunk: Chunk) -> int:
     """Bytes of the rows and of what a chunk keeps by row."""
     return chunk.rows.nbytes + _BY_ROW * chunk.sizes.n_rows
+
+
+@sizeof.register(SharedChunk)  # type: ignore[untyped-decorator]
+def bytes_of_shared_chunk(chunk: SharedChunk) -> int:
+    """What a chunk keeps by row; its rows count where the partition does."""
+    return _BY_ROW * chunk.sizes.n_rows

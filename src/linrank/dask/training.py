@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import threads
+from linrank.chunks.gathered_rows import gathered
 from linrank.chunks.recipes import DominationRecipe, RankRecipe, Recipe
 from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.dask import rounds
@@ -20,13 +21,17 @@ from linrank.dask.partitions import Partitions
 from linrank.data.statistics import ColumnStatistics
 from linrank.model import LinearModel
 from linrank.options import SCALES
+from linrank.pairs.choice import chosen_sizes
+from linrank.ranksvm import train
 from linrank.scaling import Scaling
 from linrank.solvers.result import Callback, Result
+from linrank.weights import query_weights
 
 __all__ = [
     "Options",
     "Outcome",
     "chunks_on",
+    "datasets_on",
     "sample_capacity",
     "scaling_of",
     "train_domination",
@@ -107,9 +112,7 @@ def scaling_of(kind: str, data: Partitions, patience: float = 60.0) -> Scaling:
     """The scaling of this kind for all rows, by one pass over the partitions where it needs one."""
     if kind not in SCALES or kind in ("none", "query"):
         return Scaling(kind)
-    numbers = [summary.number for summary in data.summaries]
-    parts = DaskChunks(data.client, data.futures, patience, numbers)
-    statistics: ColumnStatistics = parts.total(rounds.column_statistics)
+    statistics: ColumnStatistics = datasets_on(data, patience).total(rounds.column_statistics)
     return Scaling.of_statistics(kind, statistics)
 
 
@@ -156,6 +159,9 @@ def train_ranksvm(
         "bounds": None if bounds is None else digest(*bounds),
     }
     keeper = Keeper(options.checkpoint, options.resume, fit, compares=recipe.loss != "hinge")
+    if data.is_split:
+        with keeper.advising():
+            return _train_split(data, recipe, C, scaling, options, bounds, keeper)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_rank_chunks(
             chunks,
@@ -166,6 +172,41 @@ def train_ranksvm(
             **_common(options, keeper, data),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
+
+
+def _train_split(
+    data: Partitions,
+    recipe: RankRecipe,
+    C: float,
+    scaling: Scaling,
+    options: Options,
+    bounds: tuple[Array, Array] | None,
+    keeper: Keeper,
+) -> Outcome:
+    """The same where queries lie in several partitions: scores are gathered and swept here."""
+    blocks = datasets_on(data, options.patience)
+    lazy = scaling.transformed(gathered(blocks))
+    common = _common(options, keeper)
+    common["n_jobs"] = common.pop("n_threads")
+    result = train(
+        lazy,
+        C=C,
+        loss=recipe.loss,
+        pairs=recipe.pairs,
+        pair_weighting=recipe.pair_weighting,
+        query_normalization=recipe.query_normalization,
+        query_weight=query_weights(recipe.query_weight, lazy.queries),
+        scale=scaling.factors,
+        bounds=bounds,
+        **common,
+    )
+    return _outcome(result, chosen_sizes(lazy.queries, recipe.pairs)["n_pairs"], blocks, keeper)
+
+
+def datasets_on(data: Partitions, patience: float = 60.0) -> DaskChunks:
+    """The partitions themselves, to run tasks on; they are the caller's, and not to be released."""
+    numbers = [summary.number for summary in data.summaries]
+    return DaskChunks(data.client, data.futures, patience, numbers)
 
 
 def train_domination(

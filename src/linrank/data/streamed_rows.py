@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import Rows
+from linrank.data.statistics import ColumnStatistics
 
 __all__ = ["Design", "StreamedRows"]
 
@@ -55,13 +56,26 @@ class StreamedRows(ABC):
     def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
         """``Xᵀ r``, r by position, as of stored rows."""
 
+    @property
+    def has_matrix(self) -> bool:
+        """Whether a Hessian of all features, from a sample of the rows, is worth its size."""
+        return True
+
     @abstractmethod
-    def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
+    def stored(self, index: Array | slice, n_threads: int) -> Rows:
         """Some of the rows in memory, `capacity` at most."""
 
-    def take(self, index: Array | slice) -> DenseRows:
-        """Some of the rows in memory, as of stored rows."""
+    def take(self, index: Array | slice) -> Rows | StreamedRows:
+        """Some of the rows, as of stored rows: in memory, or left where all of them are."""
         return self.stored(index, 1)
+
+    def score_matrix(self, coefs: Array, n_threads: int) -> Array:
+        """``(n_models, n_rows)``: the scores of several models."""
+        return np.array([self.scores(coef, None, n_threads) for coef in coefs])
+
+    def statistics(self, weight: Array | None) -> ColumnStatistics:
+        """The moments of the columns, of rows of these weights."""
+        raise TypeError(f"rows {self.describe()} have no statistics of their columns")
 
     def describe(self) -> str:
         """Storage and size in words."""

@@ -78,7 +78,7 @@ class Budget:
             chunk,
             limit // 6,
             limit // 12,
-            limit // 16,
+            limit // 20,
             limit // 6,
         )
 

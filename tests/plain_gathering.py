@@ -1,0 +1,46 @@
+"""A gathering in a few lines: every argument and answer travels through pickle, as to a worker."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+
+from linrank.chunks.tree import tree_sum
+from linrank.data.dataset import Dataset
+
+
+class PlainGathering:
+    """Tasks on a list of blocks, one after the other; `asked` counts them by name."""
+
+    def __init__(self, blocks):
+        self.blocks = [_travelled(block) for block in blocks]
+        self.asked: dict[str, int] = {}
+
+    @property
+    def n_chunks(self):
+        return len(self.blocks)
+
+    def each(self, task, *args, per_chunk=None):
+        self.asked[task.__name__] = self.asked.get(task.__name__, 0) + 1
+        own = [()] * len(self.blocks) if per_chunk is None else per_chunk
+        return [
+            None if mine is None else self._run(task, block, *mine, *args)
+            for block, mine in zip(self.blocks, own, strict=True)
+        ]
+
+    def total(self, task, *args):
+        return tree_sum(self.each(task, *args))
+
+    @staticmethod
+    def _run(task, block, *args):
+        return _travelled(_travelled(task)(block, *_travelled(args), n_threads=1))
+
+
+def _travelled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+def cut(data: Dataset, n_blocks: int) -> list[Dataset]:
+    """The rows in consecutive blocks, queries cut wherever it comes; some blocks may be small."""
+    return [data.select(rows) for rows in np.array_split(np.arange(data.n_rows), n_blocks)]
