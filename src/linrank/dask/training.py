@@ -169,7 +169,8 @@ def train_ranksvm(
             C=C,
             scale=scaling.factors,
             bounds=bounds,
-            **_common(options, keeper, data),
+            capacity=sample_capacity(data),
+            **_common(options, keeper),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
 
@@ -227,7 +228,12 @@ def train_domination(
     keeper = Keeper(options.checkpoint, options.resume, fit)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_domination_chunks(
-            chunks, recipe, alpha=alpha, scale=scaling.factors, **_common(options, keeper, data)
+            chunks,
+            recipe,
+            alpha=alpha,
+            scale=scaling.factors,
+            capacity=sample_capacity(data),
+            **_common(options, keeper),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
 
@@ -241,9 +247,8 @@ def sample_capacity(data: Partitions) -> int:
     return max(_SAMPLE_ROWS * data.n_features, _SAMPLE_BYTES // row)
 
 
-def _common(options: Options, keeper: Keeper, data: Partitions) -> dict[str, Any]:
+def _common(options: Options, keeper: Keeper) -> dict[str, Any]:
     return {
-        "capacity": sample_capacity(data),
         "tol": options.tol,
         "max_iter": options.max_iter,
         "w0": options.w0 if keeper.w0 is None else keeper.w0,
