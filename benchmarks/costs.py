@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 GROUP = 8  # results that one task on the cluster adds
 AT_CLIENT = 8 << 20  # bytes of results, chunk by chunk, up to which the client adds them
-INLINE = 1 << 16  # bytes of an argument that travels with every task
+INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
 STATE_OF_A_ROW = 40  # bytes beside its features: sorted scores and what the sweep found
 ROW_BESIDE = 24  # label, level, place in the order
 GIANT_VECTORS = 18  # of 8 bytes a row, at the client, during a fit (benchmarks/giant.py)
@@ -291,7 +291,7 @@ def _sent(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
 def _summed(n_bytes: int, cluster: Cluster, c: Constants) -> Prediction:
     """Results added: chunk by chunk at the client where they are small, else on the cluster."""
     n, n_chunks = cluster.n_workers, cluster.n_chunks
-    if n_chunks * n_bytes <= AT_CLIENT:
+    if n_bytes <= INLINE or n_chunks * n_bytes <= AT_CLIENT:
         n_tasks = min(n, n_chunks)
         latency = c.round + c.task * (n_tasks - 1)
         replies = _replied(n_chunks * n_bytes, cluster, c)

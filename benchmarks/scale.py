@@ -245,7 +245,8 @@ def _store(path: Path, n_rows: int, chunk_rows: int = 120_000) -> Store:
     ) as writer:
         for number, begin in enumerate(range(0, n_rows, chunk_rows)):
             n = min(chunk_rows, n_rows - begin)
-            data = Dataset.of(*dense_block(number, n)[:2], qid=dense_block(number, n)[2])
+            X, y, qid = dense_block(number, n)
+            data = Dataset.of(X, y, qid=qid)
             sizes = np.diff(data.queries.offsets)
             writer.append(data.rows, data.labels, None, sizes, data.queries.ids, None)
         return writer.finish()

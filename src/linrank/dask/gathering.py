@@ -32,7 +32,7 @@ __all__ = ["DaskChunks"]
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
-_INLINE = 1 << 16  # bytes of an argument that travels with every task of a round
+_INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
 _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on the cluster
 _NAMED = 5  # partitions that an error lists
 
@@ -87,7 +87,8 @@ class DaskChunks:
         """``Σ task(chunk, *args)`` over the chunks, by the tree of `tree_sum`."""
         kind = (_name_of(task), *(a for a in args if isinstance(a, bool)))
         size = self._sizes.get(kind)
-        if size is None or size * self.n_chunks > _AT_CLIENT:
+        # A small result costs the client less than the task that would add it elsewhere.
+        if size is None or (size > _INLINE and size * self.n_chunks > _AT_CLIENT):
             found = self._repeated(lambda: self._added_there(task, args))
         else:
             found = self._repeated(lambda: self._added_here(task, args))
