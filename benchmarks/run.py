@@ -42,6 +42,8 @@ SUBJECTS = {
     "contest": ["--quick"],
     "memory": ["--quick"],
     "stream": ["--quick"],
+    "cluster": ["--quick"],
+    "scale": ["--quick"],
     "startup": ["--quick"],
     "hinge": ["--quick"],
     "adjacent": ["--quick"],
