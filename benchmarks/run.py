@@ -37,6 +37,7 @@ SUBJECTS = {
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
     "convert": ["--quick"],
+    "out_of_core": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],
     "comparison": ["--quick"],
     "contest": ["--quick"],
