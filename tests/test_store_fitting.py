@@ -163,3 +163,11 @@ def test_the_system_enforces_the_limit(tmp_path: Path) -> None:
     assert passes.returncode == 0, passes.stderr
     assert passes.stdout.strip() == free.coef_.tobytes().hex()
     assert run("mapped").returncode != 0  # the limit is one
+
+
+def test_a_store_where_rows_are_wanted_is_told(tmp_path):
+    data = linrank.make_ranking(n_queries=5, n_features=3, random_state=0)
+    store = linrank.Store.of(tmp_path / "store", data)
+    ranker = linrank.RankSVM().fit(store)
+    with pytest.raises(TypeError, match=r"X is a Store.*map it by data = store\.dataset\(\)"):
+        ranker.predict(store)

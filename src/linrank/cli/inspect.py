@@ -31,7 +31,9 @@ coefficients.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("file", metavar="FILE", help="data file, model file, or - for stdin data")
+    parser.add_argument(
+        "file", metavar="FILE", help="data file, store, model file, or - for stdin data"
+    )
     parser.add_argument(
         "--top",
         type=_positive_or_all,

@@ -60,7 +60,8 @@ def check_kernel_grid(args: argparse.Namespace, parser: argparse.ArgumentParser)
     """Fail on options that do not go with ``--kernel``; fill in those that were not given."""
     if args.kernel is None:
         for name in given(args, tuple(_DEFAULTS)):
-            parser.error(f"{flag(name)} needs --kernel")
+            also = "; to search on a store within a limit, use linrank.RankSVMCV in Python"
+            parser.error(f"{flag(name)} needs --kernel{also if name == 'memory_limit' else ''}")
         return
     if args.method != METHODS[0]:
         parser.error(f"--kernel and --method {args.method} exclude each other")

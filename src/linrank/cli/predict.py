@@ -34,7 +34,7 @@ rows by falling score, as `qid Q0 docid rank score tag`.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="rows to score, or - for standard input")
+    parser.add_argument("data", metavar="DATA", help="rows to score: text, - for stdin, or a store")
     parser.add_argument("model", metavar="MODEL", help="model file written by linrank train")
     parser.add_argument(
         "scores", metavar="SCORES", nargs="?", help="file to write (default: -, standard output)"

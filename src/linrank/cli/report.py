@@ -52,7 +52,9 @@ with the best single feature of the training data.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("test", metavar="TEST", help="labelled rows to judge by, or - for stdin")
+    parser.add_argument(
+        "test", metavar="TEST", help="labelled rows to judge by: text, - for stdin, or a store"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="report.html", help="page (default: report.html)"
     )

@@ -239,6 +239,11 @@ def _from_array(X: Any) -> Array:
         raise TypeError(f"X must be a 2-D array or table of numbers, got {type(X).__name__}")
     if hasattr(X, "rows") and hasattr(X, "labels"):
         raise TypeError("X is a Dataset; pass its parts: data.X, data.y, qid=data.qid")
+    if hasattr(X, "read_rows") and hasattr(X, "dataset"):
+        raise TypeError(
+            "X is a Store, which is taken by some fit only; map it by data = store.dataset(), "
+            "and pass data.X, data.y, qid=data.qid"
+        )
     a = np.asarray(X)
     if a.ndim != 2:
         raise ValueError(
