@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -133,3 +135,29 @@ def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
     asked = ["--method", "domination", "--dask", "local:1"]
     assert train(store, tmp_path / "model.json", *asked) == 1
     assert "use penalty='l2'" in capsys.readouterr().err
+
+
+@pytest.mark.time_limit(120)
+def test_ctrl_c_on_a_terminal_shows_nothing_of_the_workers(tmp_path):
+    """A terminal sends it to the workers too, which would each print where they were."""
+    data = ranking(3000, seed=3)
+    Store.write(tmp_path / "store", data.X, data.y, qid=data.qid, chunk_bytes=2000)
+    root = os.path.dirname(os.path.dirname(linrank.__file__))
+    command = [sys.executable, "-m", "linrank", "train", "store", "model.json", "--dask", "local:2"]
+    kept = tmp_path / "weights.ckpt"
+    options = ["--loss", "hinge", "-e", "1e-12", "--checkpoint", str(kept)]
+    process = subprocess.Popen(
+        [*command, *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not kept.exists() and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, seen = process.communicate(timeout=60)
+    assert process.returncode == 130, seen
+    assert seen.splitlines()[2:] == ["", "linrank: interrupted"]
+    assert not (tmp_path / "model.json").exists()

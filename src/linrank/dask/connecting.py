@@ -43,6 +43,7 @@ def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
             dashboard_address="127.0.0.1:0",  # None means port 8787, and a warning if it is taken
             scheduler_kwargs={"dashboard": False},
             silence_logs=level,
+            preload=["linrank.dask.interrupts"],
         ) as cluster,
         Client(cluster) as client,
     ):
