@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from distributed_data import ranking
 
 import linrank
 from linrank.cli.main import main
+from linrank.dask.connecting import cluster_at
 from linrank.store.store import Store
 
 
@@ -161,3 +163,16 @@ def test_ctrl_c_on_a_terminal_shows_nothing_of_the_workers(tmp_path):
     assert process.returncode == 130, seen
     assert seen.splitlines()[2:] == ["", "linrank: interrupted"]
     assert not (tmp_path / "model.json").exists()
+
+
+def test_what_dask_logs_is_not_shown(cluster):
+    """A lost scheduler is told by one line, not by the client's traceback."""
+    noisy = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in noisy]
+    noisy[1].setLevel(logging.WARNING)  # as Dask configures it
+    try:
+        with cluster_at(cluster.scheduler_address):
+            assert not noisy[1].isEnabledFor(logging.ERROR)
+    finally:
+        for logger, level in zip(noisy, before, strict=True):
+            logger.setLevel(level)

@@ -22,7 +22,7 @@ def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     level = logging.CRITICAL if quiet else logging.WARNING
-    logging.getLogger("distributed").setLevel(level)
+    _set_level(level)
     if not address.startswith(LOCAL):
         try:
             client = Client(address, timeout=_TIMEOUT)
@@ -48,3 +48,10 @@ def cluster_at(address: str, quiet: bool = True) -> Iterator[Any]:
         Client(cluster) as client,
     ):
         yield client
+
+
+def _set_level(level: int) -> None:
+    """Of all loggers of `distributed`, whose configuration gives some levels of their own."""
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(level)
