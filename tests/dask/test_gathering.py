@@ -47,19 +47,6 @@ make, scaled, slowly, own, where = tasks()
 W = np.linspace(0.1, 1.0, 50)
 
 
-@pytest.fixture(scope="module")
-def mortals(tmp_path_factory):
-    """A client of two workers that may be killed, apart from those of all other tests."""
-    with processes(tmp_path_factory.mktemp("mortals"), n_workers=2, nanny=True) as (_, connected):
-        yield connected
-
-
-@pytest.fixture
-def mortal(mortals):
-    mortals.wait_for_workers(2, timeout=30)
-    return mortals
-
-
 def gathered(client, n_chunks, **options):
     return DaskChunks(client, client.map(make, range(n_chunks), pure=False), **options)
 

@@ -31,19 +31,6 @@ def learnable():
 DATA = learnable()
 
 
-@pytest.fixture(scope="module")
-def mortals(tmp_path_factory):
-    """A client of two workers that are started again when they are killed."""
-    with processes(tmp_path_factory.mktemp("kills"), n_workers=2, nanny=True) as (_, connected):
-        yield connected
-
-
-@pytest.fixture
-def mortal(mortals):
-    mortals.wait_for_workers(2, timeout=30)
-    return mortals
-
-
 def fitted(client, **options):
     parts = as_dask_arrays(DATA, N_PARTS)
     ranker = linrank.dask.RankSVM(**{"C": 10.0, "tol": 1e-12, "client": client, **options})

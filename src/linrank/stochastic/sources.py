@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Extent", "Parts", "Source", "chunk_sampler"]
+__all__ = ["Parts", "Range", "Source", "chunk_sampler"]
 
 
-class Extent(Protocol):
+class Range(Protocol):
     """Where in the whole a chunk is."""
 
     @property
@@ -43,7 +43,7 @@ class Source(Protocol):
     @property
     def n_features(self) -> int: ...
     @property
-    def chunks(self) -> Sequence[Extent]: ...
+    def chunks(self) -> Sequence[Range]: ...
 
     def buffer(self) -> Any:
         """Memory that the values of any chunk can be read into."""
@@ -78,7 +78,7 @@ class Parts:
             ends = row + part.n_rows, query + part.queries.n_queries
             chunks.append(_Range(slice(row, ends[0]), slice(query, ends[1]), part.rows.nbytes))
             row, query = ends
-        self.chunks: Sequence[Extent] = chunks
+        self.chunks: Sequence[Range] = chunks
         self.n_rows, self.n_chunks = row, len(chunks)
         self.n_features = self.parts[0].n_features
 
