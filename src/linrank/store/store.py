@@ -203,6 +203,7 @@ class Store(Contents):
             With the file and the chunk of the first fault.
         """
         buffer, n_pairs = self.buffer(), 0
+        self._reader.check_leads()
         for i in range(self.n_chunks):
             data = self.read(i, into=buffer, verify="always")
             queries = data.queries
@@ -227,6 +228,11 @@ class Store(Contents):
     def close(self) -> None:
         """Close the files; mapped datasets stay."""
         self._files.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called: nothing more can be read."""
+        return not self._files.close.alive
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.digest)
@@ -300,7 +306,7 @@ _OPENED: weakref.WeakValueDictionary[tuple[str, str], Store] = weakref.WeakValue
 
 def _reopened(path: str, digest: str) -> Store:
     store = _OPENED.get((path, digest))
-    if store is None:
+    if store is None or store.is_closed:
         store = Store(path)
         if store.digest != digest:
             raise DataFormatError(
