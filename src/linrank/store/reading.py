@@ -86,6 +86,14 @@ class ChunkReader:
         if (offsets[1:] < offsets[:-1]).any() or (least and (offsets[1:] == offsets[:-1]).any()):
             raise self.damaged(name, i, "its offsets do not increase")
 
+    def check_leads(self) -> None:
+        """Files of offsets begin with 0, which belongs to no chunk and is in no checksum."""
+        for name, stored in self.layout.arrays.items():
+            lead = self.files.read(stored.file, 0, stored.place(0, 0)[0])
+            if lead.any():
+                first = lead.view(stored.dtype)[0]
+                raise self.damaged(name, None, f"its offsets begin with {first}, not with 0")
+
     # ---- the parts of a dataset -----------------------------------------------------------------
 
     def rows(self, i: int, verify: Verify, buffer: Buffer | None) -> Rows:
