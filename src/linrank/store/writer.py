@@ -104,7 +104,7 @@ class StoreWriter:
 
     @property
     def folder(self) -> str:
-        """Where it is written meanwhile; files with hidden names there vanish with the end."""
+        """Where it is written meanwhile."""
         if self._folder is None:
             raise ValueError("the writer is finished or was given up; make another")
         return self._folder.partial
