@@ -33,7 +33,7 @@ _FLAGS = os.O_RDONLY | sum(
 )
 # A file system without such reads, a system without /proc (ENOENT), too many open files.
 _NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EMFILE)
-_WORTH_DIRECT = 64 << 10  # bytes; below, the cache and its read-ahead do better
+_WORTH_DIRECT = 1 << 20  # bytes; below (labels, offsets), the cache is faster and has them soon
 _MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
 
 
