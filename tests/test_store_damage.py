@@ -283,6 +283,35 @@ def test_files_that_lie_with_sound_checksums(copy, storage, name, dtype, edit):
         Store(path).dataset()
 
 
+@pytest.mark.parametrize("again", ["read", "read_rows"])
+def test_what_was_refused_once_is_refused_again(copy, again):
+    """A checksum that was found right must not stand for the checks that follow it."""
+    path = copy("csr")
+
+    def swap(columns):
+        row = next(k for k in range(len(columns) - 1) if columns[k] < columns[k + 1])
+        columns[row : row + 2] = columns[row + 1], columns[row]
+
+    rewrite(path, "columns", swap, "<i4")
+    store = Store(path)
+    for _ in range(2):
+        with pytest.raises(DataFormatError, match="do not increase"):
+            store.read(0) if again == "read" else store.read_rows(store.chunks[0].rows)
+    with pytest.raises(DataFormatError, match="do not increase"):
+        store.read(0)
+
+
+@pytest.mark.parametrize(("place", "value"), [(14, 1e9), (14, np.nan), (7, -1.0), (28, 1e-322)])
+def test_statistics_that_no_rows_have(copy, place, value):
+    path = copy()
+    statistics = np.fromfile(path / "statistics.bin", "<f8")
+    statistics[place] = -value if place == 28 else value
+    statistics.tofile(path / "statistics.bin")
+    change(path, lambda d: d["checksums"].update(statistics=[checksum(statistics)]))
+    with pytest.raises(DataFormatError, match=r"statistics\.bin: holds ranges or counts"):
+        _ = Store(path).statistics
+
+
 def test_unchecked_bytes_are_still_no_places(copy):
     """verify=False trusts the numbers, not the places."""
     path = copy("csr")
