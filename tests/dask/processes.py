@@ -71,7 +71,7 @@ def processes(folder: Path, n_workers: int, nanny: bool = False) -> Iterator[tup
             running.add_worker()
         client = distributed.Client(scheduler_file=str(running.file), timeout="20s")
         if n_workers:
-            client.wait_for_workers(n_workers, timeout=30)
+            client.wait_for_workers(n_workers, timeout=50)
         yield running, client
     finally:
         running.end()

@@ -94,6 +94,21 @@ def test_large_vectors_and_large_results_have_the_same_bits(client, monkeypatch)
     assert all(np.array_equal(found[i], np.full(50, i * W[0])) for i in range(20) if i % 3)
 
 
+def test_a_large_vector_is_sent_once_and_again_when_it_changes(client, monkeypatch):
+    """Solvers write into their vectors: the same object is not the same argument."""
+    monkeypatch.setattr(gathering_module, "_INLINE", 8)
+    chunks = gathered(client, 5)
+    scatter, sent = chunks._scattered, []
+    monkeypatch.setattr(chunks, "_scattered", lambda *args: sent.append(1) or scatter(*args))
+    w = np.array(W)
+    for n_sent, factor in enumerate((1.0, 2.0, -1.0), start=1):
+        w *= factor
+        for _ in range(2):
+            assert np.array_equal(chunks.total(scaled, w), expected(5, w))
+        assert len(sent) == n_sent
+    chunks.release()
+
+
 def test_each_keeps_the_order_and_leaves_out_what_is_not_asked(client):
     chunks = gathered(client, 9)
     assert chunks.each(own, W, per_chunk=[(i,) for i in range(9)]) == [i * W[0] for i in range(9)]

@@ -12,12 +12,14 @@ worker is lost is repeated, and gives the same bits.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from distributed import KilledWorker
 
 from linrank.chunks.tree import GROUP
@@ -30,7 +32,7 @@ __all__ = ["DaskChunks"]
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
-_INLINE = 1 << 16  # bytes of an argument that travels with every task of a round
+_INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
 _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on the cluster
 _NAMED = 5  # partitions that an error lists
 
@@ -73,6 +75,8 @@ class DaskChunks:
         self._numbers = itertools.count()  # of submissions: no key is used twice
         self._placement: Placement | None = None
         self._open: list[Any] = []  # futures of the round that is under way
+        self._spent: list[Any] = []  # those of the round before
+        self._last: list[tuple[Any, Any]] = []  # large arguments of that round, and their futures
         self._sizes: dict[Any, int] = {}  # task and its switches -> bytes of its last result
 
     @property
@@ -83,7 +87,8 @@ class DaskChunks:
         """``Σ task(chunk, *args)`` over the chunks, by the tree of `tree_sum`."""
         kind = (_name_of(task), *(a for a in args if isinstance(a, bool)))
         size = self._sizes.get(kind)
-        if size is None or size * self.n_chunks > _AT_CLIENT:
+        # A small result costs the client less than the task that would add it elsewhere.
+        if size is None or (size > _INLINE and size * self.n_chunks > _AT_CLIENT):
             found = self._repeated(lambda: self._added_there(task, args))
         else:
             found = self._repeated(lambda: self._added_here(task, args))
@@ -108,6 +113,7 @@ class DaskChunks:
         for chunk in self.chunks:
             chunk.release()
         self.chunks, self._placement = [], None
+        self._forget()
 
     # ---- rounds ----------------------------------------------------------------------------------
 
@@ -116,18 +122,23 @@ class DaskChunks:
         self.n_rounds += 1
         for _ in range(_ATTEMPTS):
             try:
-                return attempt()
+                found = attempt()
             except Interrupted as reason:
                 self.n_repeated += 1
                 self._placement = None
+                self._forget()
                 _log.info("a round is repeated: %s", reason)
-            except KilledWorker as error:
-                raise ClusterError(_killers(error)) from error
-            finally:
-                # By hand: the traceback of an error or of Ctrl-C would keep them.
-                for future in self._open:
-                    future.release()
+            except BaseException as error:  # Ctrl-C too: its traceback would keep futures alive
+                self._forget()
+                if isinstance(error, KilledWorker):
+                    raise ClusterError(_killers(error)) from error
+                raise
+            else:
+                # A message to the scheduler holds the next one up for 10 ms: these are released
+                # together with what the next round submits.
+                self._spent += self._open
                 self._open.clear()
+                return found
         raise ClusterError(
             f"a round of tasks lost workers {_ATTEMPTS} times in a row; look at the logs of the "
             "workers: most often their memory is too small"
@@ -177,6 +188,9 @@ class DaskChunks:
         keys = [f"{name}-{i}" for i in range(len(lists[0]))]
         futures: list[Any] = self.client.map(work, *lists, task=task, key=keys, **common)
         self._open += futures
+        for future in self._spent:
+            future.release()
+        self._spent.clear()
         return futures
 
     def _replies(self, futures: Sequence[Any], placement: Placement) -> list[Any]:
@@ -221,8 +235,33 @@ class DaskChunks:
                 raise error
 
     def _sent(self, args: Sequence[Any]) -> list[Any]:
-        """The arguments as tasks take them: large ones once on a worker, the others fetch them."""
-        return [self._scattered(a) if _n_bytes(a) > _INLINE else a for a in args]
+        """The arguments as tasks take them: large ones once on a worker, the others fetch them.
+
+        What the round before had as well, as ``w`` is that of many products, is there already.
+        """
+        before, self._last = self._last, []
+        sent = []
+        for value in args:
+            if _n_bytes(value) <= _INLINE:
+                sent.append(value)
+                continue
+            known = [pair for pair in before if _is_same(pair[0], value)]
+            if not known:  # a copy: solvers may write into theirs
+                known = [(copy.copy(value), self._scattered(value))]
+                self._open.remove(known[0][1])
+            self._last.append(known[0])
+            sent.append(known[0][1])
+        kept = [future for _, future in self._last]
+        self._spent += [future for _, future in before if future not in kept]
+        return sent
+
+    def _forget(self) -> None:
+        """Release what is left of rounds: none of it can be trusted, or nobody needs it."""
+        for future in [*self._open, *self._spent, *(future for _, future in self._last)]:
+            future.release()
+        self._open.clear()
+        self._spent.clear()
+        self._last.clear()
 
     def _delivered(self, own: Sequence[Any], address: str) -> list[Any]:
         """Arguments of single chunks: large ones on the worker that will need them."""
@@ -247,6 +286,12 @@ def _shared_out(holders: Sequence[Sequence[str]]) -> Placement:
         chosen = min(sorted(found), key=lambda address: len(placement.get(address, ())))
         placement.setdefault(chosen, []).append(i)
     return placement
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two arguments are arrays of the same bits."""
+    arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return arrays and a.dtype == b.dtype and np.array_equal(a, b)
 
 
 def _name_of(task: Task) -> str:

@@ -14,7 +14,7 @@ from linrank.chunks.recipes import RankRecipe
 from linrank.dask import rounds
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
-from linrank.dask.training import datasets_on
+from linrank.dask.training import datasets_on, sample_capacity
 
 __all__ = ["DaskParts"]
 
@@ -55,7 +55,7 @@ class DaskParts:
             return
         chunks = self._chunks(recipe, factors)
         try:
-            yield Opened(chunks, n_threads=self.n_threads)
+            yield Opened(chunks, sample_capacity(self.data), self.n_threads)
         finally:
             chunks.release()
 

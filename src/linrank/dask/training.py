@@ -32,12 +32,16 @@ __all__ = [
     "Outcome",
     "chunks_on",
     "datasets_on",
+    "sample_capacity",
     "scaling_of",
     "train_domination",
     "train_ranksvm",
 ]
 
 Array = NDArray[Any]
+
+_SAMPLE_BYTES = 256 << 20  # of the rows that come to the client to find a start from
+_SAMPLE_ROWS = 50  # for each feature: as many as a preconditioner wants, whatever their bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +164,13 @@ def train_ranksvm(
             return _train_split(data, recipe, C, scaling, options, bounds, keeper)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_rank_chunks(
-            chunks, recipe, C=C, scale=scaling.factors, bounds=bounds, **_common(options, keeper)
+            chunks,
+            recipe,
+            C=C,
+            scale=scaling.factors,
+            bounds=bounds,
+            capacity=sample_capacity(data),
+            **_common(options, keeper),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
 
@@ -218,9 +228,23 @@ def train_domination(
     keeper = Keeper(options.checkpoint, options.resume, fit)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_domination_chunks(
-            chunks, recipe, alpha=alpha, scale=scaling.factors, **_common(options, keeper)
+            chunks,
+            recipe,
+            alpha=alpha,
+            scale=scaling.factors,
+            capacity=sample_capacity(data),
+            **_common(options, keeper),
         )
     return _outcome(result, problem.n_pairs, chunks, keeper)
+
+
+def sample_capacity(data: Partitions) -> int:
+    """Rows that may come to the client as a sample; a twentieth of them all would not fit there.
+
+    It depends on the data alone: with the number of workers in it, the result would.
+    """
+    row = max(1, data.nbytes // max(1, data.n_rows))
+    return max(_SAMPLE_ROWS * data.n_features, _SAMPLE_BYTES // row)
 
 
 def _common(options: Options, keeper: Keeper) -> dict[str, Any]:
