@@ -167,6 +167,16 @@ def test_what_writers_use_for_a_while_is_never_taken_from_others(tmp_path):
     assert_same(Store(path).dataset(), data)
 
 
+def test_long_comments_fill_chunks_too(tmp_path):
+    """A chunk is put together in memory: one of few features must not gather all comments."""
+    docids = [f"{i:0100d}" for i in range(100)]
+    X, y, qid = np.ones((100, 1), np.float32), np.arange(100), np.arange(100) // 2
+    options = {"qid": qid, "docids": docids, "chunk_bytes": 1000}
+    store = Store.write(tmp_path / "store", X, y, **options)
+    assert store.n_chunks == 13  # of 4 queries of 2 rows of 116 bytes, "docid = " and 8
+    assert store.dataset().docids == docids
+
+
 def test_a_manifest_alone_is_no_store(tmp_path):
     path = tmp_path / "application"
     path.mkdir()
