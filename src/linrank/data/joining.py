@@ -16,18 +16,18 @@ Array = NDArray[Any]
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """All rows of the parts, which are of one kind and have the same columns; a copy."""
-    first = parts[0]
+    """All rows of the parts, which have the same columns, in a copy; CSR unless all are dense."""
     if len(parts) == 1:
-        return first
-    if isinstance(first, DenseRows):
-        return DenseRows(np.concatenate([part.values for part in parts]))
-    sparse = [part for part in parts if isinstance(part, CsrRows)]
+        return parts[0]
+    dense = [part for part in parts if isinstance(part, DenseRows)]
+    if len(dense) == len(parts):
+        return DenseRows(np.concatenate([part.values for part in dense]))
+    sparse = [_sparse(part) if isinstance(part, DenseRows) else part for part in parts]
     return CsrRows(
         np.concatenate([part.values for part in sparse]),
         np.concatenate([part.columns for part in sparse]),
         join_offsets([part.offsets for part in sparse]),
-        first.n_columns,
+        sparse[0].n_columns,
     )
 
 
@@ -41,3 +41,10 @@ def join_optional(parts: Sequence[Array | None]) -> Array | None:
     """The concatenation of what all parts have, or none of them."""
     given = [part for part in parts if part is not None]
     return np.concatenate(given) if given else None
+
+
+def _sparse(rows: DenseRows) -> CsrRows:
+    row, column = np.nonzero(rows.values)
+    counts = np.bincount(row, minlength=rows.shape[0])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])
