@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, get_client
@@ -10,7 +11,7 @@ from distributed import Client, Future, KilledWorker, get_client
 from linrank.dask.waiting import Interrupted, Watch
 from linrank.errors import ClusterError
 
-__all__ = ["client_of", "results_of"]
+__all__ = ["client_of", "release", "released_on_error", "results_of"]
 
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 
@@ -33,8 +34,28 @@ def client_of(client: Client | None) -> Client:
     return client
 
 
+def release(futures: Iterable[Future]) -> None:
+    """Let the cluster forget what the futures stand for, whoever else holds them here."""
+    for future in futures:
+        future.release()
+
+
+@contextmanager
+def released_on_error(futures: Sequence[Future]) -> Iterator[None]:
+    """Release futures where an error or Ctrl-C ends the block.
+
+    A failed future holds its exception, whose traceback holds the frames of all that waited for it,
+    and so the futures of all partitions: they would stay on the cluster as long as the client does.
+    """
+    try:
+        yield
+    except BaseException:
+        release(futures)
+        raise
+
+
 def results_of(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Any]:
-    """Return the results of futures; of several failures the first in their order is raised.
+    """Return the results of futures, and release these; of several failures the first is raised.
 
     Which of the partitions at fault is named then does not depend on who was quicker.
 
@@ -47,6 +68,13 @@ def results_of(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) 
     numbers : sequence of int
         The partitions, for errors.
     """
+    try:
+        return _fetched(watch, futures, numbers)
+    finally:
+        release(futures)
+
+
+def _fetched(watch: Watch, futures: Sequence[Future], numbers: Sequence[int]) -> list[Any]:
     for _ in range(_ATTEMPTS):
         watch.finished(futures)
         for number, future in zip(numbers, futures, strict=True):

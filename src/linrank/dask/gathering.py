@@ -12,6 +12,7 @@ worker is lost is repeated, and gives the same bits.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import logging
@@ -113,7 +114,15 @@ class DaskChunks:
         for chunk in self.chunks:
             chunk.release()
         self.chunks, self._placement = [], None
-        self._forget()
+        self.forget()
+
+    def forget(self) -> None:
+        """Release what is left of rounds, not the chunks: nobody needs or can trust it."""
+        for future in [*self._open, *self._spent, *(future for _, future in self._last)]:
+            future.release()
+        self._open.clear()
+        self._spent.clear()
+        self._last.clear()
 
     # ---- rounds ----------------------------------------------------------------------------------
 
@@ -126,10 +135,10 @@ class DaskChunks:
             except Interrupted as reason:
                 self.n_repeated += 1
                 self._placement = None
-                self._forget()
+                self.forget()
                 _log.info("a round is repeated: %s", reason)
             except BaseException as error:  # Ctrl-C too: its traceback would keep futures alive
-                self._forget()
+                self.forget()
                 if isinstance(error, KilledWorker):
                     raise ClusterError(_killers(error)) from error
                 raise
@@ -255,14 +264,6 @@ class DaskChunks:
         self._spent += [future for _, future in before if future not in kept]
         return sent
 
-    def _forget(self) -> None:
-        """Release what is left of rounds: none of it can be trusted, or nobody needs it."""
-        for future in [*self._open, *self._spent, *(future for _, future in self._last)]:
-            future.release()
-        self._open.clear()
-        self._spent.clear()
-        self._last.clear()
-
     def _delivered(self, own: Sequence[Any], address: str) -> list[Any]:
         """Arguments of single chunks: large ones on the worker that will need them."""
         return [
@@ -272,9 +273,13 @@ class DaskChunks:
 
     def _scattered(self, value: Any, workers: Sequence[str] | None = None) -> Any:
         # hash=False: two vectors of the same bits must not share a key that one round releases.
-        future = self.watch.call(
-            lambda: self.client.scatter(value, workers=workers, hash=False, asynchronous=True)
-        )
+        try:
+            future = self.watch.call(
+                lambda: self.client.scatter(value, workers=workers, hash=False, asynchronous=True)
+            )
+        except (KeyError, OSError, TimeoutError, asyncio.TimeoutError) as error:
+            # Whom it was meant for is gone, which nobody has noticed yet.
+            raise Interrupted(f"an argument reached no worker ({error!r})") from error
         self._open.append(future)
         return future
 
