@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["join_offsets", "join_optional", "join_rows"]
+__all__ = ["join_ids", "join_offsets", "join_optional", "join_rows"]
 
 Array = NDArray[Any]
+_EXACT = 2**53  # integers up to here are float64 numbers
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
@@ -29,6 +30,29 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
         join_offsets([part.offsets for part in sparse]),
         sparse[0].n_columns,
     )
+
+
+def join_ids(parts: Sequence[Array]) -> Array:
+    """Query ids of consecutive parts, no two different ones made equal.
+
+    NumPy would write numbers as strings, and 2⁵³ and 2⁵³ + 1 as one float64.
+
+    Examples
+    --------
+    >>> join_ids([np.array([2**53, 2**53 + 1]), np.array([0.0])]).tolist()
+    [9007199254740992, 9007199254740993, 0.0]
+    """
+    kinds = {a.dtype.kind for a in parts}
+    mixes = len(kinds) > 1
+    if mixes and (kinds & set("OUS") or {"i", "u"} <= kinds or _beyond_floats(parts)):
+        parts = [a.astype(object) for a in parts]
+    return np.concatenate(list(parts))
+
+
+def _beyond_floats(parts: Sequence[Array]) -> bool:
+    """Whether there are integers that float64 may not tell apart."""
+    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
+    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
 
 
 def join_offsets(parts: Sequence[Array]) -> Array:
