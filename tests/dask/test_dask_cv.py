@@ -133,3 +133,5 @@ def test_the_rows_of_a_fold_count_once():
     data = linrank.make_ranking(n_queries=4, n_features=50, random_state=0)
     alone, beside = make_chunk(data, RankRecipe()), make_fold_chunk(data, None, RankRecipe())
     assert sizeof(alone) - sizeof(beside) == data.rows.nbytes
+    by_query = RankRecipe(by_query=True)  # its rows are a copy, which counts
+    assert sizeof(make_fold_chunk(data, None, by_query)) == sizeof(make_chunk(data, by_query))

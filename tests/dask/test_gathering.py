@@ -238,3 +238,15 @@ def test_a_scheduler_that_is_silent_is_an_error(tmp_path):
         with pytest.raises(ClusterError, match="has not answered for 2 s"):
             chunks.total(scaled, W)
         assert time.monotonic() - started < 30.0
+
+
+def test_an_argument_for_a_worker_that_is_gone_repeats_the_round(client):
+    chunks = gathered(client, 3)
+    large = np.ones(10_000)  # it does not travel with the task
+    factors = [(k * large,) for k in range(3)]
+    chunks._placement = {"tcp://127.0.0.1:9": [0, 1, 2]}  # as of a worker that was just killed
+    found = chunks.each(own, W, per_chunk=factors)
+    for k, value in enumerate(found):
+        assert np.array_equal(value, factors[k][0] * W[0])
+    assert chunks.n_repeated == 1
+    chunks.release()

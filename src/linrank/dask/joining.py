@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.dask.summaries import joined_ids
 from linrank.data.dataset import Dataset
-from linrank.data.joining import join_optional, join_rows
+from linrank.data.joining import join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
 
 __all__ = ["join_datasets", "rows_of_queries"]
@@ -41,7 +40,7 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     joined = Dataset(
         join_rows([part.rows for part in parts]),
         np.concatenate([part.labels for part in parts]),
-        joined_ids([a for a in ids if a is not None]),
+        join_ids([a for a in ids if a is not None]),
         join_optional([part.weight for part in parts]),
         first.feature_names,
     )

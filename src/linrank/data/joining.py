@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["as_sparse", "join_offsets", "join_optional", "join_rows", "join_sparse"]
+__all__ = ["as_sparse", "join_ids", "join_offsets", "join_optional", "join_rows", "join_sparse"]
 
 Array = NDArray[Any]
+_EXACT = 2**53  # integers up to here are float64 numbers
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
@@ -52,6 +53,23 @@ def as_sparse(rows: DenseRows) -> CsrRows:
     return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])
 
 
+def join_ids(parts: Sequence[Array]) -> Array:
+    """Query ids of consecutive parts, no two different ones made equal.
+
+    NumPy would write numbers as strings, and 2⁵³ and 2⁵³ + 1 as one float64.
+
+    Examples
+    --------
+    >>> join_ids([np.array([2**53, 2**53 + 1]), np.array([0.0])]).tolist()
+    [9007199254740992, 9007199254740993, 0.0]
+    """
+    kinds = {a.dtype.kind for a in parts}
+    mixes = len(kinds) > 1
+    if mixes and (kinds & set("OUS") or {"i", "u"} <= kinds or _beyond_floats(parts)):
+        parts = [a.astype(object) for a in parts]
+    return np.concatenate(list(parts))
+
+
 def join_offsets(parts: Sequence[Array]) -> Array:
     """Offsets of consecutive parts, each from 0, as offsets of the whole."""
     sizes = [np.diff(part) for part in parts]
@@ -62,3 +80,10 @@ def join_optional(parts: Sequence[Array | None]) -> Array | None:
     """The concatenation of what all parts have, or none of them."""
     given = [part for part in parts if part is not None]
     return np.concatenate(given) if given else None
+
+
+def _sparse(rows: DenseRows) -> CsrRows:
+    row, column = np.nonzero(rows.values)
+    counts = np.bincount(row, minlength=rows.shape[0])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])
