@@ -82,8 +82,7 @@ def join_optional(parts: Sequence[Array | None]) -> Array | None:
     return np.concatenate(given) if given else None
 
 
-def _sparse(rows: DenseRows) -> CsrRows:
-    row, column = np.nonzero(rows.values)
-    counts = np.bincount(row, minlength=rows.shape[0])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])
+def _beyond_floats(parts: Sequence[Array]) -> bool:
+    """Whether there are integers that float64 may not tell apart."""
+    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
+    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
