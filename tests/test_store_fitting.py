@@ -193,3 +193,23 @@ def test_a_store_where_rows_are_wanted_is_told(tmp_path):
     ranker = linrank.RankSVM().fit(store)
     with pytest.raises(TypeError, match=r"X is a Store.*map it by data = store\.dataset\(\)"):
         ranker.predict(store)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        linrank.FactorizedRankSVM(max_iter=5, random_state=0),
+        linrank.KernelRankSVM(approximation="nystroem", n_components=8, random_state=0),
+        linrank.SGDRankerCV(cv=2, random_state=0),
+        linrank.DominationRankerCV(cv=2),
+    ],
+    ids=lambda ranker: type(ranker).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_every_estimator_takes_a_store(
+    ranker: Any, store: linrank.Store, data: linrank.Dataset
+) -> None:
+    scores = ranker.fit(store).predict(data.X)
+    np.testing.assert_array_equal(scores, in_memory(ranker, data).predict(data.X))
+    with pytest.raises(ValueError, match="qid is part of the store"):
+        ranker.fit(store, qid=data.qid)

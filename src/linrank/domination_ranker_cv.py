@@ -159,7 +159,7 @@ class DominationRankerCV(SparseRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,

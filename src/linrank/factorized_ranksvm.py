@@ -152,7 +152,7 @@ class FactorizedRankSVM(LowRankRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -169,7 +169,7 @@ class FactorizedRankSVM(LowRankRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
+        X : matrix of shape (n_rows, n_features), or Store
             NumPy or SciPy matrix or data frame; float32 stays float32.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters.

@@ -88,7 +88,10 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
         if isinstance(X, Store):
-            data = X.dataset()
+            own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+            for name in (name for name, value in own.items() if value is not None):
+                raise ValueError(f"{name} is part of the store {X.path}; call fit(store)")
+            data = X.dataset(n_jobs=self.n_jobs)
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(y, warn=True)

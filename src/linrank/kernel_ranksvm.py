@@ -191,7 +191,7 @@ class KernelRankSVM(KernelRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -202,7 +202,7 @@ class KernelRankSVM(KernelRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), or (n_rows, n_rows)
+        X : matrix of shape (n_rows, n_features), or Store, or (n_rows, n_rows)
             NumPy or SciPy matrix or data frame; float32 stays float32. The kernel matrix if the
             kernel is precomputed.
         y : array of shape (n_rows,)

@@ -155,7 +155,7 @@ class RegularizedRankSVM(LowRankRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
@@ -172,7 +172,7 @@ class RegularizedRankSVM(LowRankRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
+        X : matrix of shape (n_rows, n_features), or Store
             NumPy or SciPy matrix or data frame; float32 stays float32.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters.

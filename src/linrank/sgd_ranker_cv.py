@@ -120,7 +120,7 @@ class SGDRankerCV(DescentRanker):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         qid: Any = None,
         sample_weight: Any = None,
