@@ -59,7 +59,7 @@ class Block:
         if self.comments is None:
             return n_bytes
         comments = np.diff(self.comments.offsets[self.offsets]) + 8 * self.sizes
-        return np.maximum(n_bytes, comments)
+        return np.asarray(np.maximum(n_bytes, comments))
 
     def _feature_bytes(self) -> Array:
         if isinstance(self.rows, DenseRows):
