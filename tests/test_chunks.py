@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from linrank import make_ranking
 from linrank.chunks import tasks
@@ -317,3 +319,28 @@ def test_a_budget_shares_out_what_there_is() -> None:
     ample = Budget.of(source, 10**9)
     assert (ample.n_states, ample.n_kept) == (8, 8)
     assert sample_capacity(source) * 28 <= largest < (sample_capacity(source) + 1) * 28
+
+
+def test_chunks_of_sparse_and_of_dense_rows_are_one_problem() -> None:
+    data = dataset()
+    expected = train(data, tol=TOL).w
+    for first in (0, 1):
+        parts = [
+            part if k % 2 == first else replace(part, rows=as_rows(csr_matrix(part.X)))
+            for k, part in enumerate(parts_of(data, 5))
+        ]
+        found, _ = train_rank_chunks(memory_chunks(RankRecipe(), parts), RankRecipe(), tol=TOL)
+        np.testing.assert_allclose(found.w, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [RankRecipe, DominationRecipe])
+def test_queries_of_a_chunk_may_all_have_weight_zero(kind: Any) -> None:
+    parts = parts_of(dataset(), 5)
+    every = [id_ for part in parts for id_ in part.queries.ids.tolist()]
+    without = set(parts[2].queries.ids.tolist())
+    recipe = kind(query_weight={id_: float(id_ not in without) for id_ in every})
+    solve = train_rank_chunks if kind is RankRecipe else train_domination_chunks
+    found, _ = solve(memory_chunks(recipe, parts), recipe, tol=TOL)
+    others = parts[:2] + parts[3:]
+    expected, _ = solve(memory_chunks(kind(), others), kind(), tol=TOL)
+    np.testing.assert_allclose(found.w, expected.w, rtol=0, atol=1e-10)

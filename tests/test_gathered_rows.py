@@ -201,3 +201,11 @@ def test_ids_or_weights_of_some_blocks_only_are_refused(name):
     called = "sample_weight" if name == "weight" else name
     with pytest.raises(ValueError, match=f"block 1 has no {called} but 1 of 2"):
         gathered(PlainGathering([first, replace(second, **{name: None})]))
+
+
+def test_ids_of_blocks_of_several_types_are_not_merged() -> None:
+    ids = [np.array([2**53, 2**53 + 1]), np.array([0.0, 2.0**53]), np.array([1, 2], np.uint64)]
+    blocks = [Dataset.of(np.eye(2), [0, 1], qid=qid) for qid in ids]
+    together = gathered(PlainGathering(blocks))
+    assert together.queries.ids is not None
+    assert together.queries.ids.tolist() == [2**53, 2**53 + 1, 0.0, 1, 2]

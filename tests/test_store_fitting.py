@@ -151,7 +151,7 @@ import resource, sys
 import linrank
 from linrank.store.store import Store
 from linrank.memory import resident
-ranker = linrank.RankSVM(C=0.01, n_jobs=1)
+ranker = linrank.RankSVM(C=0.01, tol=0.1, n_jobs=1)
 ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
 pages = int(open("/proc/self/statm").read().split()[0])
 more = int(sys.argv[2])
@@ -173,7 +173,7 @@ def test_the_system_enforces_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "store"
     store = Store.write(path, X, y, qid=np.arange(n) // 50, chunk_bytes=8_000_000)
     assert store.nbytes > 1.25 * more
-    free = linrank.RankSVM(C=0.01, memory_limit="8GB").fit(store)
+    free = linrank.RankSVM(C=0.01, tol=0.1, memory_limit="8GB").fit(store)
 
     def run(how: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, str(path), str(more), how]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.frames import read_column
-from linrank.data.vectors import as_weights
+from linrank.data.vectors import as_part_weights, as_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.queries import Queries
 
-__all__ = ["query_weights"]
+__all__ = ["part_query_weights", "query_weights"]
 
 
 def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
@@ -32,7 +32,7 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
     if weight is None:
         return None
     if isinstance(weight, Mapping):
-        return _from_mapping(weight, queries)
+        return as_weights(_from_mapping(weight, queries), queries.n_queries, "query_weight")
     vector = np.asarray(read_column(weight))
     if vector.ndim == 1 and len(vector) != queries.n_rows:
         return _by_query(vector, queries)
@@ -48,6 +48,13 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
             "to sample_weight)"
         )
     return np.ascontiguousarray(first)
+
+
+def part_query_weights(
+    weight: Mapping[Any, Any] | None, queries: Queries
+) -> NDArray[np.float64] | None:
+    """The same for a part of the queries, by their ids: all of these may have weight 0."""
+    return None if weight is None else _from_mapping(weight, queries)
 
 
 def _by_query(weight: NDArray[Any], queries: Queries) -> NDArray[np.float64]:
@@ -70,7 +77,7 @@ def _from_mapping(weight: Mapping[Any, Any], queries: Queries) -> NDArray[np.flo
             f"query_weight has no weight for {len(absent)} of {len(ids)} queries, for instance "
             f"{absent[0]!r}; give one for every query id"
         )
-    return as_weights([weight[id_] for id_ in ids], len(ids), "query_weight")
+    return as_part_weights([weight[id_] for id_ in ids], len(ids), "query_weight")
 
 
 def _name(queries: Queries, q: int) -> str:

@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
     "PYTHONPATH": str(Path(linrank.__file__).resolve().parents[1]),
 }
+ORPHANED = "300"  # seconds after which they end by themselves, where the tests were killed
 
 
 class Processes:
@@ -34,7 +35,9 @@ class Processes:
         self.nanny = "--nanny" if nanny else "--no-nanny"
         self.file = folder / "scheduler.json"
         self.workers: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self._start("dask_scheduler", "--port", "0", "--host", "127.0.0.1")
+        self.scheduler = self._start(
+            *("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--idle-timeout", ORPHANED)
+        )
         while not self.file.exists():
             assert self.scheduler.poll() is None, "the scheduler has ended"
             time.sleep(0.02)
@@ -51,7 +54,8 @@ class Processes:
         )
 
     def add_worker(self) -> None:
-        self.workers.append(self._start("dask_worker", self.nanny, "--nthreads", "1"))
+        options = ("--nthreads", "1", "--death-timeout", ORPHANED)
+        self.workers.append(self._start("dask_worker", self.nanny, *options))
 
     def end(self) -> None:
         for process in [*self.workers, self.scheduler]:
@@ -80,5 +84,8 @@ def processes(folder: Path, n_workers: int, nanny: bool = False) -> Iterator[tup
 
 
 def pids(client: Any) -> list[int]:
-    """The processes of the workers."""
-    return list(client.run(os.getpid).values())
+    """The processes of the workers; one that was just killed may pass for running a while."""
+    while True:
+        with suppress(OSError):
+            return list(client.run(os.getpid).values())
+        time.sleep(0.05)

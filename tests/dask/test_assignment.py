@@ -10,8 +10,9 @@ from numpy.testing import assert_array_equal
 
 from linrank.dask.assignment import assign, split_queries
 from linrank.dask.joining import join_datasets, rows_of_queries
-from linrank.dask.summaries import Census, joined_ids
+from linrank.dask.summaries import Census
 from linrank.data.dataset import Dataset
+from linrank.data.joining import join_ids
 from linrank.data.queries import Queries
 
 LAWS = settings(deadline=None)  # the first example of a test also pays for its imports
@@ -144,7 +145,7 @@ def test_ids_that_differ_stay_different():
     big = np.array([2**63, 2**63 + 1], np.uint64)
     assert len(Census.of([big, np.array([-1])]).ids) == 3
     assert len(Census.of([np.array([1]), np.array(["1"], object)]).ids) == 2
-    assert joined_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
+    assert join_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
 
 
 @LAWS

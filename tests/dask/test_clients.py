@@ -49,7 +49,7 @@ def test_data_put_onto_a_worker_are_lost_with_it(client):
 
 def test_a_partition_that_ends_its_workers_is_named():
     killed = distributed.KilledWorker("a", SimpleNamespace(address="tcp://w"), 3)
-    future = SimpleNamespace(status="error", exception=lambda: killed)
+    future = SimpleNamespace(status="error", exception=lambda: killed, release=lambda: None)
     watch = SimpleNamespace(finished=lambda futures: None, call=lambda start: start())
     with pytest.raises(ClusterError, match=r"partition 7 is lost: .* use smaller partitions"):
         results_of(watch, [future], [7])

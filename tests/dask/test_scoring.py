@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dask
 import dask.array as da
+import distributed
 import pytest
 from distributed_data import as_dask_arrays, as_delayed, as_table, cuts, in_blocks, ranking
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import linrank
+import linrank.dask
 from linrank.dask.scoring import predict
 from linrank.data.dataset import Dataset
 from linrank.scaling import Scaling
@@ -121,3 +123,14 @@ def test_a_partition_with_other_columns_is_named():
         predict(MODEL, blocks).compute()
     with pytest.raises(TypeError, match=r"X is a numpy\.ndarray, which is not distributed"):
         predict(MODEL, DATA.X)
+
+
+def test_the_score_of_a_ranker_is_computed_by_its_own_client(client):
+    data = ranking(20)
+    parts = as_dask_arrays(data, 2)
+    ranker = linrank.dask.RankSVM(client=client, patience=2).fit(parts.X, parts.y, qid=parts.qid)
+    local = ranker.to_local().score(data.X, data.y, qid=data.qid)
+    assert ranker.score(parts.X, parts.y, qid=parts.qid) == pytest.approx(local, abs=1e-15)
+    # The client in force has nobody to work.
+    with distributed.Client(processes=False, n_workers=0, dashboard_address=":0"):
+        assert ranker.score(parts.X, parts.y, qid=parts.qid) == pytest.approx(local, abs=1e-15)

@@ -7,7 +7,7 @@ slopes r of the rows go back to their blocks, where ``Xᵀ r`` is a sum again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from linrank.chunks.row_tasks import (
 )
 from linrank.chunks.tree import tree_sum
 from linrank.data.dataset import Dataset
-from linrank.data.joining import join_rows
+from linrank.data.joining import join_ids, join_rows
 from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.data.streamed_rows import StreamedRows
@@ -176,13 +176,15 @@ def gathered(gathering: Gathering, *, memory_limit: int | None = None) -> Datase
     return Dataset(
         cast(Any, rows),  # training asks no more of them
         np.concatenate([one.labels for one in facts]),
-        _together([one.qid for one in facts], "qid"),
-        _together([one.weight for one in facts], "sample_weight"),
+        _together([one.qid for one in facts], "qid", join_ids),
+        _together([one.weight for one in facts], "sample_weight", np.concatenate),
         facts[0].feature_names,
     )
 
 
-def _together(parts: Sequence[Array | None], name: str) -> Array | None:
+def _together(
+    parts: Sequence[Array | None], name: str, join: Callable[[list[Array]], Array]
+) -> Array | None:
     """A vector of all rows from those of the blocks; None where no block has one."""
     absent = [k for k, part in enumerate(parts) if part is None]
     if len(absent) == len(parts):
@@ -192,7 +194,7 @@ def _together(parts: Sequence[Array | None], name: str) -> Array | None:
             f"block {absent[0]} has no {name} but {len(parts) - len(absent)} of {len(parts)} "
             f"blocks have; give {name} for all rows or for none"
         )
-    return np.concatenate([part for part in parts if part is not None])
+    return join([part for part in parts if part is not None])
 
 
 def _check_alike(facts: Sequence[BlockFacts]) -> None:

@@ -32,7 +32,7 @@ from linrank.planning import Plannable
 from linrank.sampling import draw_rows
 from linrank.scaling import Scaling
 from linrank.threads import useful_threads
-from linrank.weights import query_weights
+from linrank.weights import part_query_weights
 
 __all__ = ["DominationRecipe", "LayerTerms", "PairTerms", "Piece", "RankRecipe", "Recipe"]
 
@@ -113,7 +113,7 @@ class RankRecipe:
                 data,
                 pairs=self.pairs,
                 pair_weighting=self.pair_weighting,
-                query_weight=_times(query_weights(self.query_weight, data.queries), factor),
+                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
                 query_normalization=self.query_normalization,
             )
         except NoPairsError:
@@ -190,7 +190,7 @@ class DominationRecipe:
                 data,
                 layers=self.layers,
                 margin=self.margin,
-                query_weight=_times(query_weights(self.query_weight, data.queries), factor),
+                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
             )
         except NoPairsError:
             return _made(data, data.queries, None, 0, 0.0)

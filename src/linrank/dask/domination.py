@@ -8,6 +8,7 @@ from typing import Any
 from linrank import domination_ranker
 from linrank.chunks.choices import check_domination, check_query_weight
 from linrank.chunks.recipes import DominationRecipe
+from linrank.dask.partitions import Partitions
 from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_domination
 from linrank.linear_ranker import SparseRanker
@@ -134,10 +135,15 @@ class DominationRanker(ClusterRanker, SparseRanker):
             The fitted estimator.
         """
         self._check()
-        data = self._partitions(X, y, qid, sample_weight)
-        scaling = self._scaling(data)
-        monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
         weights = check_query_weight(query_weight)
+        with self._partitions(X, y, qid, sample_weight) as data:
+            return self._fit_on(data, weights, resume, X_val, y_val, qid_val)
+
+    def _fit_on(
+        self, data: Partitions, weights: Any, resume: bool, *validation: Any
+    ) -> DominationRanker:
+        scaling = self._scaling(data)
+        monitor = self._monitor(data, scaling, *validation)
         recipe = DominationRecipe(self.layers, self.margin, weights, by_query=scaling.needs_queries)
         options = self._run_options(data, scaling, monitor, resume)
         found = train_domination(data, recipe, alpha=self.alpha, scaling=scaling, options=options)

@@ -9,6 +9,7 @@ from linrank import estimators
 from linrank.bounds import weight_bounds
 from linrank.chunks.choices import check_query_weight, check_rank
 from linrank.chunks.recipes import RankRecipe
+from linrank.dask.partitions import Partitions
 from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_ranksvm
 from linrank.data.dataset import Dataset
@@ -160,15 +161,21 @@ class RankSVM(ClusterRanker, ExactRanker):
             The fitted estimator.
         """
         check_ranksvm(self)
-        data = self._partitions(X, y, qid, sample_weight)
+        weights = check_query_weight(query_weight)
+        with self._partitions(X, y, qid, sample_weight) as data:
+            return self._fit_on(data, weights, resume, X_val, y_val, qid_val)
+
+    def _fit_on(
+        self, data: Partitions, query_weight: Any, resume: bool, *validation: Any
+    ) -> RankSVM:
         scaling = self._scaling(data)
-        monitor = self._monitor(data, scaling, X_val, y_val, qid_val)
+        monitor = self._monitor(data, scaling, *validation)
         recipe = RankRecipe(
             self.loss,
             self.pairs,
             self.pair_weighting,
             self.query_normalization,
-            check_query_weight(query_weight),
+            query_weight,
             by_query=scaling.needs_queries,
         )
         described = cast(Dataset, data)  # of which only names and number of features are asked

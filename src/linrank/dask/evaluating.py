@@ -77,13 +77,13 @@ def evaluate(
         delayed(_judged, number, *block, measures, chosen)
         for number, block in enumerate(zip(*vectors, strict=True))
     ]
-    found = assembled(watch, lazy, "repair")
-    concrete = _with_highest_grade(measures, max(s.high for s in found.summaries))
-    futures = [
-        watch.client.submit(_evaluated, s.number, future, concrete, chosen, pure=False)
-        for s, future in zip(found.summaries, found.futures, strict=True)
-    ]
-    parts = results_of(watch, futures, [s.number for s in found.summaries])
+    with assembled(watch, lazy, "repair") as found:
+        concrete = _with_highest_grade(measures, max(s.high for s in found.summaries))
+        futures = [
+            watch.client.submit(_evaluated, s.number, future, concrete, chosen, pure=False)
+            for s, future in zip(found.summaries, found.futures, strict=True)
+        ]
+        parts = results_of(watch, futures, [s.number for s in found.summaries])
     return _whole(found, parts, measures, concrete, chosen, has_ids=qid is not None)
 
 

@@ -12,6 +12,7 @@ worker is lost is repeated, and gives the same bits.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import itertools
 import logging
@@ -24,6 +25,7 @@ from distributed import KilledWorker
 
 from linrank.chunks.tree import GROUP
 from linrank.dask import rounds
+from linrank.dask.clients import check_made, killers, release
 from linrank.dask.subtrees import joined
 from linrank.dask.waiting import Interrupted, Watch
 from linrank.errors import ClusterError
@@ -34,7 +36,6 @@ _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
 _INLINE = 1 << 16  # bytes of an argument that travels with every task, of a result with each
 _AT_CLIENT = 8 << 20  # bytes of results that the client adds; more are added on the cluster
-_NAMED = 5  # partitions that an error lists
 
 Task = Callable[..., Any]
 Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascending
@@ -110,10 +111,16 @@ class DaskChunks:
 
     def release(self) -> None:
         """Let the cluster forget the chunks; also after an error, also when it is gone."""
-        for chunk in self.chunks:
-            chunk.release()
+        release(self.chunks)
         self.chunks, self._placement = [], None
-        self._forget()
+        self.forget()
+
+    def forget(self) -> None:
+        """Release what is left of rounds, not the chunks: nobody needs or can trust it."""
+        release([*self._open, *self._spent, *(future for _, future in self._last)])
+        self._open.clear()
+        self._spent.clear()
+        self._last.clear()
 
     # ---- rounds ----------------------------------------------------------------------------------
 
@@ -126,12 +133,12 @@ class DaskChunks:
             except Interrupted as reason:
                 self.n_repeated += 1
                 self._placement = None
-                self._forget()
+                self.forget()
                 _log.info("a round is repeated: %s", reason)
             except BaseException as error:  # Ctrl-C too: its traceback would keep futures alive
-                self._forget()
+                self.forget()
                 if isinstance(error, KilledWorker):
-                    raise ClusterError(_killers(error)) from error
+                    raise ClusterError(killers(error)) from error
                 raise
             else:
                 # A message to the scheduler holds the next one up for 10 ms: these are released
@@ -188,8 +195,7 @@ class DaskChunks:
         keys = [f"{name}-{i}" for i in range(len(lists[0]))]
         futures: list[Any] = self.client.map(work, *lists, task=task, key=keys, **common)
         self._open += futures
-        for future in self._spent:
-            future.release()
+        release(self._spent)
         self._spent.clear()
         return futures
 
@@ -208,31 +214,13 @@ class DaskChunks:
             return self._placement
         for _ in range(_ATTEMPTS):
             self.watch.finished(self.chunks)
-            self._check_chunks()
+            check_made(self.watch, self.chunks, self.numbers)
             found = self.watch.call(lambda: self.client.who_has(self.chunks))
             holders = [found.get(chunk.key, ()) for chunk in self.chunks]
             if all(holders):
                 self._placement = _shared_out(holders)
                 return self._placement
         raise ClusterError("chunks were lost as soon as they were computed; look at the workers")
-
-    def _check_chunks(self) -> None:
-        """What is lost for good, or cannot be made, is an error with its number."""
-        named = list(zip(self.numbers, self.chunks, strict=True))
-        lost = [i for i, chunk in named if chunk.status == "cancelled"]
-        if lost:
-            self.watch.check_scheduler()
-            raise ClusterError(
-                f"{_partitions(lost)} lost for good: the data were put onto a worker that is gone, "
-                "or the scheduler was restarted. Train on data that can be read again: a "
-                "linrank.Store, a dask collection or delayed blocks that read files"
-            )
-        for i, chunk in named:
-            if chunk.status == "error":
-                error = self.watch.call(chunk.exception)
-                if isinstance(error, KilledWorker):
-                    raise ClusterError(f"{_partitions([i])} lost: {_killers(error)}") from error
-                raise error
 
     def _sent(self, args: Sequence[Any]) -> list[Any]:
         """The arguments as tasks take them: large ones once on a worker, the others fetch them.
@@ -255,14 +243,6 @@ class DaskChunks:
         self._spent += [future for _, future in before if future not in kept]
         return sent
 
-    def _forget(self) -> None:
-        """Release what is left of rounds: none of it can be trusted, or nobody needs it."""
-        for future in [*self._open, *self._spent, *(future for _, future in self._last)]:
-            future.release()
-        self._open.clear()
-        self._spent.clear()
-        self._last.clear()
-
     def _delivered(self, own: Sequence[Any], address: str) -> list[Any]:
         """Arguments of single chunks: large ones on the worker that will need them."""
         return [
@@ -272,9 +252,13 @@ class DaskChunks:
 
     def _scattered(self, value: Any, workers: Sequence[str] | None = None) -> Any:
         # hash=False: two vectors of the same bits must not share a key that one round releases.
-        future = self.watch.call(
-            lambda: self.client.scatter(value, workers=workers, hash=False, asynchronous=True)
-        )
+        try:
+            future = self.watch.call(
+                lambda: self.client.scatter(value, workers=workers, hash=False, asynchronous=True)
+            )
+        except (KeyError, OSError, TimeoutError, asyncio.TimeoutError) as error:
+            # Whom it was meant for is gone, which nobody has noticed yet.
+            raise Interrupted(f"an argument reached no worker ({error!r})") from error
         self._open.append(future)
         return future
 
@@ -306,21 +290,3 @@ def _n_bytes(value: Any) -> int:
     if isinstance(value, list | tuple):
         return sum(map(_n_bytes, value))
     return sum(getattr(part, "nbytes", 0) for part in getattr(value, "__dict__", {}).values())
-
-
-def _partitions(numbers: Sequence[int]) -> str:
-    """Partitions by number, the first few of them, with the verb."""
-    if len(numbers) == 1:
-        return f"partition {numbers[0]} is"
-    shown = ", ".join(map(str, numbers[:_NAMED]))
-    rest = f" and {len(numbers) - _NAMED} others" if len(numbers) > _NAMED else ""
-    return f"partitions {shown}{rest} are"
-
-
-def _killers(error: Exception) -> str:
-    """What Dask says of a task that ended its workers, with what to do."""
-    first = str(error).split("\n")[0].strip()
-    return (
-        f"{first} Look at the logs of the workers: most often a partition does not fit their "
-        "memory; use smaller partitions or larger workers"
-    )

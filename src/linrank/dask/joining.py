@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.dask.summaries import joined_ids
 from linrank.data.dataset import Dataset
-from linrank.data.joining import join_optional, join_rows
+from linrank.data.joining import join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, Rows
 
 __all__ = ["join_datasets", "rows_of_queries"]
 
@@ -40,25 +38,11 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     first = parts[0]
     ids = [part.qid for part in parts]
     joined = Dataset(
-        join_rows(_alike([part.rows for part in parts])),
+        join_rows([part.rows for part in parts]),
         np.concatenate([part.labels for part in parts]),
-        joined_ids([a for a in ids if a is not None]),
+        join_ids([a for a in ids if a is not None]),
         join_optional([part.weight for part in parts]),
         first.feature_names,
     )
     joined.__dict__["queries"] = Queries.of(joined.labels, joined.qid, n_jobs=1)
     return joined
-
-
-def _alike(parts: Sequence[Rows]) -> Sequence[Rows]:
-    """Rows of one storage: CSR unless all are dense."""
-    if all(isinstance(rows, DenseRows) for rows in parts):
-        return parts
-    return [_sparse(rows) if isinstance(rows, DenseRows) else rows for rows in parts]
-
-
-def _sparse(rows: DenseRows) -> CsrRows:
-    row, column = np.nonzero(rows.values)
-    counts = np.bincount(row, minlength=rows.shape[0])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])

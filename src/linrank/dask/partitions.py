@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linrank.dask.assignment import assign, split_queries
 from linrank.dask.blocks import dataset_of_block
-from linrank.dask.clients import client_of, results_of
+from linrank.dask.clients import client_of, release, released_on_error, results_of
 from linrank.dask.inputs import blocks_of
 from linrank.dask.joining import join_datasets
 from linrank.dask.repair import Repair, check_on_split, move, refuse_split
@@ -35,7 +35,8 @@ class Partitions:
     Attributes
     ----------
     futures : tuple of Future
-        Each of a `linrank.Dataset`, checked; they are released when nobody holds this object.
+        Each of a `linrank.Dataset`, checked; they are released when nobody holds this object, or
+        at the end of a ``with``: the traceback of an error would hold it, and them.
     summaries : tuple of Summary
         Of the same datasets.
     query_ids : array (n_queries,) or None
@@ -53,6 +54,12 @@ class Partitions:
     query_ids: Array | None
     query_numbers: tuple[Array, ...]
     repair: Repair = field(default_factory=Repair)
+
+    def __enter__(self) -> Partitions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        release(self.futures)
 
     @property
     def one_query(self) -> bool:
@@ -144,7 +151,8 @@ def partitions_of(
         blocks = blocks_of(X, y, qid, sample_weight)[1]
         lazy = [delayed(dataset_of_block, number, *block) for number, block in enumerate(blocks)]
     found = assembled(watch, lazy, on_split)
-    _check_learnable(found)
+    with released_on_error(found.futures):
+        _check_learnable(found)
     return found
 
 
@@ -161,6 +169,11 @@ def assembled(watch: Watch, lazy: Sequence[Any], on_split: str) -> Partitions:
         See `partitions_of`.
     """
     futures: list[Future] = watch.client.compute(list(lazy))
+    with released_on_error(futures):
+        return _whole(watch, futures, on_split)
+
+
+def _whole(watch: Watch, futures: Sequence[Future], on_split: str) -> Partitions:
     summaries = _summaries(watch, futures, range(len(futures)))
     held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]
     if not held:
@@ -200,7 +213,8 @@ def _repaired(watch: Watch, found: Partitions, ids: Array) -> Partitions:
     changed = [p for p, future in enumerate(whole) if future is not found.futures[p]]
     summaries = list(found.summaries)
     numbers = [summaries[p].number for p in changed]
-    fresh = _summaries(watch, [whole[p] for p in changed], numbers)
+    with released_on_error(whole):
+        fresh = _summaries(watch, [whole[p] for p in changed], numbers)
     for p, summary in zip(changed, fresh, strict=True):
         summaries[p] = summary
     held = [p for p, summary in enumerate(summaries) if summary.n_rows > 0]

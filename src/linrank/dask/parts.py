@@ -51,7 +51,8 @@ class DaskParts:
         self, recipe: RankRecipe | None, factors: Sequence[Array] | None = None
     ) -> Iterator[Opened]:
         if recipe is None:
-            yield Opened(datasets_on(self.data, self.patience), n_threads=self.n_threads)
+            with datasets_on(self.data, self.patience) as datasets:
+                yield Opened(datasets, n_threads=self.n_threads)
             return
         chunks = self._chunks(recipe, factors)
         try:

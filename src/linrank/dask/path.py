@@ -79,9 +79,6 @@ def ranksvm_path(
     """
     grid = as_Cs(Cs)
     options = RankOptions(loss, pairs, pair_weighting, query_normalization, n_closest, n_random)
-    data = partitions_of(
-        X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
-    )
     training = {
         "tol": tol,
         "max_iter": max_iter,
@@ -90,18 +87,22 @@ def ranksvm_path(
         "coef_bounds": coef_bounds,
         "callback": callback,
     }
-    if data.is_split:
-        lazy = gathered(datasets_on(data, patience))
-        path, _ = solve_path(
-            lazy,
-            grid,
-            query_weight=query_weights(query_weight, lazy.queries),
-            n_jobs=n_jobs,
-            **options.of_gathered(random_state),
-            **training,
-        )
-    else:
-        path = path_on(data, options, query_weight, grid, patience, n_jobs, **training).path
+    with partitions_of(
+        X, y, qid, sample_weight, client, on_split=on_split, gathers=True, patience=patience
+    ) as data:
+        if data.is_split:
+            with datasets_on(data, patience) as datasets:
+                lazy = gathered(datasets)
+                path, _ = solve_path(
+                    lazy,
+                    grid,
+                    query_weight=query_weights(query_weight, lazy.queries),
+                    n_jobs=n_jobs,
+                    **options.of_gathered(random_state),
+                    **training,
+                )
+        else:
+            path = path_on(data, options, query_weight, grid, patience, n_jobs, **training).path
     warn_unless_certified(path)
     return path
 

@@ -77,7 +77,14 @@ class ClusterRanker(LinearRanker):
         if sample_weight is not None:
             raise ValueError("score() on a cluster takes no sample_weight; use to_local().score")
         self._check_qid("score", qid)
-        found = evaluate(y, self.decision_function(X, qid=qid), qid, metrics="pairwise_accuracy")
+        found = evaluate(
+            y,
+            self.decision_function(X, qid=qid),
+            qid,
+            metrics="pairwise_accuracy",
+            client=self.client,
+            patience=self.patience,
+        )
         return float(found["pairwise_accuracy"])
 
     def to_local(self) -> Any:
@@ -104,10 +111,11 @@ class ClusterRanker(LinearRanker):
         how: dict[str, Any] = {"on_split": self.on_split, "patience": self.patience}
         data = partitions_of(X, y, qid, sample_weight, self.client, gathers=self._gathers, **how)
         if data.one_query and not self._gathers:
-            raise ValueError(
-                f"without qid the rows of all {len(data.futures)} partitions are one query, whose "
-                "pairs are no sum over partitions; pass qid, or the rows in one partition"
-            )
+            with data:
+                raise ValueError(
+                    f"without qid the rows of all {len(data.futures)} partitions are one query, "
+                    "whose pairs are no sum over partitions; pass qid, or the rows in one partition"
+                )
         return data
 
     def _scaling(self, data: Partitions) -> Scaling:
@@ -141,7 +149,7 @@ class ClusterRanker(LinearRanker):
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"{type(self).__name__} did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             result = monitor.best(result)
         self._adopt_validation(monitor)

@@ -144,9 +144,16 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         parse_scoring(self.scoring)
         check_ranksvm(self)
         weight = check_query_weight(query_weight)
-        data = self._partitions(X, y, qid, sample_weight)
-        choose = self._gathered if data.is_split else self._over_parts
-        tuning, path, scaling, n_pairs = choose(data, grid, weight)
+        with self._partitions(X, y, qid, sample_weight) as data:
+            return self._fit_on(data, grid, weight)
+
+    def _fit_on(self, data: Partitions, grid: Any, weight: Any) -> RankSVMCV:
+        if data.is_split:
+            with datasets_on(data, self.patience) as datasets:
+                found = self._gathered(gathered(datasets), grid, weight)
+        else:
+            found = self._over_parts(data, grid, weight)
+        tuning, path, scaling, n_pairs = found
         result = path.results[tuning.chosen]
         settings = self._settings(self._options()) | {"scoring": self.scoring}
         model = LinearModel.of_sizes(
@@ -179,10 +186,9 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         return tuning, found.path, found.scaling, found.n_pairs
 
     def _gathered(
-        self, data: Partitions, grid: Any, query_weight: Any
+        self, lazy: Dataset, grid: Any, query_weight: Any
     ) -> tuple[Tuning, PathResult, Scaling, int]:
         """The same by gathered scores, where queries are split or there is one only."""
-        lazy: Dataset = gathered(datasets_on(data, self.patience))
         options = {
             **self._rank_options().of_gathered(None),
             **self._path_options(),

@@ -40,6 +40,8 @@ def make_chunk(data: Dataset, recipe: Recipe) -> Chunk:
 def make_fold_chunk(data: Dataset, factor: Any, recipe: Recipe) -> Chunk:
     """The chunk of the queries of a partition whose factor is not 0, beside the partition."""
     chunk = recipe.chunk(data, 1, factor)
+    if chunk.rows is not data.rows:  # scaled within queries, in a copy
+        return chunk
     return SharedChunk(chunk.rows, chunk.terms, chunk.sizes)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.joining import join_ids
 from linrank.data.queries import Queries
 
-__all__ = ["Census", "Summary", "check_alike", "joined_ids", "summary_of"]
+__all__ = ["Census", "Summary", "check_alike", "summary_of"]
 
 Array = NDArray[Any]
 _CLASSES = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings"}
@@ -114,17 +115,6 @@ def _check_names(first: Summary, other: Summary, both: str) -> None:
     )
 
 
-def joined_ids(parts: Sequence[Array]) -> Array:
-    """Return ids of partitions one after the other, no two different ones made equal.
-
-    NumPy would write numbers as strings, and 2⁶³ and 2⁶³ + 1 as one float64.
-    """
-    kinds = {a.dtype.kind for a in parts}
-    if len(kinds) > 1 and (kinds & set("OUS") or kinds == {"i", "u"}):
-        parts = [a.astype(object) for a in parts]
-    return np.concatenate(list(parts))
-
-
 @dataclass(frozen=True, eq=False)
 class Census:
     """The queries of all partitions, numbered by first appearance.
@@ -151,7 +141,7 @@ class Census:
         >>> Census.of([np.array([7, 3]), np.array([3, 9])]).numbers
         (array([0, 1]), array([1, 2]))
         """
-        every = joined_ids(parts)
+        every = join_ids(parts)
         found = Queries.of(np.zeros(len(every)), every, n_jobs=1)
         by_position = np.repeat(np.arange(found.n_queries), np.diff(found.offsets))
         ends = np.cumsum([len(a) for a in parts])[:-1]

@@ -16,11 +16,11 @@ from linrank.chunks.recipes import DominationRecipe, RankRecipe, Recipe
 from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.dask import rounds
 from linrank.dask.checkpoint import Keeper, digest
+from linrank.dask.clients import release
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
 from linrank.data.statistics import ColumnStatistics
 from linrank.model import LinearModel
-from linrank.options import SCALES
 from linrank.pairs.choice import chosen_sizes
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
@@ -110,9 +110,10 @@ class Outcome:
 
 def scaling_of(kind: str, data: Partitions, patience: float = 60.0) -> Scaling:
     """The scaling of this kind for all rows, by one pass over the partitions where it needs one."""
-    if kind not in SCALES or kind in ("none", "query"):
+    if Scaling.is_plain(kind):
         return Scaling(kind)
-    statistics: ColumnStatistics = datasets_on(data, patience).total(rounds.column_statistics)
+    with datasets_on(data, patience) as datasets:
+        statistics: ColumnStatistics = datasets.total(rounds.column_statistics)
     return Scaling.of_statistics(kind, statistics)
 
 
@@ -131,12 +132,22 @@ def chunks_on(
     numbers = [summary.number for summary in data.summaries]
     chunks = DaskChunks(data.client, futures, patience, numbers)
     if not keep:
-        for future in data.futures:
-            future.release()
+        release(data.futures)
     try:
         yield chunks
     finally:
         chunks.release()
+
+
+@contextmanager
+def datasets_on(data: Partitions, patience: float = 60.0) -> Iterator[DaskChunks]:
+    """The partitions themselves, to run tasks on; they stay, what is left of tasks goes."""
+    numbers = [summary.number for summary in data.summaries]
+    datasets = DaskChunks(data.client, data.futures, patience, numbers)
+    try:
+        yield datasets
+    finally:
+        datasets.forget()
 
 
 def train_ranksvm(
@@ -160,8 +171,8 @@ def train_ranksvm(
     }
     keeper = Keeper(options.checkpoint, options.resume, fit, compares=recipe.loss != "hinge")
     if data.is_split:
-        with keeper.advising():
-            return _train_split(data, recipe, C, scaling, options, bounds, keeper)
+        with keeper.advising(), datasets_on(data, options.patience) as blocks:
+            return _train_split(blocks, recipe, C, scaling, options, bounds, keeper)
     with keeper.advising(), chunks_on(data, recipe, options.patience) as chunks:
         result, problem = train_rank_chunks(
             chunks,
@@ -176,7 +187,7 @@ def train_ranksvm(
 
 
 def _train_split(
-    data: Partitions,
+    blocks: DaskChunks,
     recipe: RankRecipe,
     C: float,
     scaling: Scaling,
@@ -185,7 +196,6 @@ def _train_split(
     keeper: Keeper,
 ) -> Outcome:
     """The same where queries lie in several partitions: scores are gathered and swept here."""
-    blocks = datasets_on(data, options.patience)
     lazy = scaling.transformed(gathered(blocks))
     common = _common(options, keeper)
     common["n_jobs"] = common.pop("n_threads")
@@ -202,12 +212,6 @@ def _train_split(
         **common,
     )
     return _outcome(result, chosen_sizes(lazy.queries, recipe.pairs)["n_pairs"], blocks, keeper)
-
-
-def datasets_on(data: Partitions, patience: float = 60.0) -> DaskChunks:
-    """The partitions themselves, to run tasks on; they are the caller's, and not to be released."""
-    numbers = [summary.number for summary in data.summaries]
-    return DaskChunks(data.client, data.futures, patience, numbers)
 
 
 def train_domination(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.durable import sync_folder
 from linrank.store.layout import FILES, MANIFEST
 
 __all__ = ["NewFolder", "check_target"]
@@ -103,14 +104,14 @@ class NewFolder:
             file.flush()
             os.fsync(file.fileno())
         os.rename(unfinished, place)
-        _sync(self.partial)
+        sync_folder(self.partial)
         check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
         if os.path.isdir(self.path) and os.listdir(self.path):
             self._replace()
         else:
             os.rename(self.partial, self.path)  # an empty folder gives way
         self._is_placed = True
-        _sync(os.path.dirname(self.path))
+        sync_folder(os.path.dirname(self.path))
         _unlock(self._lock)
         self._lock = None
 
@@ -207,18 +208,4 @@ def _locked(folder: str) -> int | None:
 
 def _unlock(descriptor: int | None) -> None:
     if descriptor is not None:
-        os.close(descriptor)
-
-
-def _sync(folder: str) -> None:
-    """Make new names survive a loss of power, where the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
         os.close(descriptor)
