@@ -187,6 +187,19 @@ def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
     np.testing.assert_allclose(found.w, whole.w, rtol=0, atol=1e-10 * np.abs(whole.w).max())
 
 
+def test_a_kept_state_keeps_no_rows() -> None:
+    """Rows scaled by query are a copy of a chunk, which the budget does not have for a state."""
+    parts, recipe = parts_of(dataset(6), 4), RankRecipe(by_query=True)
+    with Passes(Listed(parts), recipe, Budget(2, 3, 1)) as passes:
+        passes.total(tasks.evaluate, np.ones(7), 1.0)
+        kept = [passes._kept[i] for i in range(3)]
+    assert kept[0].rows.nbytes == parts[0].rows.nbytes
+    for chunk in kept[1:]:
+        assert chunk.state is not None
+        assert chunk.rows.nbytes == 0
+        assert chunk.rows.values.base is None  # no view of what is gone
+
+
 def test_a_pass_over_some_chunks_reads_no_other() -> None:
     parts = parts_of(dataset(7), 5)
     recipe, source = RankRecipe(), Listed(parts)

@@ -11,8 +11,9 @@ from scipy.sparse import csr_array
 from linrank import Dataset, NoPairsError, load, make_ranking
 from linrank.contest.checks import check_protocol, leaks
 from linrank.contest.protocol import rotation, three_parts
-from linrank.contest.store import joined_rows, read_joined, write_subset
+from linrank.contest.store import read_joined, write_subset
 from linrank.contest.task import Task, fair_convention
+from linrank.data.joining import join_rows
 from linrank.data.rows import as_rows
 from linrank.metrics import CONVENTIONS, evaluate
 
@@ -196,7 +197,7 @@ def test_dense_and_sparse_rows_join():
     rng = np.random.default_rng(1)
     blocks = [rng.integers(0, 3, (n, 4)).astype(float) for n in (3, 2, 5)]
     rows = [as_rows(blocks[0]), as_rows(csr_array(blocks[1])), as_rows(blocks[2])]
-    joined = joined_rows(rows)
+    joined = join_rows(rows)
     np.testing.assert_array_equal(joined.to_user().toarray(), np.concatenate(blocks))
 
 

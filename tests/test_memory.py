@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linrank import memory
 from linrank.cli.arguments import megabytes
-from linrank.memory import allowed, describe_bytes, parse_bytes
+from linrank.memory import allowed, available, describe_bytes, parse_bytes, resident
 
 UNITS = {
     "": 1,
@@ -71,3 +73,28 @@ def test_the_command_line_takes_megabytes_or_a_unit():
 
 def test_a_size_in_words_is_read_back():
     assert parse_bytes(describe_bytes(8_600_000_000)) == 8_600_000_000
+
+
+def test_pages_of_mapped_files_are_not_counted(tmp_path):
+    size = 64 << 20
+    path = tmp_path / "zeros"
+    np.zeros(size, np.uint8).tofile(path)
+    before = resident()
+    mapped = np.memmap(path, np.uint8, "r")
+    assert mapped.sum() == 0
+    assert resident() - before < size // 4
+    own = np.ones(size, np.uint8)
+    assert resident() - before > size // 2
+    del own
+
+
+def test_what_a_container_has_cached_is_free(tmp_path, monkeypatch):
+    """Else a process that reads much would be told that there is no memory."""
+    monkeypatch.setattr(memory, "_GROUP", str(tmp_path))
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("990000\n")
+    assert available() == 10_000
+    (tmp_path / "memory.stat").write_text("anon 90000\ninactive_file 700000\nactive_file 200000\n")
+    assert available() == 910_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available() != 910_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,3 +125,29 @@ def test_work_in_the_background_is_in_order_and_its_faults_are_raised():
 
     with pytest.raises(KeyboardInterrupt):  # not what went wrong behind it
         interrupt()
+
+
+def test_an_impatient_interrupt_still_waits_for_the_thread(monkeypatch):
+    """Who leaves closes the files; the thread must not write into others of the same number."""
+    done, join = [], threading.Thread.join
+    begun, go = threading.Event(), threading.Event()
+    interrupts = iter([KeyboardInterrupt, KeyboardInterrupt])
+
+    def impatient(thread, timeout=None):
+        if thread.name == "linrank-convert" and (interrupt := next(interrupts, None)) is not None:
+            raise interrupt
+        go.set()
+        join(thread, timeout)
+
+    def slow():
+        begun.set()
+        go.wait(10.0)
+        done.append(1)
+
+    monkeypatch.setattr(threading.Thread, "join", impatient)
+    background = Background()
+    background.submit(slow)
+    begun.wait(10.0)
+    with pytest.raises(KeyboardInterrupt):
+        background.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert done == [1]

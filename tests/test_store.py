@@ -242,6 +242,35 @@ def test_descriptors_are_given_back(tmp_path):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_closed_store_says_so(tmp_path):
+    store = Store.of(tmp_path / "store", example(), chunk_bytes=500)
+    sent = pickle.dumps(store)
+    twin = pickle.loads(sent)
+    for one in (store, twin):
+        assert not one.is_closed
+        one.close()
+        assert one.is_closed
+        with pytest.raises(ValueError, match="was closed; open it again"):
+            one.read(0)
+        with pytest.raises(ValueError, match="was closed"):
+            one.dataset()
+    assert_same(pickle.loads(sent).dataset(), example())  # another one, opened anew
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_has_buffers_of_its_own(tmp_path):
+    store = Store.of(tmp_path / "store", example(), chunk_bytes=500)
+    buffer = store.buffer()
+    data = store.read(0, into=buffer)
+    before = np.array(data.X)
+    code = os.fork()
+    if code == 0:
+        buffer.part("values", 0, 1)[:] = 7  # as a read of another chunk does
+        os._exit(0)
+    assert os.waitpid(code, 0)[1] == 0
+    np.testing.assert_array_equal(data.X, before)
+
+
 def test_the_checksum_is_crc32c():
     assert checksum(np.frombuffer(b"123456789", np.uint8)) == 0xE3069283
     data = np.random.default_rng(0).integers(0, 256, 100_000).astype(np.uint8)

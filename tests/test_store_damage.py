@@ -206,6 +206,8 @@ def test_a_manifest_that_lies(copy, edit, message):
         b'{"format": "linrank-store", "format": "linrank-store"}',
         b'{"format": "linrank-store", "version": 1e999}',
         b"PK\x03\x04",
+        b'"' + b'\\"' * 1_000_000,  # a string of escaped quotes, without an end
+        b'"' + b"\\" * 1_000_001,
     ],
 )
 def test_what_is_no_manifest(copy, content):
@@ -281,6 +283,35 @@ def test_files_that_lie_with_sound_checksums(copy, storage, name, dtype, edit):
         Store(path).dataset()
 
 
+@pytest.mark.parametrize("again", ["read", "read_rows"])
+def test_what_was_refused_once_is_refused_again(copy, again):
+    """A checksum that was found right must not stand for the checks that follow it."""
+    path = copy("csr")
+
+    def swap(columns):
+        row = next(k for k in range(len(columns) - 1) if columns[k] < columns[k + 1])
+        columns[row : row + 2] = columns[row + 1], columns[row]
+
+    rewrite(path, "columns", swap, "<i4")
+    store = Store(path)
+    for _ in range(2):
+        with pytest.raises(DataFormatError, match="do not increase"):
+            store.read(0) if again == "read" else store.read_rows(store.chunks[0].rows)
+    with pytest.raises(DataFormatError, match="do not increase"):
+        store.read(0)
+
+
+@pytest.mark.parametrize(("place", "value"), [(14, 1e9), (14, np.nan), (7, -1.0), (28, 1e-322)])
+def test_statistics_that_no_rows_have(copy, place, value):
+    path = copy()
+    statistics = np.fromfile(path / "statistics.bin", "<f8")
+    statistics[place] = -value if place == 28 else value
+    statistics.tofile(path / "statistics.bin")
+    change(path, lambda d: d["checksums"].update(statistics=[checksum(statistics)]))
+    with pytest.raises(DataFormatError, match=r"statistics\.bin: holds ranges or counts"):
+        _ = Store(path).statistics
+
+
 def test_unchecked_bytes_are_still_no_places(copy):
     """verify=False trusts the numbers, not the places."""
     path = copy("csr")
@@ -328,6 +359,31 @@ def test_a_chunk_is_checked_before_some_of_its_rows_are_given(copy):
     store.read_rows(slice(0, 3))
     with pytest.raises(DataFormatError, match=r"values\.bin.*checksum"):
         store.read_rows(store.chunks[-1].rows)
+
+
+def test_a_number_beyond_all_floats_is_refused(copy):
+    path = copy()
+    place = path / MANIFEST
+    text = json.dumps({k: v for k, v in json.loads(place.read_bytes()).items() if k != "digest"})
+    weight = json.loads(place.read_bytes())["total_weight"]
+    head = text.replace(f'"total_weight": {weight}', '"total_weight": 1e999')
+    head = head[:-1].encode() + b', "digest": "'
+    place.write_bytes(head + hashlib.sha256(head).hexdigest().encode() + b'"}\n')
+    with pytest.raises(DataFormatError, match="1e999, which is no finite number"):
+        Store(path)
+
+
+def test_the_zero_before_all_offsets_is_checked(copy):
+    """It is in no chunk, hence in no checksum; with it the first row would lose its entries."""
+    path = copy("csr")
+    offsets = np.fromfile(path / "row_offsets.bin", "<i8")
+    offsets[0] = 1
+    offsets.tofile(path / "row_offsets.bin")
+    store = Store(path)
+    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: rows from entry 1"):
+        store.read_rows(slice(0, 3))
+    with pytest.raises(DataFormatError, match=r"row_offsets\.bin: its offsets begin with 1"):
+        store.verify()
 
 
 def test_a_file_that_shrinks_while_it_is_open(copy):

@@ -173,23 +173,29 @@ LIMITED = """
 """
 
 
-@pytest.mark.parametrize("scale", ["none", "standard"])
-def test_a_store_of_three_times_the_limit_is_trained_on(tmp_path, scale):
-    """The address space is limited: an array of the size of the store could not be made."""
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> Store:
+    """A store of 240 MB."""
     rng = np.random.default_rng(0)
-    X = rng.random((500_000, 120), dtype=np.float32)  # 240 MB
+    X = rng.random((500_000, 120), dtype=np.float32)
     y = np.digitize(X[:, 0] + X[:, 1], [0.5, 1.5]).astype(float)
     qid = np.repeat(np.arange(5000), 100)
-    store = Store.write(tmp_path / "store", X, y, qid=qid, chunk_bytes=4 << 20)
+    path = tmp_path_factory.mktemp("large") / "store"
+    return Store.write(path, X, y, qid=qid, chunk_bytes=4 << 20)
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_a_store_of_three_times_the_limit_is_trained_on(large, scale):
+    """The address space is limited: an array of the size of the store could not be made."""
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(LIMITED), store.path, scale, str(80 << 20)],
+        [sys.executable, "-c", textwrap.dedent(LIMITED), large.path, scale, str(80 << 20)],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert run.returncode == 0, run.stderr[-2000:]
     options = {"n_steps": 20_000, "scale": scale, "random_state": 0}
-    whole = SGDRanker(**options, memory_limit="8GB").fit(store)
+    whole = SGDRanker(**options, memory_limit="8GB").fit(large)
     assert_array_equal(np.array(run.stdout.split(), dtype=float), whole.coef_)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 import linrank
+from linrank.chunks.passes import Budget
+from linrank.chunks.stores import _SPARE
 from linrank.memory import resident
 from linrank.store.store import Store
 
@@ -124,12 +127,31 @@ def test_a_limit_is_for_stores_and_large_enough(data: linrank.Dataset, store: St
         linrank.RankSVM(memory_limit="a lot").fit(store)
 
 
+def test_the_limit_has_room_for_the_sums_of_hessians(tmp_path: Path) -> None:
+    """A sum by a tree keeps one matrix a level, and a kernel 64 MB of parts."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.standard_normal((640, 1000)), rng.integers(0, 3, 640), np.arange(640) // 5
+    n_bytes = {}
+    for n_chunks in (1, 128):
+        store = Store.write(
+            tmp_path / f"{n_chunks}", X, y, qid=qid, chunk_bytes=X.nbytes // n_chunks
+        )
+        assert store.n_chunks == n_chunks
+        with pytest.raises(MemoryError, match="is too small") as caught:
+            linrank.RankSVM(memory_limit="1MB").fit(store)
+        found = re.search(r"take (\d+\.\d) MB more", str(caught.value))
+        assert found is not None
+        n_bytes[n_chunks] = float(found[1]) * 1e6 - Budget.least(store) - _SPARE
+    assert n_bytes[128] > 20 * X.shape[1] ** 2 * 8  # 18 to 21 matrices were measured
+    assert n_bytes[128] - n_bytes[1] == pytest.approx(7 * X.shape[1] ** 2 * 8, rel=0.01)
+
+
 PROGRAM = """
 import resource, sys
 import linrank
 from linrank.store.store import Store
 from linrank.memory import resident
-ranker = linrank.RankSVM(C=0.01, n_jobs=1)
+ranker = linrank.RankSVM(C=0.01, tol=0.1, n_jobs=1)
 ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
 pages = int(open("/proc/self/statm").read().split()[0])
 more = int(sys.argv[2])
@@ -151,7 +173,7 @@ def test_the_system_enforces_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "store"
     store = Store.write(path, X, y, qid=np.arange(n) // 50, chunk_bytes=8_000_000)
     assert store.nbytes > 1.25 * more
-    free = linrank.RankSVM(C=0.01, memory_limit="8GB").fit(store)
+    free = linrank.RankSVM(C=0.01, tol=0.1, memory_limit="8GB").fit(store)
 
     def run(how: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, str(path), str(more), how]

@@ -132,7 +132,6 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
         ones = np.ones(3)
         rows = DenseRows(np.ones((3, 1), np.float32))
         writer.append(rows, ones, None, ones.astype(int), [1, 2, 3])
-        open(writer.folder + "/.scratch", "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
     """
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)
@@ -143,6 +142,48 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
             writer_of(path)
         assert writer.finish().n_rows == 3
     assert os.listdir(tmp_path) == ["store"]
+
+
+def test_what_writers_use_for_a_while_is_never_taken_from_others(tmp_path):
+    data, path = example(), tmp_path / "store"
+    Store.of(path, data)
+    for name in ("store.old", "new.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".mine").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"store\.old holds '\.mine'"):
+        Store.of(path, data, overwrite=True)
+    with pytest.raises(FileExistsError, match=r"new\.partial holds '\.mine'"):
+        Store.of(tmp_path / "new", data)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "values.bin").write_text("mine")
+    for name, target in (("store2.old", "store2"), ("other.partial", "other")):
+        (tmp_path / name).symlink_to(tmp_path / "kept")
+        if target == "store2":
+            Store.of(tmp_path / target, data)
+        with pytest.raises(FileExistsError, match=rf"{name} is there and no"):
+            Store.of(tmp_path / target, data, overwrite=True)
+    for place in ("store.old/.mine", "new.partial/.mine", "kept/values.bin"):
+        assert (tmp_path / place).read_text() == "mine"
+    assert_same(Store(path).dataset(), data)
+
+
+def test_long_comments_fill_chunks_too(tmp_path):
+    """A chunk is put together in memory: one of few features must not gather all comments."""
+    docids = [f"{i:0100d}" for i in range(100)]
+    X, y, qid = np.ones((100, 1), np.float32), np.arange(100), np.arange(100) // 2
+    options = {"qid": qid, "docids": docids, "chunk_bytes": 1000}
+    store = Store.write(tmp_path / "store", X, y, **options)
+    assert store.n_chunks == 13  # of 4 queries of 2 rows of 116 bytes, "docid = " and 8
+    assert store.dataset().docids == docids
+
+
+def test_a_manifest_alone_is_no_store(tmp_path):
+    path = tmp_path / "application"
+    path.mkdir()
+    (path / "manifest.json").write_text("{}")
+    with pytest.raises(FileExistsError, match="is no store"):
+        Store.of(path, example(), overwrite=True)
+    assert (path / "manifest.json").read_text() == "{}"
 
 
 def test_only_stores_are_overwritten(tmp_path):

@@ -14,7 +14,8 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
-from linrank.store_fitting import columns_of, fit_domination, is_limited, model_of
+from linrank.store.outline import columns_of
+from linrank.store_fitting import fit_domination, is_limited, model_of
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:

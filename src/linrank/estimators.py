@@ -12,7 +12,8 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
-from linrank.store_fitting import columns_of, fit_ranksvm, is_limited, model_of
+from linrank.store.outline import columns_of
+from linrank.store_fitting import fit_ranksvm, is_limited, model_of
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:

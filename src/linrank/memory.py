@@ -10,6 +10,7 @@ from linrank.checks import check_positive
 __all__ = ["allowed", "available", "check_fits", "describe_bytes", "parse_bytes", "resident"]
 
 _UNITS = "kMGTPE"
+_GROUP = "/sys/fs/cgroup"
 _SIZE = re.compile(
     rf"([0-9]{{0,20}})(?:\.([0-9]{{0,20}}))? ?(?:([{_UNITS}])(i)?)?B?", re.IGNORECASE
 )
@@ -93,11 +94,15 @@ def describe_bytes(n_bytes: int) -> str:
 
 
 def resident() -> int:
-    """Return the bytes that this process has in memory now, 0 where that is not known."""
+    """Return the bytes of memory that only this process can give back, 0 where that is not known.
+
+    Pages of mapped files are not counted: the system drops them when it needs the room.
+    """
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
+        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+            kinds = ("RssAnon:", "RssShmem:")
+            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(kinds))
+    except (OSError, ValueError, IndexError):
         return 0
 
 
@@ -119,9 +124,20 @@ def _free() -> int | None:
 def _group_free() -> int | None:
     """What is left of the limit of a container (control groups, version 2)."""
     try:
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+        with open(os.path.join(_GROUP, "memory.max"), encoding="ascii") as file:
             limit = int(file.read())  # "max" without a limit
-        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as file:
-            return max(0, limit - int(file.read()))
+        with open(os.path.join(_GROUP, "memory.current"), encoding="ascii") as file:
+            used = int(file.read())
     except (OSError, ValueError):
         return None
+    return max(0, limit - max(0, used - _group_cache()))
+
+
+def _group_cache() -> int:
+    """Bytes of files that the container has in the cache: they give way to what is needed."""
+    try:
+        with open(os.path.join(_GROUP, "memory.stat"), encoding="ascii") as lines:
+            kinds = ("inactive_file ", "active_file ")
+            return sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -21,10 +21,11 @@ from linrank.solvers.preconditioner import (
     Sampled,
 )
 
-__all__ = ["Plannable", "Weighable", "carried", "plan"]
+__all__ = ["MOST_FACTORED", "Plannable", "Weighable", "carried", "plan"]
 
 Array = NDArray[Any]
 
+MOST_FACTORED = 4000  # features up to which a matrix of their size is formed
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
 
@@ -166,7 +167,7 @@ def carried(problem: Weighable) -> Preconditioner:
 def _without_matrix(problem: Plannable) -> Preconditioner | None:
     """A preconditioner for more features than a Cholesky factor is worth; None below that."""
     n_rows, n = problem.n_rows, problem.rows.shape[1]
-    if n <= 4000 and (n <= 300 or n_rows >= 2 * n):
+    if n <= MOST_FACTORED and (n <= 300 or n_rows >= 2 * n):
         return None
     if 2 * n_rows < n:
         return Plain()

@@ -12,7 +12,8 @@ from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse_scoring
 from linrank.monitor import tell
 from linrank.path import as_Cs, solve_path, warn_unless_certified
-from linrank.store_fitting import columns_of, is_limited
+from linrank.store.outline import columns_of
+from linrank.store_fitting import is_limited
 from linrank.threads import resolve
 from linrank.tuning import tune
 from linrank.validation import as_folds

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.memory import resident
 from linrank.stochastic.chunked import descend_chunks
-from linrank.store.outline import StoredChunks
 
 if TYPE_CHECKING:
     from linrank.scaling import Scaling
@@ -38,7 +37,7 @@ def descend_store(
     # One thread scales: another one is at work on the steps.
     prepare = None if scaling.kind == "none" else partial(scaling.applied, n_jobs=1)
     return descend_chunks(
-        StoredChunks(store),
+        store,
         prepare=prepare,
         taken=resident() + _SPARE,
         n_jobs=n_jobs,

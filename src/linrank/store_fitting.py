@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank.bounds import weight_bounds
 from linrank.chunks.stores import train_domination_store, train_rank_store
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows
 from linrank.model import LinearModel
 from linrank.monitor import Monitor
 from linrank.scaling import Scaling
+from linrank.store.outline import columns_of
 from linrank.store.store import Store
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
     from linrank.solvers.result import Result
 
-__all__ = ["columns_of", "fit_domination", "fit_ranksvm", "is_limited", "model_of"]
+__all__ = ["fit_domination", "fit_ranksvm", "is_limited", "model_of"]
 
 Fitted = tuple["Result", int, Scaling, Monitor]  # and the number of pairs
 
@@ -42,13 +40,6 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
         if value is not None:
             raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
     return memory_limit is not None
-
-
-def columns_of(store: Store) -> Dataset:
-    """A dataset with the columns of the store and no row: what checks of columns look at."""
-    rows = DenseRows(np.empty((0, store.n_features), dtype=store.dtype))
-    ids = np.empty(0, dtype=np.int64) if store.has_ids else None
-    return Dataset(rows, np.empty(0), ids, feature_names=store.feature_names, source=store.path)
 
 
 def fit_ranksvm(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fuzzing.hpp"
+#include "query_table.hpp"
 #include "svmlight.hpp"
 
 using namespace linrank;
@@ -26,7 +27,7 @@ struct Reading {
     std::vector<std::int32_t> columns;
     std::vector<std::int64_t> offsets;
     std::vector<double> labels, weights;
-    std::vector<std::int64_t> codes;
+    std::vector<std::int64_t> codes, numbers;
     std::vector<std::string> ids;
     std::string comments, fault;
 
@@ -38,7 +39,7 @@ struct Reading {
         };
         return same(values, other.values) && columns == other.columns && offsets == other.offsets &&
                same(labels, other.labels) && same(weights, other.weights) && codes == other.codes &&
-               ids == other.ids && comments == other.comments && fault == other.fault;
+               numbers == other.numbers && ids == other.ids && comments == other.comments && fault == other.fault;
     }
 };
 
@@ -52,9 +53,13 @@ Reading<Value> lay_out(std::vector<Piece> &pieces, std::string fault) {
     Reading<Value> all;
     all.fault = std::move(fault);
     std::vector<Piece *> pointers;
+    svmlight::QueryTable table;
     std::size_t n_rows = 0, n_entries = 0;
     for (Piece &piece : pieces) {
         pointers.push_back(&piece);
+        const auto runs = table.runs(piece);  // before its ids are taken
+        for (std::size_t k = 0; k < runs.sizes.size(); ++k)
+            all.numbers.insert(all.numbers.end(), static_cast<std::size_t>(runs.sizes[k]), runs.numbers[k]);
         n_rows += static_cast<std::size_t>(piece.n_rows);
         n_entries += static_cast<std::size_t>(piece.n_entries);
     }

@@ -1,4 +1,4 @@
-"""One cluster of two worker processes for all tests of linrank.dask, and a limit on their time.
+"""Clusters for the tests of linrank.dask, one of them to be killed, and a limit on their time.
 
 The folder is no package on purpose: with an ``__init__.py`` it would hide dask from the tests.
 """
@@ -53,6 +53,22 @@ def client(cluster: Any) -> Iterator[Any]:
     with distributed.Client(cluster) as connected:
         connected.wait_for_workers(N_WORKERS, timeout=30)
         yield connected
+
+
+@pytest.fixture(scope="session")
+def mortals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A client of two workers that are started again when they are killed, apart from `cluster`."""
+    from processes import processes
+
+    with processes(tmp_path_factory.mktemp("mortals"), n_workers=2, nanny=True) as (_, connected):
+        yield connected
+
+
+@pytest.fixture
+def mortal(mortals: Any) -> Any:
+    """The same, with both workers there."""
+    mortals.wait_for_workers(2, timeout=30)
+    return mortals
 
 
 @pytest.fixture(autouse=True)

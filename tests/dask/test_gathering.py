@@ -47,19 +47,6 @@ make, scaled, slowly, own, where = tasks()
 W = np.linspace(0.1, 1.0, 50)
 
 
-@pytest.fixture(scope="module")
-def mortals(tmp_path_factory):
-    """A client of two workers that may be killed, apart from those of all other tests."""
-    with processes(tmp_path_factory.mktemp("mortals"), n_workers=2, nanny=True) as (_, connected):
-        yield connected
-
-
-@pytest.fixture
-def mortal(mortals):
-    mortals.wait_for_workers(2, timeout=30)
-    return mortals
-
-
 def gathered(client, n_chunks, **options):
     return DaskChunks(client, client.map(make, range(n_chunks), pure=False), **options)
 
@@ -158,7 +145,7 @@ def test_a_round_that_loses_a_worker_is_repeated_to_the_same_bits(mortal, n_firs
     assert chunks.n_repeated >= 1
 
 
-def test_a_task_that_kills_its_workers_is_an_error(tmp_path, monkeypatch):
+def test_a_task_that_kills_its_workers_is_an_error(mortal, monkeypatch):
     monkeypatch.setattr(gathering_module, "_ATTEMPTS", 2)
 
     def deadly(chunk, first, n_threads=1):
@@ -166,10 +153,10 @@ def test_a_task_that_kills_its_workers_is_an_error(tmp_path, monkeypatch):
 
         return os._exit(1) if chunk[0] == first else chunk
 
-    with processes(tmp_path, n_workers=2, nanny=True) as (_, connected):
-        chunks = gathered(connected, 2)
-        with pytest.raises(ClusterError, match=r"lost workers 2 times|fit their memory"):
-            chunks.total(deadly, make(0)[0])
+    chunks = gathered(mortal, 2)
+    with pytest.raises(ClusterError, match=r"lost workers 2 times|fit their memory"):
+        chunks.total(deadly, make(0)[0])
+    chunks.release()
 
 
 def test_scattered_data_that_die_with_their_worker_are_named(mortal):
@@ -212,18 +199,15 @@ def test_no_chunks_are_no_sum(client):
 # ---- clusters that end ---------------------------------------------------------------------------
 
 
-def test_no_worker_is_an_error_after_patience(tmp_path):
-    with processes(tmp_path, n_workers=0) as (_, client):
+def test_workers_are_waited_for_as_long_as_patience_says(tmp_path):
+    with processes(tmp_path, n_workers=0) as (running, client):
         chunks = gathered(client, 2, patience=1.5)
         started = time.monotonic()
         with pytest.raises(ClusterError, match=r"had no worker for patience=1\.5 s; start workers"):
             chunks.total(scaled, W)
         assert 1.0 < time.monotonic() - started < 30.0
-
-
-def test_a_worker_that_comes_late_is_waited_for(tmp_path):
-    with processes(tmp_path, n_workers=1) as (running, client):
         chunks = gathered(client, 3, patience=30.0)
+        running.add_worker()
         assert np.array_equal(chunks.total(slowly, W), expected(3))
         running.workers[0].kill()
         running.add_worker()

@@ -14,6 +14,7 @@ from processes import pids, processes
 
 import linrank
 import linrank.dask
+from linrank.dask.checkpoint import Keeper
 from linrank.errors import CheckpointError, ClusterError
 
 N_PARTS = 6
@@ -28,19 +29,6 @@ def learnable():
 
 
 DATA = learnable()
-
-
-@pytest.fixture(scope="module")
-def mortals(tmp_path_factory):
-    """A client of two workers that are started again when they are killed."""
-    with processes(tmp_path_factory.mktemp("kills"), n_workers=2, nanny=True) as (_, connected):
-        yield connected
-
-
-@pytest.fixture
-def mortal(mortals):
-    mortals.wait_for_workers(2, timeout=30)
-    return mortals
 
 
 def fitted(client, **options):
@@ -119,14 +107,17 @@ def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, 
     np.testing.assert_allclose(ranker.coef_, undisturbed[0], rtol=0, atol=1e-10 * scale)
 
 
-def test_without_a_checkpoint_the_error_says_how_to_keep_one(tmp_path):
-    with processes(tmp_path, n_workers=1) as (running, client):
-
-        def kill(state):
-            running.scheduler.kill()
-
-        with pytest.raises(ClusterError, match=r"is lost.*Nothing was saved.*checkpoint=FILE"):
-            fitted(client, callback=kill)
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        (None, r"is lost\. Nothing was saved.*checkpoint=FILE"),
+        ("w.ckpt", r"is lost\. No iteration was finished, and .*w\.ckpt was not written; fit anew"),
+    ],
+)
+def test_the_error_says_when_nothing_was_saved(tmp_path, name, advice):
+    keeper = Keeper(None if name is None else tmp_path / name, False, {})
+    with pytest.raises(ClusterError, match=advice), keeper.advising():
+        raise ClusterError("the connection is lost")
 
 
 def test_without_workers_the_fit_ends_after_patience(tmp_path):

@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from linrank.chunks.chunk import Chunk
 from linrank.chunks.gathering import Task
 from linrank.chunks.recipes import Recipe
@@ -111,6 +113,11 @@ def _length(chunk: Range) -> int:
     return int(chunk.rows.stop - chunk.rows.start)
 
 
+def _without_rows(chunk: Chunk) -> Chunk:
+    """Terms and state, as they are now: rows are a copy where they are scaled by query."""
+    return replace(chunk, rows=chunk.rows.take(np.empty(0, np.int64)))
+
+
 def _first(sizes: Sequence[int], free: int) -> tuple[int, int]:
     """How many of the first sizes fit, and what is left."""
     for i, size in enumerate(sizes):
@@ -200,7 +207,7 @@ class Passes:
                 chunk = self._made(i, reading.result())
                 yield chunk
                 if i < self.budget.n_states:
-                    self._kept[i] = chunk
+                    self._kept[i] = chunk if i < self.budget.n_kept else _without_rows(chunk)
             finally:
                 if buffer is not None:
                     self._buffers.append(buffer)

@@ -22,11 +22,11 @@ from linrank.planning import Plannable
 from linrank.sampling import choose_queries
 from linrank.solvers.smoothing import Sharpening
 
-__all__ = ["ChunkedProblem", "Extent", "sizes_of"]
+__all__ = ["LARGEST_MATRIX", "ChunkedProblem", "Extent", "sizes_of"]
 
 Array = NDArray[Any]
 
-_LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
+LARGEST_MATRIX = 1024  # features up to which chunks may send their Hessians
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ChunkedProblem:
     box: Box | None = None
     capacity: int = 1 << 62
     n_threads: int = 1
-    largest_matrix = _LARGEST_MATRIX
+    largest_matrix = LARGEST_MATRIX
 
     @property
     def loss(self) -> str:

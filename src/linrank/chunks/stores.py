@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from linrank.chunks.choices import check_domination, check_query_weight, check_rank
 from linrank.chunks.passes import Budget, Passes, sample_capacity
+from linrank.chunks.problem import LARGEST_MATRIX
 from linrank.chunks.recipes import DominationRecipe, RankRecipe
 from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.memory import allowed, describe_bytes, resident
+from linrank.planning import MOST_FACTORED
 from linrank.threads import resolve
 
 if TYPE_CHECKING:
@@ -40,8 +42,7 @@ def passes_over(
     """
     limit = allowed(memory_limit)
     assert limit is not None  # a limit that was given
-    # Beside chunks, state and samples: Hessians and their factor, products that are remembered.
-    matrices = 40 * min(store.n_features, 1024) ** 2 + 64 * 8 * store.n_features
+    matrices = _matrix_bytes(store.n_features, store.n_chunks)
     used, copies = resident(), 2 if recipe.by_query else 1
     free, least = limit - used - _SPARE - matrices, Budget.least(store, copies)
     if free < least:
@@ -53,6 +54,22 @@ def passes_over(
             f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks"
         )
     return Passes(store, recipe, Budget.of(store, free, copies), n_threads, factors)
+
+
+def _matrix_bytes(n_features: int, n_chunks: int) -> int:
+    """Bytes of what has the size of a Hessian, and of the products that are remembered.
+
+    Two Hessians, that of a sample, their factor and a copy of each that is being made; those of the
+    chunks that wait for their turn in the sum, one a level of its tree; and the parts that a kernel
+    adds up, 64 MB of them or two (see `PaddedSquare` in `core/products.hpp`).
+    """
+    remembered = 64 * 8 * n_features
+    if n_features > MOST_FACTORED:
+        return remembered
+    square = 8 * n_features**2
+    n_levels = n_chunks.bit_length() + 1 if n_features <= LARGEST_MATRIX else 0
+    parts = min(64 * square, max(64 << 20, 2 * square))
+    return remembered + (6 + n_levels) * square + parts
 
 
 def train_rank_store(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.joining import join_rows
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
 __all__ = ["read_joined", "write_subset"]
@@ -41,44 +42,11 @@ def read_joined(folder: str, numbers: Sequence[int]) -> Dataset:
     labels = [_read(folder, k, "labels") for k in numbers]
     sizes = np.concatenate([np.diff(_read(folder, k, "offsets")) for k in numbers])
     return Dataset(
-        joined_rows(rows),
+        join_rows(rows),
         np.concatenate(labels),
         np.repeat(np.arange(len(sizes)), sizes),
         index_base=about["index_base"],
     )
-
-
-def joined_rows(parts: Sequence[Rows]) -> Rows:
-    """Rows one after the other: dense if all are, else sparse.
-
-    Examples
-    --------
-    >>> both = joined_rows([DenseRows(np.eye(2)), DenseRows(np.ones((1, 2)))])
-    >>> both.to_user().tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    """
-    if len(parts) == 1:
-        return parts[0]
-    if all(isinstance(part, DenseRows) for part in parts):
-        return DenseRows(np.concatenate([part.values for part in parts]))
-    sparse = [part if isinstance(part, CsrRows) else _as_sparse(part) for part in parts]
-    ends = np.cumsum([part.offsets[-1] for part in sparse])
-    offsets = [sparse[0].offsets] + [
-        part.offsets[1:] + end for part, end in zip(sparse[1:], ends, strict=False)
-    ]
-    return CsrRows(
-        np.concatenate([part.values for part in sparse]),
-        np.concatenate([part.columns for part in sparse]),
-        np.concatenate(offsets),
-        sparse[0].n_columns,
-    )
-
-
-def _as_sparse(rows: DenseRows) -> CsrRows:
-    filled = rows.values != 0
-    offsets = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
-    columns = np.nonzero(filled)[1].astype(np.int32)
-    return CsrRows(rows.values[filled], columns, offsets.astype(np.int64), rows.shape[1])
 
 
 def _read_rows(folder: str, number: int, n_features: int) -> Rows:

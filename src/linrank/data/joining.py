@@ -10,26 +10,47 @@ from numpy.typing import NDArray
 
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
-__all__ = ["join_ids", "join_offsets", "join_optional", "join_rows"]
+__all__ = ["as_sparse", "join_ids", "join_offsets", "join_optional", "join_rows", "join_sparse"]
 
 Array = NDArray[Any]
 _EXACT = 2**53  # integers up to here are float64 numbers
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """All rows of the parts, which have the same columns, in a copy; CSR unless all are dense."""
+    """All rows of the parts, which have the same columns: dense if all are, else CSR.
+
+    A copy, unless there is one part only.
+
+    Examples
+    --------
+    >>> join_rows([DenseRows(np.eye(2)), DenseRows(np.ones((1, 2)))]).to_user().tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    """
     if len(parts) == 1:
         return parts[0]
     dense = [part for part in parts if isinstance(part, DenseRows)]
     if len(dense) == len(parts):
         return DenseRows(np.concatenate([part.values for part in dense]))
-    sparse = [_sparse(part) if isinstance(part, DenseRows) else part for part in parts]
+    return join_sparse(parts, parts[0].shape[1])
+
+
+def join_sparse(parts: Sequence[Rows], n_columns: int) -> CsrRows:
+    """All rows of the parts as CSR; columns that a part lacks are 0."""
+    sparse = [part if isinstance(part, CsrRows) else as_sparse(part) for part in parts]
     return CsrRows(
         np.concatenate([part.values for part in sparse]),
         np.concatenate([part.columns for part in sparse]),
         join_offsets([part.offsets for part in sparse]),
-        sparse[0].n_columns,
+        n_columns,
     )
+
+
+def as_sparse(rows: DenseRows) -> CsrRows:
+    """The entries of dense rows that are not 0."""
+    row, column = np.nonzero(rows.values)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
+    values = rows.values[row, column]
+    return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])
 
 
 def join_ids(parts: Sequence[Array]) -> Array:
@@ -49,12 +70,6 @@ def join_ids(parts: Sequence[Array]) -> Array:
     return np.concatenate(list(parts))
 
 
-def _beyond_floats(parts: Sequence[Array]) -> bool:
-    """Whether there are integers that float64 may not tell apart."""
-    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
-    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
-
-
 def join_offsets(parts: Sequence[Array]) -> Array:
     """Offsets of consecutive parts, each from 0, as offsets of the whole."""
     sizes = [np.diff(part) for part in parts]
@@ -67,8 +82,7 @@ def join_optional(parts: Sequence[Array | None]) -> Array | None:
     return np.concatenate(given) if given else None
 
 
-def _sparse(rows: DenseRows) -> CsrRows:
-    row, column = np.nonzero(rows.values)
-    counts = np.bincount(row, minlength=rows.shape[0])
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return CsrRows(rows.values[row, column], column.astype(np.int64), offsets, rows.shape[1])
+def _beyond_floats(parts: Sequence[Array]) -> bool:
+    """Whether there are integers that float64 may not tell apart."""
+    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
+    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.joining import as_sparse
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import CheckpointError
 from linrank.memory import describe_bytes
 from linrank.stochastic.checkpoint import fill
-from linrank.stochastic.storage import as_sparse, copy_into
+from linrank.stochastic.storage import copy_into
 
 __all__ = [
     "ROW_COST",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.blocks import LongLineError, TextBlocks, open_blocks
+from linrank.data.joining import join_sparse
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.lazy import cached_property
@@ -20,7 +21,6 @@ from linrank.stochastic.storage import (
     count_entries,
     dense_is_smaller,
     join_dense,
-    join_sparse,
     without_zeros,
 )
 

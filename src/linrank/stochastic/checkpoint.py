@@ -28,6 +28,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.durable import sync_folder
 from linrank.errors import CheckpointError
 
 __all__ = ["Checkpoint", "fill", "load", "nested", "prefixed", "save"]
@@ -64,7 +65,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
         with open(temporary, "wb") as file:
             _write(file, header, arrays)
         os.replace(temporary, target)
-        _sync_folder(os.path.dirname(target))
+        sync_folder(os.path.dirname(target))
     except BaseException as error:  # KeyboardInterrupt too
         if os.path.exists(temporary):
             os.remove(temporary)
@@ -86,20 +87,6 @@ def _write(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
     file.write(digest.digest())
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name survive a loss of power, where the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # no folder can be opened on some systems
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
 
 
 class Checkpoint(Mapping[str, Any]):

@@ -63,7 +63,7 @@ class _Census:
         masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
         n_pairs = 0
         for i, extent in enumerate(source.chunks):
-            queries, weight = source.read_queries(i)
+            queries, weight = source.read_queries(i), source.read_weight(i)
             c = None if query_weight is None else query_weight[extent.queries]
             n_levels[i] = queries.n_levels.sum(dtype=np.int64)
             if (sampler := chunk_sampler(queries, weight, sampling, c)) is not None:

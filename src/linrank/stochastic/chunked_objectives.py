@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank import _core
+from linrank.data.joining import join_rows
 from linrank.inner_product import dot
 from linrank.losses.base import Dual
 from linrank.losses.hinge import Huber
@@ -15,7 +16,6 @@ from linrank.risk import Risk
 from linrank.solvers.result import duality_gap
 from linrank.stochastic.drawn_pairs import DrawnPairs
 from linrank.stochastic.objectives import BAND
-from linrank.stochastic.sources import below_each_other
 from linrank.stochastic.visits import Visit, shared_out
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _joined(parts: list[tuple[Rows, Array]]) -> DrawnPairs:
     heads = np.cumsum([0, *(rows.shape[0] for rows, _ in parts)])
     places = [pairs + head for (_, pairs), head in zip(parts, heads[:-1], strict=True)]
     winners, losers = np.concatenate(places, axis=1)
-    return DrawnPairs(below_each_other([rows for rows, _ in parts]), winners, losers)
+    return DrawnPairs(join_rows([rows for rows, _ in parts]), winners, losers)
 
 
 def _once(masses: Array) -> Iterator[Visit]:

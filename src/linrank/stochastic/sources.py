@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import NoPairsError
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.storage import join_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,15 +15,14 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.queries import Queries
-    from linrank.data.rows import Rows
     from linrank.stochastic.samplers import PairSampler
 
     Array = NDArray[Any]
 
-__all__ = ["Extent", "Parts", "Source", "below_each_other", "chunk_sampler"]
+__all__ = ["Parts", "Range", "Source", "chunk_sampler"]
 
 
-class Extent(Protocol):
+class Range(Protocol):
     """Where in the whole a chunk is."""
 
     @property
@@ -48,7 +43,7 @@ class Source(Protocol):
     @property
     def n_features(self) -> int: ...
     @property
-    def chunks(self) -> Sequence[Extent]: ...
+    def chunks(self) -> Sequence[Range]: ...
 
     def buffer(self) -> Any:
         """Memory that the values of any chunk can be read into."""
@@ -56,8 +51,11 @@ class Source(Protocol):
     def read(self, i: int, *, into: Any = None) -> Dataset:
         """Chunk i, in memory of its own or in a buffer."""
 
-    def read_queries(self, i: int) -> tuple[Queries, Array | None]:
-        """Queries and row weights of chunk i, without its features."""
+    def read_queries(self, i: int) -> Queries:
+        """The queries of chunk i, without its features."""
+
+    def read_weight(self, i: int) -> Array | None:
+        """The weights of the rows of chunk i; None if rows have none."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Parts:
             ends = row + part.n_rows, query + part.queries.n_queries
             chunks.append(_Range(slice(row, ends[0]), slice(query, ends[1]), part.rows.nbytes))
             row, query = ends
-        self.chunks: Sequence[Extent] = chunks
+        self.chunks: Sequence[Range] = chunks
         self.n_rows, self.n_chunks = row, len(chunks)
         self.n_features = self.parts[0].n_features
 
@@ -90,8 +88,11 @@ class Parts:
     def read(self, i: int, *, into: Any = None) -> Dataset:
         return self.parts[i]
 
-    def read_queries(self, i: int) -> tuple[Queries, Array | None]:
-        return self.parts[i].queries, self.parts[i].weight
+    def read_queries(self, i: int) -> Queries:
+        return self.parts[i].queries
+
+    def read_weight(self, i: int) -> Array | None:
+        return self.parts[i].weight
 
 
 def chunk_sampler(
@@ -105,11 +106,3 @@ def chunk_sampler(
         return pair_sampler(queries, sampling, row_weight=weight, query_weight=query_weight)
     except NoPairsError:
         return None
-
-
-def below_each_other(parts: Sequence[Rows]) -> Rows:
-    """Some rows of several chunks as one matrix: a copy."""
-    if isinstance(parts[0], DenseRows):
-        return DenseRows(np.concatenate([part.values for part in parts]))
-    sparse = [part for part in parts if isinstance(part, CsrRows)]
-    return join_sparse(list(sparse), parts[0].shape[1])

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from linrank.data.rows import CsrRows, DenseRows, Rows
 
 __all__ = [
-    "as_sparse",
     "copy_into",
     "count_entries",
     "dense_is_smaller",
     "join_dense",
-    "join_sparse",
     "without_zeros",
 ]
 
@@ -41,14 +39,6 @@ def without_zeros(rows: CsrRows) -> CsrRows:
     return CsrRows(rows.values[kept], rows.columns[kept], offsets, rows.n_columns)
 
 
-def as_sparse(rows: DenseRows) -> CsrRows:
-    """The entries of dense rows that are not 0."""
-    row, column = np.nonzero(rows.values)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
-    values = rows.values[row, column]
-    return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])
-
-
 def copy_into(table: Array, rows: Rows) -> None:
     """Write rows to a dense table of as many; columns that they lack are 0."""
     n, width = rows.shape
@@ -72,16 +62,3 @@ def join_dense(parts: list[Rows], n_rows: int, n_columns: int) -> Rows:
         copy_into(x[begin : begin + part.shape[0]], part)
         begin += part.shape[0]
     return DenseRows(x)
-
-
-def join_sparse(parts: list[Rows], n_columns: int) -> Rows:
-    """Parts below each other as CSR."""
-    sparse = [part if isinstance(part, CsrRows) else as_sparse(part) for part in parts]
-    starts = np.cumsum([0, *(len(part.values) for part in sparse)])
-    offsets = [part.offsets[1:] + start for part, start in zip(sparse, starts[:-1], strict=True)]
-    return CsrRows(
-        np.concatenate([part.values for part in sparse]),
-        np.concatenate([part.columns for part in sparse]),
-        np.concatenate([[0], *offsets]),
-        n_columns,
-    )

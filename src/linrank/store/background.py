@@ -22,6 +22,7 @@ class Background:
     def __init__(self) -> None:
         self._queue: queue.Queue[Work | None] = queue.Queue(1)
         self._error: BaseException | None = None
+        self._is_told = False  # that nothing follows
         self._thread = threading.Thread(target=self._work, name="linrank-convert", daemon=True)
         self._thread.start()
 
@@ -41,10 +42,29 @@ class Background:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._drop()
-        self._queue.put(None)
-        self._thread.join()
+        interrupt = self._end()
+        if interrupt is not None:
+            raise interrupt
         if kind is None:
             self._check()
+
+    def _end(self) -> BaseException | None:
+        """Wait for the thread, whatever is raised here meanwhile, as by Ctrl-C: returned.
+
+        The caller closes the files that the thread writes to.
+        """
+        interrupt = None
+        while self._thread.is_alive():
+            try:
+                if not self._is_told:
+                    self._queue.put(None)
+                    self._is_told = True
+                self._thread.join()
+            except KeyboardInterrupt as error:
+                interrupt = error
+                if not self._is_told:
+                    self._drop()
+        return interrupt
 
     def _check(self) -> None:
         if self._error is not None:

@@ -51,7 +51,17 @@ class Block:
         return ends_of(self.sizes)
 
     def query_bytes(self) -> Array:
-        """Bytes that the features of each query take in a store."""
+        """Bytes that the features of each query take in a store, or its comments, if more.
+
+        A chunk is put together in memory, which long comments of few features would fill.
+        """
+        n_bytes = self._feature_bytes()
+        if self.comments is None:
+            return n_bytes
+        comments = np.diff(self.comments.offsets[self.offsets]) + 8 * self.sizes
+        return np.asarray(np.maximum(n_bytes, comments))
+
+    def _feature_bytes(self) -> Array:
         if isinstance(self.rows, DenseRows):
             row_bytes = self.rows.shape[1] * self.rows.dtype.itemsize
             return np.asarray(self.sizes * row_bytes)

@@ -19,6 +19,10 @@ __all__ = ["PAGE", "Buffer", "aligned", "span"]
 
 PAGE = 4096  # reads past the page cache begin and end at multiples of it, in the file and in memory
 _LARGE = 4 << 20
+# Of this process alone: by default children that are forked would share it, and read into it too.
+_PRIVATE: dict[str, int] = (
+    {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+)
 
 
 def span(begin: int, n_bytes: int) -> int:
@@ -30,7 +34,8 @@ def aligned(n_bytes: int) -> NDArray[np.uint8]:
     """At least so many bytes, in whole pages that begin at a page."""
     n_bytes = max(PAGE, -(-n_bytes // PAGE) * PAGE)
     try:
-        memory = mmap.mmap(-1, n_bytes)  # given back when the last array that looks at it is gone
+        # Given back when the last array that looks at it is gone.
+        memory = mmap.mmap(-1, n_bytes, **_PRIVATE)
     except (OSError, OverflowError):
         raise MemoryError(f"there is no memory for {describe_bytes(n_bytes)} of a chunk") from None
     advice: Any = getattr(mmap, "MADV_HUGEPAGE", None)

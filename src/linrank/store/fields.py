@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NoReturn, TypeVar
 
@@ -17,7 +18,9 @@ MAX_BRACKETS = 64
 MAX_NUMBER_LENGTH = 64
 MAX_COUNT = 1 << 60
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# A string that does not end goes to the end of the text: else the search would begin again at each
+# of its escaped quotes, and take as many steps as the square of its length.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"[-+.0-9eE]{%d}" % (MAX_NUMBER_LENGTH + 1))
 
 
@@ -40,7 +43,10 @@ def parse(content: bytes) -> dict[str, Any]:
         raise Invalid(f"has a number of more than {MAX_NUMBER_LENGTH} characters")
     try:
         document = json.loads(
-            content.decode(), object_pairs_hook=_without_duplicates, parse_constant=_reject
+            content.decode(),
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_reject,
+            parse_float=_finite,
         )
     except UnicodeDecodeError as error:
         raise Invalid(f"is no text (byte {error.start} is not UTF-8)") from None
@@ -61,6 +67,11 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reject(name: str) -> NoReturn:
     raise Invalid(f"holds {name}, which is no finite number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _reject(text)
 
 
 def member(document: dict[str, Any], name: str, kind: type[T]) -> T:

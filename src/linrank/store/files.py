@@ -31,9 +31,9 @@ _DIRECT = getattr(os, "O_DIRECT", 0)
 _FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 )
-# A file system without such reads, or (ENOENT) a system without /proc.
-_NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES)
-_WORTH_DIRECT = 64 << 10  # bytes; below, the cache and its read-ahead do better
+# A file system without such reads, a system without /proc (ENOENT), too many open files.
+_NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EMFILE)
+_WORTH_DIRECT = 1 << 20  # bytes; below (labels, offsets), the cache is faster and has them soon
 _MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
 
 
@@ -93,7 +93,7 @@ class Files:
         # The descriptor that was checked, not the name again; NumPy keeps the name beside it, so
         # that processes of joblib map the file too instead of getting a copy.
         path = self.path(name)
-        with open(path, "rb", opener=lambda _path, _flags: os.dup(self._plain[name])) as file:
+        with open(path, "rb", opener=lambda *_: os.dup(self._descriptor(name))) as file:
             return np.asarray(np.memmap(file, np.uint8, "r", 0, (n_bytes,)))
 
     def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
@@ -107,7 +107,7 @@ class Files:
                 return data
         else:
             data = np.empty(n_bytes, np.uint8)
-        n_read = _read_all(self._plain[name], data, begin, n_bytes)
+        n_read = _read_all(self._descriptor(name), data, begin, n_bytes)
         return self._whole(name, data, n_read)
 
     def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
@@ -123,11 +123,16 @@ class Files:
         self._whole(name, memory[: end - start], n_read)
         return True
 
+    def _descriptor(self, name: str) -> int:
+        if not self.close.alive:
+            raise ValueError(f"{self._folder}: the store was closed; open it again with Store")
+        return self._plain[name]
+
     def _direct_descriptor(self, name: str) -> int:
         with self._lock:
             if name not in self._direct:
                 # Through the descriptor: the same file, whatever its name means by now.
-                source = f"/proc/self/fd/{self._plain[name]}"
+                source = f"/proc/self/fd/{self._descriptor(name)}"
                 self._direct[name] = os.open(source, os.O_RDONLY | os.O_CLOEXEC | _DIRECT)
             return self._direct[name]
 

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.durable import sync_folder
 from linrank.store.layout import FILES, MANIFEST
 
 __all__ = ["NewFolder", "check_target"]
 
 Array = NDArray[Any]
+_UNFINISHED = f"{MANIFEST}.new"
+_WORKING = FILES | {_UNFINISHED}
 _WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk
 
 
@@ -30,6 +33,7 @@ class NewFolder:
         self.partial = f"{path}.partial"
         self._files: dict[str, int] = {}
         self._waiting: dict[str, tuple[int, int]] = {}
+        self._is_placed = False
         check_target(path, overwrite)
         self._lock = self._take()
 
@@ -38,17 +42,18 @@ class NewFolder:
         try:
             os.mkdir(self.partial)
         except FileExistsError:
-            lock = _locked(self.partial)  # or an error: another process is writing
-            names = set(os.listdir(self.partial))
-            if not names <= FILES | _working_names(names):
-                _unlock(lock)
-                other = sorted(names - FILES)[0]
+            if os.path.islink(self.partial) or not os.path.isdir(self.partial):
                 raise FileExistsError(
-                    f"{self.partial} holds {other!r}, which no store has; remove it or name "
-                    "another folder"
+                    f"{self.partial} is there and no folder; remove it or name another place"
                 ) from None
-            for name in names:
-                _remove(os.path.join(self.partial, name))
+            lock = _locked(self.partial)  # or an error: another process is writing
+            try:
+                _check_remains(self.partial, _WORKING)
+                for name in os.listdir(self.partial):
+                    os.remove(os.path.join(self.partial, name))
+            except BaseException:
+                _unlock(lock)
+                raise
             return lock
         return _locked(self.partial)
 
@@ -91,42 +96,44 @@ class NewFolder:
         for descriptor in self._files.values():
             os.fsync(descriptor)
         self._close()
-        for name in _working_names(set(os.listdir(self.partial))):
-            _remove(os.path.join(self.partial, name))
         # Under another name first: a manifest is whole or not there.
         place = os.path.join(self.partial, MANIFEST)
-        with open(f"{place}.new", "xb") as file:
+        unfinished = os.path.join(self.partial, _UNFINISHED)
+        with open(unfinished, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(f"{place}.new", place)
-        _sync(self.partial)
+        os.rename(unfinished, place)
+        sync_folder(self.partial)
         check_target(self.path, self.overwrite)  # somebody may have put something there meanwhile
         if os.path.isdir(self.path) and os.listdir(self.path):
             self._replace()
         else:
             os.rename(self.partial, self.path)  # an empty folder gives way
-        _sync(os.path.dirname(self.path))
+        self._is_placed = True
+        sync_folder(os.path.dirname(self.path))
         _unlock(self._lock)
         self._lock = None
 
     def _replace(self) -> None:
         """Put the new store in place of the old: two renames, then the old one goes."""
         old = f"{self.path}.old"
+        check_old(self.path)
         if os.path.lexists(old):
-            _remove(old)
+            shutil.rmtree(old)
         os.rename(self.path, old)
         try:
             os.rename(self.partial, self.path)
         except BaseException:
             os.rename(old, self.path)
             raise
-        _remove(old)
+        shutil.rmtree(old)
 
     def remove(self) -> None:
         """Leave nothing."""
         self._close()
-        shutil.rmtree(self.partial, ignore_errors=True)
+        if not self._is_placed:  # else the name may be another writer's by now
+            shutil.rmtree(self.partial, ignore_errors=True)
         _unlock(self._lock)
         self._lock = None
 
@@ -146,19 +153,37 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> str:
     if not os.path.isdir(target) or os.path.islink(target):
         raise FileExistsError(f"{target} is there and no folder; name another place")
     names = set(os.listdir(target))
-    if names and (MANIFEST not in names or not names <= FILES):
+    # A manifest alone may be that of something else.
+    if names and (MANIFEST not in names or not names <= FILES or len(names) == 1):
         other = (sorted(names - FILES) or sorted(names))[0]
         raise FileExistsError(f"{target} holds {other!r} and is no store; name another folder")
     if names and not overwrite:
         raise FileExistsError(
             f"{target} is a store already; name another folder, or overwrite it (overwrite=True)"
         )
+    if names:
+        check_old(target)
     return target
 
 
-def _working_names(names: set[str]) -> set[str]:
-    """What writers put beside the arrays for a while: hidden names, an unfinished manifest."""
-    return {name for name in names if name.startswith(".") or name == f"{MANIFEST}.new"}
+def check_old(path: str) -> None:
+    """Refuse to overwrite a store if what has the name that it is to have meanwhile is no store."""
+    old = f"{path}.old"
+    if not os.path.lexists(old):
+        return
+    if os.path.islink(old) or not os.path.isdir(old):
+        raise FileExistsError(f"{old} is there and no store; move it elsewhere to overwrite {path}")
+    _check_remains(old, FILES)
+
+
+def _check_remains(folder: str, expected: frozenset[str]) -> None:
+    """Refuse to remove what no writer of a store can have left."""
+    with os.scandir(folder) as entries:
+        other = sorted(e.name for e in entries if e.name not in expected or e.is_dir())
+    if other:
+        raise FileExistsError(
+            f"{folder} holds {other[0]!r}, which no store has; remove it or name another folder"
+        )
 
 
 def _locked(folder: str) -> int | None:
@@ -183,25 +208,4 @@ def _locked(folder: str) -> int | None:
 
 def _unlock(descriptor: int | None) -> None:
     if descriptor is not None:
-        os.close(descriptor)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    else:
-        os.remove(path)
-
-
-def _sync(folder: str) -> None:
-    """Make new names survive a loss of power, where the system can."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
         os.close(descriptor)

@@ -1,8 +1,7 @@
-"""What is known of a store without its features: for estimators, and for a descent over chunks."""
+"""What is known of a store without its features: columns alone, or queries too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,19 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows
-from linrank.store.layout import ChunkRange
+from linrank.data.rows import CsrRows, DenseRows
 from linrank.store.store import Store
 
-__all__ = ["StoredChunks", "outline"]
+__all__ = ["columns_of", "outline"]
 
 Array = NDArray[Any]
+
+
+def columns_of(store: Store) -> Dataset:
+    """A dataset with the columns of the store and no row: what checks of columns look at."""
+    rows = DenseRows(np.empty((0, store.n_features), dtype=store.dtype))
+    ids = np.empty(0, dtype=np.int64) if store.has_ids else None
+    return Dataset(rows, np.empty(0), ids, feature_names=store.feature_names, source=store.path)
 
 
 def outline(store: Store) -> Dataset:
@@ -57,38 +62,3 @@ def outline(store: Store) -> Dataset:
         ids,
     )
     return data
-
-
-class StoredChunks:
-    """The chunks of a store as a `linrank.stochastic.sources.Source`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @property
-    def n_chunks(self) -> int:
-        return self._store.n_chunks
-
-    @property
-    def n_rows(self) -> int:
-        return self._store.n_rows
-
-    @property
-    def n_features(self) -> int:
-        return self._store.n_features
-
-    @property
-    def chunks(self) -> Sequence[ChunkRange]:
-        return self._store.chunks
-
-    def buffer(self) -> Any:
-        """Memory for the values of any chunk."""
-        return self._store.buffer()
-
-    def read(self, i: int, *, into: Any = None) -> Dataset:
-        """Chunk i; its values in ``into``, if that is given."""
-        return self._store.read(i, into=into)
-
-    def read_queries(self, i: int) -> tuple[Queries, Array | None]:
-        """Queries and row weights of chunk i."""
-        return self._store.read_queries(i), self._store.read_weight(i)

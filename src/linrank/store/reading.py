@@ -11,12 +11,13 @@ from linrank import _core
 from linrank.data.comments import Comments
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.data.statistics import ColumnStatistics
 from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.store.buffer import Buffer, aligned
 from linrank.store.checksum import checksum
 from linrank.store.files import AGAIN, Files
-from linrank.store.layout import Unit
+from linrank.store.layout import STATISTICS, Unit
 from linrank.store.manifest import Manifest
 
 __all__ = ["ChunkReader", "Verify"]
@@ -33,6 +34,8 @@ class ChunkReader:
     def __init__(self, manifest: Manifest, files: Files) -> None:
         self.manifest, self.layout, self.files = manifest, manifest.layout, files
         self._sound = {name: bytearray(self.layout.n_chunks) for name in self.layout.arrays}
+        # Chunks whose rows were looked through: a sound checksum says nothing of who wrote them.
+        self._looked_through = bytearray(self.layout.n_chunks)
 
     # ---- arrays as they are in the files --------------------------------------------------------
 
@@ -86,12 +89,19 @@ class ChunkReader:
         if (offsets[1:] < offsets[:-1]).any() or (least and (offsets[1:] == offsets[:-1]).any()):
             raise self.damaged(name, i, "its offsets do not increase")
 
+    def check_leads(self) -> None:
+        """Files of offsets begin with 0, which belongs to no chunk and is in no checksum."""
+        for name, stored in self.layout.arrays.items():
+            lead = self.files.read(stored.file, 0, stored.place(0, 0)[0])
+            if lead.any():
+                first = lead.view(stored.dtype)[0]
+                raise self.damaged(name, None, f"its offsets begin with {first}, not with 0")
+
     # ---- the parts of a dataset -----------------------------------------------------------------
 
     def rows(self, i: int, verify: Verify, buffer: Buffer | None) -> Rows:
         """The features of chunk i."""
-        names = [name for name in _FEATURES if name in self.layout.arrays]
-        is_new = any(self._is_due(name, i, verify) for name in names)
+        is_new = verify == "always" or (verify is True and not self._looked_through[i])
         values = self.array("values", i, verify, buffer)
         n_features = self.layout.n_features
         if self.layout.storage == "dense":
@@ -101,6 +111,7 @@ class ChunkReader:
             offsets = self.offsets("row_offsets", "n_entries", i, verify)
             rows = CsrRows(values, columns, offsets, n_features)
         self.check_rows(rows, i, is_new)
+        self._looked_through[i] |= is_new
         return rows
 
     def check_rows(self, rows: Rows, i: int | None, thoroughly: bool) -> None:
@@ -188,6 +199,20 @@ class ChunkReader:
                 if name == "values" and not np.isfinite(block.view(stored.dtype)).all():
                     raise self.damaged(name, i, "a value is no finite number")
             self.check_sum(name, i, found)
+
+    def statistics(self) -> ColumnStatistics:
+        """The statistics of all columns; moments may have overflowed."""
+        n, n_rows = self.layout.n_features, self.layout.total("n_rows")
+        data, place = self.files.read(STATISTICS, 0, 5 * 8 * n), self.files.path(STATISTICS)
+        if checksum(data) != self.manifest.checksums["statistics"][0]:
+            raise DataFormatError(f"{place}: its checksum is wrong: bytes have changed; {AGAIN}")
+        parts = data.view(np.float64).reshape(5, n)
+        mean, variance, low, high = parts[:4]
+        counts, weight = parts[4].view(np.int64), self.manifest.total_weight
+        has_range = weight == 0.0 or bool((low <= high).all())
+        if not has_range or (variance < 0.0).any() or counts.min() < 0 or counts.max() > n_rows:
+            raise DataFormatError(f"{place}: holds ranges or counts that no rows have; {AGAIN}")
+        return ColumnStatistics(weight, n_rows, mean, variance, low, high, counts)
 
 
 def text_ids(text: Array, offsets: Array) -> Array:

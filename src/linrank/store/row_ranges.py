@@ -39,7 +39,7 @@ def _csr_rows(reader: ChunkReader, begin: int, end: int) -> CsrRows:
     # The offsets have a 0 in front: those of rows begin to end lie one further.
     offsets = _range(reader, "row_offsets", begin - 1, end)
     first, last = int(offsets[0]), int(offsets[-1])
-    if not 0 <= first <= last <= reader.layout.total("n_entries"):
+    if not 0 <= first <= last <= reader.layout.total("n_entries") or (begin == 0 and first != 0):
         raise reader.damaged("row_offsets", None, f"rows from entry {first} to {last}")
     offsets = offsets - first
     reader.check_offsets("row_offsets", None, offsets, last - first)

@@ -18,11 +18,10 @@ from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
 from linrank.lazy import cached_property
 from linrank.store.buffer import Buffer, span
-from linrank.store.checksum import checksum
 from linrank.store.comments import StoredComments
 from linrank.store.contents import Contents
 from linrank.store.files import AGAIN, Files
-from linrank.store.layout import MANIFEST, STATISTICS
+from linrank.store.layout import MANIFEST
 from linrank.store.manifest import read_manifest
 from linrank.store.mapping import map_dataset
 from linrank.store.reading import ChunkReader, Verify
@@ -91,16 +90,7 @@ class Store(Contents):
     @cached_property
     def statistics(self) -> ColumnStatistics:
         """Moments, ranges and non-zeros of the columns, merged chunk by chunk when written."""
-        n = self.n_features
-        data = self._files.read(STATISTICS, 0, 5 * 8 * n)
-        if checksum(data) != self._manifest.checksums["statistics"][0]:
-            place = self._files.path(STATISTICS)
-            raise DataFormatError(f"{place}: its checksum is wrong: bytes have changed; {AGAIN}")
-        parts = data.view(np.float64).reshape(5, n)
-        mean, variance, low, high = parts[:4]
-        counts = parts[4].view(np.int64)
-        weight = self._manifest.total_weight
-        return ColumnStatistics(weight, self.n_rows, mean, variance, low, high, counts)
+        return self._reader.statistics()
 
     def query_lengths(self, chunk: int | None = None) -> Array:
         """Rows of each query, of one chunk or of all, as int64."""
@@ -203,6 +193,7 @@ class Store(Contents):
             With the file and the chunk of the first fault.
         """
         buffer, n_pairs = self.buffer(), 0
+        self._reader.check_leads()
         for i in range(self.n_chunks):
             data = self.read(i, into=buffer, verify="always")
             queries = data.queries
@@ -227,6 +218,11 @@ class Store(Contents):
     def close(self) -> None:
         """Close the files; mapped datasets stay."""
         self._files.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called: nothing more can be read."""
+        return not self._files.close.alive
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.path, self.digest)
@@ -300,7 +296,7 @@ _OPENED: weakref.WeakValueDictionary[tuple[str, str], Store] = weakref.WeakValue
 
 def _reopened(path: str, digest: str) -> Store:
     store = _OPENED.get((path, digest))
-    if store is None:
+    if store is None or store.is_closed:
         store = Store(path)
         if store.digest != digest:
             raise DataFormatError(

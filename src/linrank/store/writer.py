@@ -36,9 +36,10 @@ CHUNK_BYTES = 64 << 20
 class StoreWriter:
     """Writes a store: `append` whole queries in order, then `finish`.
 
-    A chunk takes queries as long as their features fit into `chunk_bytes`, and at least one; where
-    `append` cuts the data does not matter. Until `finish` returns there is no store at `path`: a
-    fault, Ctrl-C, a full disk or a killed process leave nothing that opens as one.
+    A chunk takes queries as long as their features (or their comments, where those are larger) fit
+    into `chunk_bytes`, and at least one; where `append` cuts the data does not matter. Until
+    `finish` returns there is no store at `path`: a fault, Ctrl-C, a full disk or a killed process
+    leave nothing that opens as one.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class StoreWriter:
 
     @property
     def folder(self) -> str:
-        """Where it is written meanwhile; files with hidden names there vanish with the end."""
+        """Where it is written meanwhile."""
         if self._folder is None:
             raise ValueError("the writer is finished or was given up; make another")
         return self._folder.partial
