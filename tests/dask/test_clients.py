@@ -43,7 +43,7 @@ def test_data_put_onto_a_worker_are_lost_with_it(client):
     os.kill(process, signal.SIGKILL)
     while first in client.scheduler_info()["workers"]:
         time.sleep(0.05)
-    with pytest.raises(ClusterError, match=r"partition 0 is lost for good.*a linrank\.Store"):
+    with pytest.raises(ClusterError, match=r"partitions 0, 1 are lost for good.*a linrank\.Store"):
         partitions_of(futures, client=client)
 
 
