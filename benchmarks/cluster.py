@@ -22,7 +22,7 @@ from linrank.chunks import tasks
 from linrank.chunks.recipes import RankRecipe
 from linrank.chunks.training import train_rank_chunks
 from linrank.dask.partitions import partitions_of
-from linrank.dask.training import chunks_on
+from linrank.dask.training import chunks_on, sample_capacity
 from report import Table, main, ratio, seconds, spread
 
 PARTITIONS = (10, 100, 1000)  # MB
@@ -84,34 +84,42 @@ def _add_overhead(table: Table, client: Any, n_workers: int, size: float) -> Non
 
 def _two_workers(quick: bool) -> Table:
     """The whole of MSLR-WEB30K's shape on one and on two workers."""
-    n_blocks, n_rows = 16, 7_200 if quick else 142_560
+    n_blocks, n_rows = 16, 7_200 if quick else 235_680
     table = Table(
         f"Two workers against one: {n_blocks * n_rows:,} rows x {N_FEATURES}, "
         f"{n_blocks * n_rows * ROW / 1e6:.0f} MB in {n_blocks} partitions",
-        ["what", "one worker, s", "two workers, s", "ratio"],
+        ["what", "one worker, s", "two workers, s", "ratio", "two threads by one, in process"],
         notes=["a worker is a process of one thread; fit: sizes, sample, all rounds, tol = 1e-6"],
     )
     found = {}
     for n_workers in (1, 2):
         with running(n_workers) as client:
             data = on_workers(client, dense_block, n_blocks, n_rows)
+            capacity = sample_capacity(data)
             with chunks_on(data, RECIPE) as chunks:
                 chunks.each(tasks.sizes)  # until they are made
-                found[n_workers] = [_fit(chunks) for _ in range(2 if quick else 3)]
+                found[n_workers] = [_fit(chunks, capacity) for _ in range(2 if quick else 3)]
+    here = in_process(dense_block, n_blocks, n_rows, n_threads=1)
+    threads = {}
+    for n_threads in (1, 2):
+        here.n_threads = n_threads
+        threads[n_threads] = [_fit(here, capacity) for _ in range(2 if quick else 3)]
     for k, name in enumerate(("fit", "its products", "its points", "sample and start")):
         one, two = ([times[k] for times in found[n]] for n in (1, 2))
         times = statistics.median(one) / statistics.median(two)
-        table.add(name, spread(one), spread(two), ratio(times, 1.6 if name == "fit" else None))
+        inside = [statistics.median(times[k] for times in threads[n]) for n in (1, 2)]
+        goal = ratio(times, 1.6 if name == "fit" else None)
+        table.add(name, spread(one), spread(two), goal, ratio(inside[0] / inside[1]))
     n_rounds = found[1][0][4]
     table.notes.append(f"{n_rounds} rounds a fit; the start is found at the client")
     return table
 
 
-def _fit(chunks: Any) -> tuple[float, float, float, float, int]:
+def _fit(chunks: Any, capacity: int) -> tuple[float, float, float, float, int]:
     """Seconds of a fit, of its products, of its points and of its start; rounds."""
     timed = Timed(chunks)
     started = time.perf_counter()
-    train_rank_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2)
+    train_rank_chunks(timed, RECIPE, C=C, tol=1e-6, n_threads=2, capacity=capacity)
     whole = time.perf_counter() - started
     points = sum(timed.seconds("evaluate")) + sum(timed.seconds("hessian"))
     products = sum(timed.seconds("product"))
