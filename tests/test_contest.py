@@ -98,6 +98,7 @@ def test_rows_in_any_order_give_the_same_figures(parts):
     assert plain == pytest.approx(shuffled, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_table(parts):
     first, second, other = (
         compare_methods(
@@ -186,6 +187,7 @@ def test_a_cut_between_two_messages_keeps_scores_and_parameters_together(parts):
     np.testing.assert_array_equal(outcome.scores, np.zeros(parts[2].n_rows))
 
 
+@pytest.mark.slow
 def test_what_was_said_last_counts_after_a_cut(parts):
     contest = contest_of(parts, method("tire"), budget=1.0, progress=lambda state: time.sleep(1.5))
     assert contest["tire"].outcomes[0].status == "cut"

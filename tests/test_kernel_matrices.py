@@ -128,9 +128,9 @@ def test_tiles_of_sparse_rows_take_by_the_fullest_row():
         kernel_matrix(kernel, rows, memory_limit=needed - 1, n_threads=2)
 
 
-@pytest.mark.parametrize("limit", [0, -5, "1 GB", np.nan, True])
+@pytest.mark.parametrize("limit", [0, -5, "a lot", np.nan, True])
 def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match=r"memory_limit must be .*bytes, or None"):
+    with pytest.raises(ValueError, match=r"memory_limit must be .*bytes, .*or None"):
         kernel_matrix(Kernel.of("linear"), as_rows(np.ones((2, 2))), memory_limit=limit)
 
 

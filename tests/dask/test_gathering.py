@@ -166,7 +166,9 @@ def test_scattered_data_that_die_with_their_worker_are_named(mortal):
     assert np.array_equal(chunks.total(slowly, W), expected(4))
     victim = mortal.run(os.getpid, workers=[workers[1]])[workers[1]]
     os.kill(victim, signal.SIGKILL)
-    with pytest.raises(ClusterError, match=r"partitions 11, 13 are lost for good.*linrank\.Store"):
+    # Dask may have copied one of the two to the other worker meanwhile.
+    lost = r"partitions? (11|13|11, 13) (is|are) lost for good.*linrank\.Store"
+    with pytest.raises(ClusterError, match=lost):
         repeat(chunks, 3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -88,11 +89,17 @@ def connected(args: argparse.Namespace, console: Console) -> Iterator[Any]:
     """A client of the cluster of ``--dask``, which is ended if it was started here."""
     from linrank.dask.connecting import cluster_at
 
-    with cluster_at(args.dask, quiet=not args.verbose) as client:
-        n_threads = sum(client.nthreads().values())
-        n_workers = len(client.nthreads())
-        told = f"{count(n_workers, 'worker')}, {count(n_threads, 'thread')}"
-        if not n_workers:
-            told = "no worker yet"
-        console.say("cluster", f"{args.dask}: {told}")
-        yield client
+    try:
+        with cluster_at(args.dask, quiet=not args.verbose) as client:
+            n_threads = sum(client.nthreads().values())
+            n_workers = len(client.nthreads())
+            told = f"{count(n_workers, 'worker')}, {count(n_threads, 'thread')}"
+            if not n_workers:
+                told = "no worker yet"
+            console.say("cluster", f"{args.dask}: {told}")
+            yield client
+    except KeyboardInterrupt:
+        # The command ends. Futures that the traceback still holds are released after their client
+        # is closed, and would each say so.
+        sys.unraisablehook = lambda _: None
+        raise
