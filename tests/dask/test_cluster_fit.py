@@ -164,6 +164,10 @@ def test_predict_score_and_the_local_ranker_agree(client, tmp_path):
     assert np.array_equal(linrank.load_model(tmp_path / "model.json").coef, local.coef_)
     with pytest.raises(ValueError, match="needs qid"):
         ranker.score(parts.X, parts.y)
+    ranks = ranker.rank(data.X, qid=data.qid)
+    assert np.array_equal(ranks, local.rank(data.X, qid=data.qid))
+    with pytest.raises(TypeError, match="needs the rows of each query together"):
+        ranker.rank(parts.X, qid=parts.qid)
 
 
 def test_clone_shares_the_client_and_forgets_the_fit(client):

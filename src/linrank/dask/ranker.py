@@ -56,11 +56,23 @@ class ClusterRanker(LinearRanker):
         return self.decision_function(X, qid=qid)
 
     def rank(self, X: Any, qid: Any = None, k: int | None = None) -> Any:
-        """Not on a cluster: ranks need whole queries. Use ``to_local().rank`` on rows in memory."""
-        raise NotImplementedError(
-            "rank() needs the rows of each query together; compute the rows and call "
-            "to_local().rank(X, qid=qid), or rank the scores of predict()"
-        )
+        """Rank of each row within its query, from 1, of rows in memory.
+
+        Partitions may cut queries, so distributed rows are refused.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Raw rows, as a NumPy array.
+        qid, k
+            As in :meth:`linrank.RankSVM.rank`.
+        """
+        if not isinstance(X, np.ndarray):
+            raise TypeError(
+                f"rank() needs the rows of each query together, in a NumPy array, got "
+                f"{type(X).__name__}; compute the rows, or rank the scores of predict()"
+            )
+        return super().rank(X, qid=qid, k=k)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:
         """Share of the pairs that the scores put in the right order, over all partitions.

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -207,8 +208,7 @@ class _Job:
             with self._writer(shape) as writer:
                 if self._fill(writer, shape, survey, head, pieces):
                     return writer.finish()
-            for _ in pieces:
-                pass  # to know all columns
+            deque(pieces, maxlen=0)  # the rest of the text, to know all columns
         self.shape = Shape.of(survey)
         raise _Again
 
