@@ -190,6 +190,9 @@ void bind_query_table(nb::module_ &m) {
             auto runs = table.runs(piece);
             return std::make_tuple(to_numpy(std::move(runs.numbers)), to_numpy(std::move(runs.sizes)));
         }, nb::arg("piece"), "(query, rows) of rows of a piece that follow one another with one id.")
+        .def("number", [](QueryTable &table, nb::bytes id) {
+            return table.number({id.c_str(), id.size()});
+        }, nb::arg("id"), "The number of an id; a new one gets the next.")
         .def("integers", &integer_ids, nb::arg("first"), nb::arg("last"))
         .def("tokens", &id_tokens, nb::arg("first"), nb::arg("last"),
              nb::sig("def tokens(self, first: int, last: int) -> list[bytes]"),

@@ -54,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": GROUND,
     "store": DATA,
     "loading": DATA | {"store"},
+    "writing": DATA,
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,

@@ -107,6 +107,9 @@ class QueryTable:
     def runs(self, piece: Piece) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
         """(query, rows) of rows of a piece that follow one another with one id."""
 
+    def number(self, id: bytes) -> int:
+        """The number of an id; a new one gets the next."""
+
     def integers(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
 
     def tokens(self, first: int, last: int) -> list[bytes]:
@@ -698,3 +701,8 @@ def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, Non
 
 def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
     """CRC-32C of the bytes, which continues that of what came before."""
+
+def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+    """
+    Lines of SVMlight text, as bytes; ids and comments are words, one a row.
+    """

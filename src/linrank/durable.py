@@ -1,10 +1,12 @@
-"""What makes files survive a loss of power."""
+"""Files that are whole or not there, and survive a loss of power."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["sync_folder"]
+__all__ = ["replacing", "sync_folder"]
 
 
 def sync_folder(folder: str) -> None:
@@ -19,3 +21,26 @@ def sync_folder(folder: str) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A temporary name beside `path`; renamed to it on success, removed on any failure.
+
+    A reader of `path` sees the old file or the new one, never a part. Pipes and devices such as
+    /dev/stdout cannot be renamed onto and are written directly; links are followed.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        yield path  # not its real path: that of a pipe behind /dev/stdout is no name of a file
+        return
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    # The extension stays last: writers may choose their format by it.
+    temporary = os.path.join(folder, f".{os.getpid()}.{name}")
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    except BaseException:  # KeyboardInterrupt too
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

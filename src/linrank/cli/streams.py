@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+
+from linrank.durable import replacing
 
 __all__ = [
     "STANDARD",
@@ -51,29 +52,6 @@ def check_apart(output: str, *inputs: str | None) -> None:
             continue
         if os.path.exists(path) and os.path.samefile(path, output):
             raise ValueError(f"{output}: is read and would be overwritten; name another output")
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """A temporary name beside `path`; renamed to it on success, removed on any failure.
-
-    A reader of `path` sees the old file or the new one, never a part. Pipes and devices such as
-    /dev/stdout cannot be renamed onto and are written directly; links are followed.
-    """
-    if os.path.exists(path) and not os.path.isfile(path):
-        yield path  # not its real path: that of a pipe behind /dev/stdout is no name of a file
-        return
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    # The extension stays last: writers may choose their format by it.
-    temporary = os.path.join(folder, f".{os.getpid()}.{name}")
-    try:
-        yield temporary
-        os.replace(temporary, target)
-    except BaseException:  # KeyboardInterrupt too
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
 
 
 def write_lines(path: str, blocks: Iterable[str]) -> None:

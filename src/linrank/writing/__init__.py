@@ -1,0 +1,1 @@
+"""Data sets into files: tables, SVMlight/LETOR text, judgements."""

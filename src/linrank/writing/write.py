@@ -1,0 +1,175 @@
+"""write: a data set, part by part, into one file; whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+from linrank.data.dataset import Dataset
+from linrank.threads import resolve
+from linrank.writing.files import check_place, opened
+from linrank.writing.outline import Outline
+from linrank.writing.sinks import SINKS, Sink
+
+__all__ = ["Written", "write"]
+
+Progress = Callable[[int, "int | None"], object]
+_BLOCK_BYTES, _BLOCK_ROWS = 32 << 20, 1 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that was written.
+
+    Attributes
+    ----------
+    path, format : str
+    n_rows, n_features : int
+    storage : {"dense", "csr"}
+    dtype : str
+        Of the values.
+    nbytes : int or None
+        Size of the file; None for a pipe.
+    left_out : tuple of str
+        What the rows had and the format has no place for.
+    """
+
+    path: str
+    format: str
+    n_rows: int
+    n_features: int
+    storage: str
+    dtype: str
+    nbytes: int | None
+    left_out: tuple[str, ...]
+
+
+def write(
+    parts: Dataset | Iterable[Dataset],
+    path: str | os.PathLike[str],
+    format: str,
+    *,
+    storage: str = "auto",
+    overwrite: bool = False,
+    n_jobs: int | None = None,
+    n_rows: int | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Write a data set as one file, a block of rows at a time.
+
+    Parameters
+    ----------
+    parts : Dataset or iterable of them
+        Parts of one data set in order, alike but for their rows.
+    path : path
+        The file, or ``"-"`` for standard output. Text is compressed where the name ends in .gz,
+        .bz2 or .xz.
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv", "qrels"}
+    storage : {"auto", "dense", "csr"}
+        Whether all values are written, or the entries that are given; "auto": as they are stored.
+        CSV and TSV always hold all.
+    overwrite : bool
+        Whether to replace a file that is there.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+    n_rows : int, optional
+        Rows of all parts, for `progress`.
+    progress : callable, optional
+        Called as ``progress(rows_done, n_rows or None)`` after each block.
+
+    Returns
+    -------
+    Written
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = Dataset.of([[0.5], [1.0]], [0, 1], qid=["a", "a"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write(data, folder + "/data.txt", "svmlight")
+    ...     print(open(folder + "/data.txt").read(), end="")
+    0 qid:a 1:0.5
+    1 qid:a 1:1
+    """
+    every = iter([parts] if isinstance(parts, Dataset) else parts)
+    first = next(every, None)
+    if first is None or first.n_rows == 0:
+        raise ValueError("there are no rows to write")
+    if format in ("csv", "tsv") and storage == "auto":
+        storage = "dense"
+    outline, name = Outline.of(first, storage), os.fspath(path)
+    check_place(name, format, outline, overwrite)
+    total = first.n_rows if isinstance(parts, Dataset) else n_rows
+    done = 0
+    with opened(name, format, outline) as (file, beside):
+        sink = SINKS[format](file, outline, resolve(n_jobs), name == "-")
+        with _closing(sink):
+            for block in _blocks(first, every, outline):
+                sink.add(block)
+                _add_positions(beside, block)
+                done += block.n_rows
+                if progress is not None:
+                    progress(done, total)
+    return Written(
+        name,
+        format,
+        done,
+        outline.n_features,
+        "csr" if outline.is_sparse else "dense",
+        outline.dtype.name,
+        os.path.getsize(name) if os.path.isfile(name) else None,
+        _left_out(outline, format, beside is not None),
+    )
+
+
+def _blocks(first: Dataset, others: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
+    """The rows of all parts, some at a time."""
+    part: Dataset | None = first
+    while part is not None:
+        if part is not first:
+            outline.check(part)
+        row_bytes = part.rows.nbytes // max(1, part.n_rows)
+        if not outline.is_sparse:
+            row_bytes = max(row_bytes, outline.n_features * outline.dtype.itemsize)
+        step = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, row_bytes)))
+        for begin in range(0, part.n_rows, step):
+            yield part if step >= part.n_rows else part.select(slice(begin, begin + step))
+        part = next(others, None)
+
+
+@contextmanager
+def _closing(sink: Sink) -> Iterator[None]:
+    """Complete the file; after a fault let go of it, whatever that says."""
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the fault that is under way says more
+            sink.close()
+        raise
+    sink.close()
+
+
+def _add_positions(beside: IO[bytes] | None, block: Dataset) -> None:
+    if beside is not None:
+        positions: Any = getattr(block, "position", None)
+        beside.write("".join(f"{_plain(p)}\n" for p in positions.tolist()).encode())
+
+
+def _plain(position: float) -> str:
+    return str(int(position)) if float(position).is_integer() else repr(position)
+
+
+def _left_out(outline: Outline, format: str, has_positions_beside: bool) -> tuple[str, ...]:
+    """What the file does not hold."""
+    if format == "qrels":
+        return ("the features",)
+    found = []
+    no_names = format == "svmlight" or outline.is_sparse
+    if no_names and outline.names is not None:
+        found.append("the names of the features")
+    if format == "svmlight" and outline.position_type is not None and not has_positions_beside:
+        found.append("the positions")
+    return tuple(found)

@@ -1,0 +1,334 @@
+"""Data sets into files: text that reads back to the same bits, tables, nothing half-written."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy import sparse
+
+from linrank import load
+from linrank.data.comments import Comments
+from linrank.data.dataset import Dataset
+from linrank.data.words import Words
+from linrank.writing import write as writing
+from linrank.writing.formats import target_format
+from linrank.writing.write import write
+from strategies import datasets
+
+pa = pytest.importorskip("pyarrow")
+EXTREMES = [
+    0.0,
+    -0.0,
+    1e-45,
+    -1.1754944e-38,
+    3.4028235e38,
+    0.1,
+    1 / 3,
+    16777216.0,
+    1e-7,
+    123456.789,
+]
+
+
+def with_comments(data: Dataset, comments: list[str]) -> Dataset:
+    words = Words.of(comments)
+    return replace(data, comments=Comments(words.text, words.offsets))
+
+
+def plain(rows) -> np.ndarray:
+    return rows.to_user().toarray() if rows.is_sparse else rows.values
+
+
+def assert_same(found: Dataset, data: Dataset) -> None:
+    """The same bits, in whatever storage."""
+    x, y = plain(found.rows), plain(data.rows)
+    assert x.dtype == y.dtype
+    assert x.shape == y.shape
+    assert x.tobytes() == (y + 0.0 if found.rows.is_sparse else y).tobytes()
+    assert found.labels.tobytes() == data.labels.tobytes()
+    assert_array_equal(found.qid, data.qid)
+    if data.weight is not None:
+        assert_array_equal(found.weight, data.weight)
+
+
+@settings(max_examples=40, deadline=None)
+@given(datasets(weights=True), st.sampled_from(["auto", "dense", "csr"]))
+def test_text_reads_back(tmp_path_factory, data, storage):
+    path = tmp_path_factory.mktemp("text") / "data.txt"
+    written = write(data, path, "svmlight", storage=storage, n_jobs=1)
+    found = load(path, dtype=data.rows.dtype)
+    assert_same(found, data)
+    assert (written.n_rows, written.n_features) == data.rows.shape
+    assert written.nbytes == path.stat().st_size
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("base", [0, 1])
+def test_extremes_and_the_first_number_survive_text(tmp_path, dtype, base):
+    x = np.array([EXTREMES, EXTREMES[::-1]], dtype)
+    if dtype == "float64":
+        x = np.hstack([x, [[5e-324, -1.7976931348623157e308]] * 2])
+    data = replace(Dataset.of(x, [-0.5, 1e300], qid=["a", "b"]), index_base=base)
+    write(data, tmp_path / "data.txt", "svmlight")
+    found = load(tmp_path / "data.txt", dtype=dtype, storage="dense")
+    assert found.X.tobytes() == x.tobytes()
+    assert (found.index_base, found.qid.tolist()) == (base, ["a", "b"])
+    assert found.labels.tolist() == [-0.5, 1e300]
+
+
+def test_text_names_the_last_feature_and_feature_0(tmp_path):
+    x = sparse.csr_array(([1.5], ([1], [2])), shape=(3, 6))
+    data = replace(Dataset.of(x, [0, 1, 2], qid=[1, 1, 2]), index_base=0)
+    write(data, tmp_path / "data.txt", "svmlight")
+    assert (tmp_path / "data.txt").read_text() == ("0 qid:1 0:0 5:0\n1 qid:1 2:1.5\n2 qid:2\n")
+    found = load(tmp_path / "data.txt", dtype="float64")
+    assert (found.n_features, found.index_base) == (6, 0)
+
+
+def test_comments_stay_as_they_are(tmp_path):
+    data = Dataset.of([[1.0], [2.0], [3.0]], [0, 1, 2])
+    comments = ["docid = GX-1 inc = 1", "", "7555 rambo ü"]
+    write(with_comments(data, comments), tmp_path / "data.txt", "svmlight")
+    found = load(tmp_path / "data.txt")
+    assert [found.comments[i] for i in range(3)] == comments
+    assert found.docids == ["GX-1", None, "7555"]
+    assert found.qid is None
+
+
+@pytest.mark.parametrize(
+    ("qid", "message"),
+    [
+        (["a", "b c"], "the query id of row 1 is 'b c'"),
+        (["a", ""], "the query id of row 1 is ''"),
+        (["a#", "b"], "the query id of row 0 is 'a#'"),
+        (["a\n", "b"], r"the query id of row 0 is 'a\\n'"),
+    ],
+)
+def test_ids_that_text_cannot_hold_are_refused(tmp_path, qid, message):
+    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=qid)
+    with pytest.raises(ValueError, match=message):
+        write(data, tmp_path / "data.txt", "svmlight")
+    assert os.listdir(tmp_path) == []
+
+
+def test_ids_of_two_types_are_refused(tmp_path):
+    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, "1"])
+    for name in ("svmlight", "parquet"):
+        with pytest.raises(TypeError, match="query ids are of type int, str"):
+            write(data, tmp_path / "data", name)
+    assert os.listdir(tmp_path) == []
+
+
+def full(dtype="float32") -> Dataset:
+    data = Dataset.of(
+        np.array([[1, 0.1], [2, -0.0], [3, 1e-7]], dtype),
+        [0, 1, 2],
+        qid=["a,b", 'say "no"', "two\nlines ü"],
+        sample_weight=[1, 0.5, 2],
+        feature_names=["bm25", 'odd, "name"'],
+    )
+    return with_comments(data, ["docid = x", "", "docid = y"])
+
+
+def read_table(path, name):
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    if name == "parquet":
+        return pyarrow.parquet.read_table(path)
+    if name == "arrow":
+        return pyarrow.feather.read_table(path)
+    parse = pyarrow.csv.ParseOptions(
+        delimiter="," if name == "csv" else "\t", newlines_in_values=True
+    )
+    kinds = {"bm25": pa.float32(), 'odd, "name"': pa.float32(), "label": pa.float64()}
+    convert = pyarrow.csv.ConvertOptions(column_types=kinds, strings_can_be_null=True)
+    return pyarrow.csv.read_csv(path, parse_options=parse, convert_options=convert)
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow", "csv", "tsv"])
+def test_tables_have_a_column_for_everything(tmp_path, name):
+    data = full()
+    write(data, tmp_path / "data", name)
+    table = read_table(tmp_path / "data", name)
+    assert table.column_names == ["label", "qid", "docid", "weight", *data.feature_names]
+    assert table.column("qid").to_pylist() == data.qid.tolist()
+    assert table.column("docid").to_pylist() == ["x", None, "y"]
+    assert table.column("weight").to_pylist() == [1, 0.5, 2]
+    assert table.schema.field("bm25").type == pa.float32()
+    found = np.column_stack([table.column(n).to_numpy() for n in data.feature_names])
+    assert found.astype(np.float32).tobytes() == data.X.tobytes()
+
+
+def test_integer_ids_stay_integers_and_features_get_numbers(tmp_path):
+    data = replace(Dataset.of(np.eye(2), [0, 1], qid=[2**60, 5]), index_base=1)
+    write(data, tmp_path / "data.parquet", "parquet")
+    table = read_table(tmp_path / "data.parquet", "parquet")
+    assert table.column_names == ["label", "qid", "f1", "f2"]
+    assert table.column("qid").to_pylist() == [2**60, 5]
+    assert table.schema.field("f1").type == pa.float64()
+
+
+def test_missing_values_are_null_in_tables_and_refused_in_text(tmp_path):
+    data = full()
+    rows = replace(data.rows, values=np.where(data.X == 2, np.float32(np.nan), data.X))
+    missing = replace(data, rows=rows, qid=None)
+    for name in ("parquet", "csv"):
+        write(missing, tmp_path / name, name)
+        found = read_table(tmp_path / name, name)
+        assert found.column("bm25").to_pylist() == [1, None, 3]
+        assert found.column('odd, "name"').null_count == 0
+    with pytest.raises(ValueError, match="row 1, feature 1 is missing, which SVMlight text"):
+        write(missing, tmp_path / "data.txt", "svmlight")
+    assert sorted(os.listdir(tmp_path)) == ["csv", "parquet"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(datasets(storages=("csr",)))
+def test_sparse_rows_are_vectors_of_spark(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("table") / "data"
+    write(data, path, "parquet")
+    vectors = read_table(path, "parquet").column("features").to_pylist()
+    x = np.zeros(data.rows.shape, data.rows.dtype)
+    for i, vector in enumerate(vectors):
+        assert (vector["type"], vector["size"]) == (0, data.n_features)
+        x[i, vector["indices"]] = vector["values"]
+    assert_array_equal(x, plain(data.rows))
+    write(data, path, "parquet", storage="dense", overwrite=True)
+    table = read_table(path, "parquet").drop_columns(["label", "qid"])
+    assert_array_equal(np.column_stack([c.to_numpy() for c in table.columns]), x)
+
+
+def test_parts_and_blocks_make_one_file(tmp_path, monkeypatch):
+    data = Dataset.of(np.arange(60.0).reshape(30, 2), np.arange(30), qid=np.arange(30) // 4)
+    monkeypatch.setattr(writing, "_BLOCK_BYTES", 5 * 16)
+    seen: list[tuple[int, int | None]] = []
+    for name in ("svmlight", "parquet", "csv", "arrow"):
+        write(data, tmp_path / name, name, progress=lambda *done: seen.append(done))
+        parts = (data.select(slice(a, b)) for a, b in ((0, 7), (7, 8), (8, 30)))
+        write(parts, tmp_path / f"{name}2", name, n_rows=30)
+    assert seen[:6] == [(done, 30) for done in (5, 10, 15, 20, 25, 30)]
+    assert (tmp_path / "svmlight").read_bytes() == (tmp_path / "svmlight2").read_bytes()
+    for name in ("parquet", "csv", "arrow"):
+        whole, joined = (read_table(tmp_path / n, name) for n in (name, f"{name}2"))
+        assert whole.equals(joined)
+        assert whole.num_rows == 30
+
+
+def test_parts_must_be_alike(tmp_path):
+    first = Dataset.of([[1.0, 2.0]], [0], qid=[1])
+    other = Dataset.of([[1.0, 2.0]], [0], qid=["a"])
+    with pytest.raises(ValueError, match="id_type is object, but int64 in the parts before"):
+        write([first, other], tmp_path / "data.csv", "csv")
+    assert os.listdir(tmp_path) == []
+    with pytest.raises(ValueError, match="no rows"):
+        write([], tmp_path / "data.csv", "csv")
+
+
+@pytest.mark.parametrize(("extension", "opener"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_text_is_compressed_by_its_name(tmp_path, extension, opener):
+    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 1])
+    path = tmp_path / f"data.txt.{extension}"
+    write(data, path, target_format(path))
+    assert opener.open(path).read() == b"0 qid:1 1:1\n1 qid:1 1:2\n"
+    assert_same(load(path, dtype="float64"), data)
+
+
+def test_nothing_half_written_stays(tmp_path):
+    data = full()
+
+    def parts():
+        yield data
+        raise KeyboardInterrupt
+
+    for name in ("parquet", "arrow", "csv", "tsv"):
+        with pytest.raises(KeyboardInterrupt):
+            write(parts(), tmp_path / "data", name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_files_that_are_there(tmp_path):
+    data, path = full(), tmp_path / "data.csv"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match="is there already; name another, or overwrite it"):
+        write(data, path, "csv")
+    assert path.read_text() == "precious"
+    write(data, path, "csv", overwrite=True)
+    assert path.read_text().startswith('"label"')
+    (tmp_path / "data.csv.weight").write_text("1\n")
+    with pytest.raises(
+        FileExistsError, match=r"data\.csv\.weight is there and would be read along"
+    ):
+        write(data, path, "csv", overwrite=True)
+    with pytest.raises(IsADirectoryError):
+        write(data, tmp_path, "csv")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write(data, tmp_path / "nowhere" / "data.csv", "csv")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["a", "a"], "two features are called 'a'"), (["a", "qid"], "a feature is called 'qid'")],
+)
+def test_names_that_a_table_cannot_hold(tmp_path, names, message):
+    data = Dataset.of(np.eye(2), [0, 1], qid=[1, 1], feature_names=names)
+    with pytest.raises(ValueError, match=message):
+        write(data, tmp_path / "data.parquet", "parquet")
+    written = write(data, tmp_path / "data.txt", "svmlight")
+    assert written.left_out == ("the names of the features",)
+
+
+def test_judgements(tmp_path):
+    data = with_comments(Dataset.of(np.eye(3), [2, 0, 0.5], qid=[7, 7, 9]), ["a", "b", "a"])
+    write(data, tmp_path / "data.qrels", "qrels")
+    assert (tmp_path / "data.qrels").read_text() == "7 0 a 2\n7 0 b 0\n9 0 a 0.5\n"
+    for bad, message in (
+        (with_comments(data, ["a", "a", "b"]), "document 'a' of query '7' is in row 1 and"),
+        (with_comments(data, ["a", "", "b"]), "row 1 has no document id"),
+        (replace(data, comments=None), "the rows have no document ids"),
+        (replace(data, qid=None), "the rows have no query ids"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write(bad, tmp_path / "bad.qrels", "qrels")
+    assert os.listdir(tmp_path) == ["data.qrels"]
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "found"),
+    [
+        ("a.parquet", None, "parquet"),
+        ("a.PQ", None, "parquet"),
+        ("a.feather", None, "arrow"),
+        ("a.csv.gz", None, "csv"),
+        ("a.tab", None, "tsv"),
+        ("a.txt", None, "svmlight"),
+        ("a.qrels", None, "qrels"),
+        ("folder", None, "store"),
+        ("a.store", None, "store"),
+        ("a", "LETOR", "svmlight"),
+        ("-", "csv", "csv"),
+    ],
+)
+def test_formats(path, to, found):
+    assert target_format(path, to) == found
+
+
+def test_formats_that_there_are_not():
+    with pytest.raises(ValueError, match=r"no format 'parket' to write.*did you mean 'parquet'"):
+        target_format("a", "parket")
+    with pytest.raises(ValueError, match="only text is compressed as a whole"):
+        target_format("a.parquet.gz")
+    with pytest.raises(ValueError, match="standard output has no extension"):
+        target_format("-")
+    with pytest.raises(ValueError, match="CSV has no place for sparse rows"):
+        write(full(), "a.csv", "csv", storage="csr")
