@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.memory import describe_bytes
 from linrank.store.batch import Batch, batch_of
 from linrank.store.budget import Budget
 from linrank.store.shape import Shape
@@ -34,13 +33,7 @@ class Assembler:
     def add(self, piece: Any, shape: Shape) -> None:
         """Add the next piece, which has rows."""
         numbers, sizes = self._table.runs(piece)
-        if self._table.n_bytes > self._budget.table:
-            raise MemoryError(
-                f"the ids of {len(self._table):,} queries take "
-                f"{describe_bytes(self._table.n_bytes)}, more than a sixth of memory_limit="
-                f"{describe_bytes(self._budget.limit)}; give a larger memory_limit, or check that "
-                "qid is not a row id"
-            )
+        self._budget.check_ids(self._table)
         n_bytes = piece.n_rows * shape.row_bytes()
         if n_bytes > 4 * self._budget.batch:
             self.flush(shape)

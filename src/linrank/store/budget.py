@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from linrank import _core
 from linrank.memory import describe_bytes, parse_bytes
 from linrank.store.shape import Shape
 from linrank.store.writer import CHUNK_BYTES
@@ -96,6 +97,15 @@ class Budget:
                 f"the statistics of {shape.n_columns:,} columns take {describe_bytes(needed)}, "
                 f"more than a quarter of {limit}; give {describe_bytes(4 * needed)} or more, or "
                 "renumber the features"
+            )
+
+    def check_ids(self, table: _core.QueryTable) -> None:
+        """Raise MemoryError where the ids of the queries are too many."""
+        if table.n_bytes > self.table:
+            raise MemoryError(
+                f"the ids of {len(table):,} queries take {describe_bytes(table.n_bytes)}, more "
+                f"than a sixth of memory_limit={describe_bytes(self.limit)}; give a larger "
+                "memory_limit, or check that qid is not a row id"
             )
 
 

@@ -27,7 +27,7 @@ from linrank.store.store import Store
 from linrank.store.writer import StoreWriter
 from linrank.threads import resolve
 
-__all__ = ["convert", "convert_within"]
+__all__ = ["Scratch", "convert", "convert_within", "told"]
 
 Progress = Callable[[int, "int | None"], object]
 _HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least
@@ -124,19 +124,19 @@ def convert_within(
 ) -> Store:
     """Convert with a budget of one's own."""
     target = check_target(path, overwrite)
-    with _Scratch(target) as scratch:
+    with Scratch(target) as scratch:
         longest = max(1 << 20, budget.limit // 64)
         sources = Sources(source, scratch.new_file, budget.block, longest)
         try:
             job = _Job(sources, target, options, budget, n_threads, overwrite, scratch, progress)
             return job.run()
         except OSError as error:
-            raise _told(error, target) from error
+            raise told(error, target) from error
         finally:
             sources.close()
 
 
-def _told(error: OSError, target: str) -> OSError:
+def told(error: OSError, target: str) -> OSError:
     """A full disk by the name of the store: the file that could not grow is gone."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return error
@@ -144,7 +144,7 @@ def _told(error: OSError, target: str) -> OSError:
     return OSError(error.errno, f"{what}: free some room, or choose a folder elsewhere", target)
 
 
-class _Scratch:
+class Scratch:
     """A hidden folder for temporary files, made when the first is asked for."""
 
     def __init__(self, target: str) -> None:
@@ -157,7 +157,7 @@ class _Scratch:
         self._n_files += 1
         return os.path.join(self._folder, f"{self._n_files}.tmp")
 
-    def __enter__(self) -> _Scratch:
+    def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -179,7 +179,7 @@ class _Job:
     budget: Budget
     n_threads: int
     overwrite: bool
-    scratch: _Scratch
+    scratch: Scratch
     progress: Progress | None
     shape: Shape | None = None
     is_together: bool = True
