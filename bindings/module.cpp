@@ -29,4 +29,5 @@ NB_MODULE(_core, m) {
     bind_kernels(m);
     bind_checksum(m);
     bind_writer(m);
+    bind_tables(m);
 }

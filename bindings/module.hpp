@@ -24,3 +24,4 @@ void bind_rectangles(nanobind::module_ &m);
 void bind_kernels(nanobind::module_ &m);
 void bind_checksum(nanobind::module_ &m);
 void bind_writer(nanobind::module_ &m);
+void bind_tables(nanobind::module_ &m);

@@ -1,71 +1,114 @@
-"""load: a data set from text, or from a store."""
+"""load: a data set from text, tables, frames, or a store."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from linrank.data.dataset import Dataset
+    from linrank.tabular.roles import Choice, TableOptions
 
-__all__ = ["is_folder", "load"]
+__all__ = ["is_folder", "load", "read"]
+
+Progress = Callable[[int, "int | None"], object]
+Note = Callable[[str], object]
+_log = logging.getLogger(__name__)
 
 
 def load(
     source: Any,
     *,
+    format: str | None = None,
+    label: Choice = None,
+    qid: Choice = None,
+    docid: Choice = None,
+    weight: Choice = None,
+    position: Choice = None,
+    features: str | Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
     storage: Literal["auto", "dense", "csr"] = "auto",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
     n_jobs: int | None = None,
-    progress: Callable[[int, int | None], object] | None = None,
+    progress: Progress | None = None,
 ) -> Dataset:
-    """Read a data set from SVMlight/LETOR text, or map a store.
+    """Read a data set from a table, a frame, SVMlight/LETOR text, or map a store.
 
-    Each line of text is ``label qid:id index:value ... # comment``. Labels are real numbers;
+    **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
+    of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
+
+    ========  =================================================================
+    label     label, y, relevance, rel, grade, target
+    qid       qid, query_id, group, group_id, query; without one, one query
+    docid     docid, docno, doc_id
+    weight    weight, sample_weight
+    position  position, rank
+    features  a list or vector column named ``features``, else all other numbers
+    ========  =================================================================
+
+    Columns that are left out, such as text, are logged (INFO). Query ids are numbers, strings or
+    categories, in any order of rows.
+
+    **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
     ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
     of rows; without ids all rows are one query. Indices increase within a line; what is not given
     is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
 
-    A folder is taken for a store, as ``linrank convert`` writes it: all of it is compared with its
-    checksums and mapped, not copied. What says how to read text does not apply to it and is
-    refused. ``linrank.Store`` reads one chunk by chunk.
+    **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
+    compared with its checksums and mapped, not copied. What says how to read text or tables does
+    not apply to it and is refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------
-    source : path, "-" or binary file object
-        A file, ``"-"`` for standard input, or the folder of a store. gzip, bzip2, xz and Zstandard
-        are told by their first bytes.
+    source : path, "-", binary file object, or frame
+        A file, ``"-"`` for standard input, the folder of a store, or a table of pandas, polars or
+        pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
+        By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
+        name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
+    label, qid, docid, weight, position : str or False, optional
+        The column of a table with this role; False where there is none: no label is 0 everywhere.
+    features : str or sequence of str, optional
+        The columns of a table that are features, in this order: names, patterns such as ``"bm25*"``
+        and exceptions such as ``"!price"``; one string may hold several with commas. A column of
+        lists or of Spark's vectors must be the only one. ``features=model.feature_names`` selects
+        what a model knows.
     dtype : {"float32", "float64"}, optional
-        Type of the feature values of text, float32 by default; labels and weights are float64. A
-        store has its own, which this must equal where it is given.
+        Type of the feature values: by default float32 for text and CSV, and for tables float32 if
+        no feature is float64 or integer, else float64. Labels and weights are float64. A store has
+        its own, which this must equal where it is given.
     storage : {"auto", "dense", "csr"}, default="auto"
-        ``"auto"`` takes the smaller of the two: dense if
-        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``. ``rows.describe()`` tells which.
+        ``"auto"`` takes the smaller of the two for text and vectors: dense if
+        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``; other tables are dense.
+        ``rows.describe()`` tells which.
     n_features : int, optional
         Number of columns; by default as many as the largest index asks for. An index beyond it is
         an error. Give it for test data that may lack the last features.
     zero_based : {"auto", True, False}, default="auto"
-        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
+        Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
+        it.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
-        Called as ``progress(bytes_done, bytes_total or None)`` after each block of text.
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
 
     Returns
     -------
     Dataset
-        With ``comments`` (and so ``docids``) if the file has any.
+        With ``docids`` if the file has any, and ``feature_names`` if each feature is a column.
 
     Raises
     ------
     DataFormatError
-        The text or the store is not as described; the message names file, line and column of the
+        The contents are not as described; the message names file, line or row, and column of the
         first fault, or the file and the chunk.
+    ValueError
+        It is not clear which column is what; the message names the columns and the remedy.
     MemoryError
         The matrix would not fit; it is not allocated then.
 
@@ -75,9 +118,68 @@ def load(
     >>> data = load(io.BytesIO(b"2 qid:7 1:0.5 3:1 # docid = a\\n0 qid:7 2:2 3:4 # docid = b\\n"))
     >>> print(data.rows.describe(), data.qid, data.docids)
     dense float32, 2 × 3 [7 7] ['a', 'b']
+    >>> table = io.BytesIO(b"qid,rel,bm25,clicks\\n7,2,0.5,3\\n7,0,0.25,1\\n")
+    >>> data = load(table, format="csv")
+    >>> print(data.y, data.qid, data.feature_names)
+    [2. 0.] [7 7] ('bm25', 'clicks')
     """
+    from linrank.tabular.roles import TableOptions
+
+    return read(
+        source,
+        TableOptions(label, qid, docid, weight, position, features),
+        note=lambda text: _log.info("%s", text),
+        format=format,
+        dtype=dtype,
+        storage=storage,
+        n_features=n_features,
+        zero_based=zero_based,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def read(
+    source: Any,
+    options: TableOptions,
+    *,
+    note: Note,
+    format: str | None = None,
+    dtype: Any = None,
+    storage: Any = "auto",
+    n_features: int | None = None,
+    zero_based: Any = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """As `load`; ``note`` is told what the user should know, such as columns left out."""
+    from linrank.data.frames import is_frame
+
     if is_folder(source):
+        _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
         return _load_store(source, dtype, storage, n_features, zero_based, n_jobs)
+    if is_frame(source):
+        table_format, name, head = "frame", "", b""
+    else:
+        from linrank.tabular.formats import format_of, open_source
+
+        source, name, head = open_source(source)
+        table_format = format_of(name, head, format)
+    if table_format != "svmlight":
+        return _load_table(
+            source,
+            name,
+            head,
+            table_format,
+            options,
+            dtype,
+            storage,
+            n_features,
+            n_jobs,
+            progress,
+            note,
+        )
+    _refuse(options, None, f"{name} is SVMlight text (or say which with format=)")
     from linrank.data import svmlight
 
     return svmlight.load(
@@ -89,6 +191,39 @@ def load(
         n_jobs=n_jobs,
         progress=progress,
     )
+
+
+def _load_table(
+    source: Any,
+    name: str,
+    head: bytes,
+    format: str,
+    options: TableOptions,
+    dtype: Any,
+    storage: Any,
+    n_features: int | None,
+    n_jobs: int | None,
+    progress: Progress | None,
+    note: Note,
+) -> Dataset:
+    from linrank.data.survey import ReadingOptions
+    from linrank.tabular.arrow_tables import Form, read_table
+    from linrank.tabular.tables import open_table
+    from linrank.threads import resolve
+
+    checked = ReadingOptions.of(dtype, storage, n_features, "auto")
+    by_column = dtype is None and format not in ("csv", "tsv")
+    form = Form(None if by_column else checked.dtype, storage, n_features)
+    n_threads = resolve(n_jobs)
+    table = open_table(source, name, head, format, n_threads)
+    return read_table(table, options, form, n_threads, progress, note)
+
+
+def _refuse(options: TableOptions, format: str | None, what: str) -> None:
+    """Fail on options that name columns of what has none."""
+    given = [*options.given(), *(["format"] if format is not None else [])]
+    if given:
+        raise ValueError(f"{given[0]}= is for tables, and {what}; leave it out")
 
 
 def is_folder(source: Any) -> bool:
