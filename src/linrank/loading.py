@@ -34,6 +34,7 @@ def load(
     storage: Literal["auto", "dense", "csr"] = "auto",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
+    missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -92,6 +93,9 @@ def load(
     zero_based : {"auto", True, False}, default="auto"
         Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
         it.
+    missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
+        What happens to missing values, as in :meth:`Dataset.of`; a model that is trained on the
+        data scores by the same policy. Text has none: what a line leaves out is 0.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
@@ -134,6 +138,7 @@ def load(
         storage=storage,
         n_features=n_features,
         zero_based=zero_based,
+        missing=missing,
         n_jobs=n_jobs,
         progress=progress,
     )
@@ -149,6 +154,7 @@ def read(
     storage: Any = "auto",
     n_features: int | None = None,
     zero_based: Any = "auto",
+    missing: str = "error",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -157,7 +163,7 @@ def read(
 
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs)
+        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs).filled(missing)
     if is_frame(source):
         table_format, name, head = "frame", "", b""
     else:
@@ -182,7 +188,7 @@ def read(
     _refuse(options, None, f"{name} is SVMlight text (or say which with format=)")
     from linrank.data import svmlight
 
-    return svmlight.load(
+    data = svmlight.load(
         source,
         dtype="float32" if dtype is None else dtype,
         storage=storage,
@@ -191,6 +197,7 @@ def read(
         n_jobs=n_jobs,
         progress=progress,
     )
+    return data.filled(missing)
 
 
 def _load_table(
