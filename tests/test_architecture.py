@@ -56,6 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "writing": DATA,
     "tabular": DATA,
     "loading": DATA | {"store", "tabular"},
+    "converting": DATA | {"loading", "store", "tabular", "writing"},
     "clicks": DATA,
     "datasets": DATA,
     "metrics": DATA,
@@ -171,7 +172,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "loading", "store", "store_descent"},
+    | {"chunks", "converting", "dask", "loading", "store", "store_descent", "writing"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from linrank.comparison import Comparison, compare, compare_evaluations
     from linrank.contest.contest import compare_methods
     from linrank.contest.result import Contest
+    from linrank.converting.convert import convert
     from linrank.data.dataset import Dataset
     from linrank.data.preference_text import load_preferences
     from linrank.data.preferences import Preferences
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from linrank.reporting.build import Report, report
     from linrank.sgd_ranker import SGDRanker
     from linrank.sgd_ranker_cv import SGDRankerCV
-    from linrank.store.convert import convert
     from linrank.store.store import Store
     from linrank.text_features import PivotedTfidf
 
@@ -189,7 +189,7 @@ _HOME = {
     "compare": "linrank.comparison",
     "compare_evaluations": "linrank.comparison",
     "compare_methods": "linrank.contest.contest",
-    "convert": "linrank.store.convert",
+    "convert": "linrank.converting.convert",
     "domination_path": "linrank.domination.path",
     "dual_matrix": "linrank.duals.of_model",
     "evaluate": "linrank.metrics",

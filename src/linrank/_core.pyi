@@ -705,6 +705,8 @@ def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C',
 def svmlight_text(rows: Rows, labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, id_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, comment_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, base: int, names_ends: bool, n_threads: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
     """
     Lines of SVMlight text, as bytes; ids and comments are words, one a row.
+    """
+
 @overload
 def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
 

@@ -1,4 +1,4 @@
-"""load: a data set from text, tables, frames, or a store."""
+"""load: a data set from text, tables, frames, TREC files, or a store."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def load(
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
     missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
+    qrels: Any = None,
+    unjudged: Literal["zero", "drop", "error"] = "zero",
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -60,18 +62,24 @@ def load(
     of rows; without ids all rows are one query. Indices increase within a line; what is not given
     is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
 
+    **Runs** (TREC): lines ``qid Q0 docid rank score tag``. One or several become a data set of all
+    documents that any of them retrieved, with the score of each run as a feature, float64 unless
+    ``dtype`` says otherwise. A document that a run has not retrieved is missing there. Labels come
+    from ``qrels``, else they are 0.
+
     **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
     compared with its checksums and mapped, not copied. What says how to read text or tables does
     not apply to it and is refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------
-    source : path, "-", binary file object, or frame
+    source : path, "-", binary file object, or frame; or a sequence of runs
         A file, ``"-"`` for standard input, the folder of a store, or a table of pandas, polars or
         pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
-    format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv", "run"}, optional
         By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
-        name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
+        name (``.csv``, ``.tsv``, ``.tab``, also compressed), runs likewise (``.run``); all else is
+        SVMlight text.
     label, qid, docid, weight, position : str or False, optional
         The column of a table with this role; False where there is none: no label is 0 everywhere.
     features : str or sequence of str, optional
@@ -96,6 +104,10 @@ def load(
     missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
         What happens to missing values, as in :meth:`Dataset.of`; a model that is trained on the
         data scores by the same policy. Text has none: what a line leaves out is 0.
+    qrels : path, Qrels or mapping, optional
+        Judgements ``qid iteration docid relevance`` that give the labels, by query and document.
+    unjudged : {"zero", "drop", "error"}, default="zero"
+        What becomes of rows without a judgement: label 0, left out, or an error.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
@@ -139,12 +151,40 @@ def load(
         n_features=n_features,
         zero_based=zero_based,
         missing=missing,
+        qrels=qrels,
+        unjudged=unjudged,
         n_jobs=n_jobs,
         progress=progress,
     )
 
 
 def read(
+    source: Any,
+    options: TableOptions,
+    *,
+    note: Note,
+    format: str | None = None,
+    dtype: Any = None,
+    missing: str = "error",
+    qrels: Any = None,
+    unjudged: str = "zero",
+    **how: Any,
+) -> Dataset:
+    """As `load`; ``note`` is told what the user should know, such as columns left out."""
+    from linrank.data.fusion import is_run, load_runs, retrieved
+    from linrank.data.judging import judged
+
+    if is_run(source, format):
+        data = load_runs(source, dtype, how.get("progress"))
+        data = data if qrels is None else judged(data, qrels, unjudged)
+        return retrieved(data, missing)
+    # With judgements, what stands in for missing values is learnt from the rows that stay.
+    early = missing if qrels is None or missing == "error" else "keep"
+    data = _read_rows(source, options, note=note, format=format, dtype=dtype, missing=early, **how)
+    return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
+
+
+def _read_rows(
     source: Any,
     options: TableOptions,
     *,
@@ -158,7 +198,7 @@ def read(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """As `load`; ``note`` is told what the user should know, such as columns left out."""
+    """Text, tables, frames or a store, without judgements."""
     from linrank.data.frames import is_frame
 
     if is_folder(source):

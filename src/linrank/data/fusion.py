@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from linrank import _core
 from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
-from linrank.data.trec import Run
+from linrank.data.trec import Run, load_run
 from linrank.data.words import Words
 
-__all__ = ["fused"]
+__all__ = ["fused", "is_run", "load_runs", "retrieved"]
 
 Array = NDArray[Any]
+Progress = Callable[[int, "int | None"], object]
 
 
 def fused(runs: Sequence[Run], dtype: DTypeLike = "float64") -> Dataset:
@@ -101,3 +102,46 @@ def _names(runs: Sequence[Run]) -> tuple[str, ...]:
     if len(set(stems)) == len(stems) and all(stems):
         return stems
     return tuple(f"{tag} {k}" for k, tag in enumerate(tags, 1))
+
+
+def is_run(source: Any, format: str | None = None) -> bool:
+    """Whether this is a run of TREC, or a sequence of them: as told, or by its name."""
+    if isinstance(source, (list, tuple)):
+        if not source or not all(is_run(one, format) for one in source):
+            raise ValueError(
+                "several sources are read side by side if they are runs (.run, or format='run'); "
+                "linrank.convert joins text files and tables"
+            )
+        return True
+    name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
+    stem, extension = os.path.splitext(str(name).lower())
+    if extension in (".gz", ".bz2", ".xz", ".zst"):
+        extension = os.path.splitext(stem)[1]
+    if extension == ".qrels" and format is None:
+        raise ValueError(
+            f"{name}: holds judgements, not rows; give the rows, and these as their qrels"
+        )
+    return format == "run" or (format is None and extension == ".run")
+
+
+def load_runs(source: Any, dtype: DTypeLike | None, progress: Progress | None) -> Dataset:
+    """The documents of one run or several, as `fused` brings them together."""
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    runs = [load_run(one, progress=progress) for one in sources]
+    return fused(runs, "float64" if dtype is None else dtype)
+
+
+def retrieved(data: Dataset, missing: str) -> Dataset:
+    """Fill in the scores of documents that a run has not retrieved, or fail on the first.
+
+    With ``missing="keep"`` they stay NaN.
+    """
+    row, column = np.nonzero(np.isnan(data.rows.values))
+    if missing == "error" and len(row) and data.docids is not None and data.qid is not None:
+        name = "" if data.feature_names is None else repr(data.feature_names[column[0]])
+        raise ValueError(
+            f"{data.source}: the run {name} has not retrieved document "
+            f"{data.docids[row[0]]!r} of query {data.qid[row[0]]}; say what stands in for its "
+            "score with missing='zero', 'mean' or 'indicator'"
+        )
+    return data.filled(missing)

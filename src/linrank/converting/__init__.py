@@ -1,0 +1,1 @@
+"""Data sets from any format into any other."""

@@ -1,0 +1,219 @@
+"""convert: a data set of any format that is read into any that is written."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from numpy.typing import DTypeLike
+
+from linrank.converting.sources import MixedIds, Source, with_like_ids
+from linrank.data.comments import Comments
+from linrank.data.dataset import Dataset
+from linrank.store.budget import Budget
+from linrank.store.collecting import collect
+from linrank.store.convert import convert as convert_text
+from linrank.store.store import Store
+from linrank.threads import resolve
+from linrank.writing.formats import TABLES, target_format
+from linrank.writing.write import Written, write
+
+__all__ = ["convert"]
+
+Progress = Callable[[int, "int | None"], object]
+_log = logging.getLogger(__name__)
+
+
+def convert(
+    source: Any,
+    path: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    memory_limit: int | float | str | None = None,
+    storage: Literal["auto", "dense", "csr"] = "auto",
+    dtype: DTypeLike | None = None,
+    n_features: int | None = None,
+    zero_based: Literal["auto"] | bool = "auto",
+    chunk_bytes: int | float | str | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    rows_progress: Progress | None = None,
+    note: Callable[[str], object] | None = None,
+    overwrite: bool = False,
+    **reading: Any,
+) -> Store | Written:
+    """Convert a data set to another format, or to a store.
+
+    Sources are all that `linrank.load` reads: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC
+    runs, stores, frames; and a Dataset. Targets are
+
+    - a store (a folder): what training out of core reads, its rows grouped by query;
+    - ``svmlight``, ``parquet``, ``arrow``, ``csv`` or ``tsv``: the rows in the order of the source;
+    - ``qrels``: the labels alone, as judgements.
+
+    All numbers read back to the same bits. Text and tables become stores, tables become other
+    files, and stores become files in bounded memory; the rest is read as a whole first. A fault,
+    Ctrl-C or a full disk leave nothing behind.
+
+    Parameters
+    ----------
+    source : path, "-", file object, frame, Dataset, Store, or a sequence of paths
+        Several texts are read as if they were one file, several tables one after the other,
+        several runs side by side.
+    path : path or "-"
+        What to write; ``"-"`` is standard output.
+    to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
+        By default told by the extension of `path`: .txt .svm .dat .letor, .parquet .pq, .arrow
+        .feather .ipc, .csv, .tsv .tab, .qrels; any other name is that of a store. Text is
+        compressed if .gz, .bz2 or .xz follows.
+    memory_limit : int, float, str or None, default=None
+        Bytes, or a size such as ``"512MiB"``, that a conversion to a store, or from text, may take
+        beyond what the process holds already; None for 1 GiB, and for text that becomes a file as
+        much as there is. With a limit, text goes by way of a temporary store: its rows are grouped
+        by query then.
+    storage : {"auto", "dense", "csr"}, default="auto"
+        A full matrix, or the entries that are given: for text the smaller of the two, else as the
+        source has it. CSR rows are written to Parquet and Arrow as one column of Spark's vectors;
+        CSV and TSV hold all values in any case.
+    dtype : {"float32", "float64"}, optional
+        Type of the feature values; by default as `linrank.load` has them.
+    n_features, zero_based
+        Of text, as for `linrank.load`.
+    chunk_bytes : int, float, str or None, default=None
+        Bytes of the features of a chunk of a store, at most a quarter of the memory; None for
+        64 MiB, or less where the limit asks for it.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+    progress : callable, optional
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block that is read.
+    rows_progress : callable, optional
+        Called as ``rows_progress(rows_done, rows_total or None)`` after each block of a file that
+        is written.
+    note : callable, optional
+        Called with what the user should know, such as columns that are left out; by default that
+        is logged (INFO).
+    overwrite : bool, default=False
+        Whether to replace a file or a store that is there.
+    **reading
+        What else `linrank.load` takes, such as ``qrels``, ``missing`` or ``label``. Missing values
+        of tables stay missing in tables, and are errors elsewhere, unless ``missing`` says more.
+
+    Returns
+    -------
+    Store or Written
+        The store, opened; or what was written, with ``left_out``: what the format has no place for.
+
+    Raises
+    ------
+    DataFormatError
+        The source is not as described.
+    MemoryError
+        Something does not fit; it is not allocated then.
+    OSError
+        The target cannot be written, or the disk is full.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> text = b"1 qid:7 1:0.5\\n2 qid:9 2:1\\n0 qid:7 1:2 2:4\\n0 qid:9 1:3\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = convert(io.BytesIO(text), folder + "/store", storage="dense")
+    ...     print(store.n_queries, store.read(0).qid, store.read(0).labels)
+    ...     convert(store, folder + "/data.txt").n_rows
+    2 [7 7 9 9] [1. 0. 2. 0.]
+    4
+    """
+    form = target_format(path, to)
+    given = {name: value for name, value in reading.items() if value is not None}
+    if form in TABLES:
+        given.setdefault("missing", "keep")
+    how = {
+        "dtype": dtype,
+        "storage": storage,
+        "n_features": n_features,
+        "zero_based": zero_based,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    found = Source.of(source, how, given, note or (lambda text: _log.info("%s", text)))
+    _check_apart(path, found)
+    if form == "store":
+        return _to_store(found, path, memory_limit, chunk_bytes, overwrite)
+    options: dict[str, Any] = {"storage": storage, "overwrite": overwrite, "n_jobs": n_jobs}
+    options["progress"] = rows_progress
+    with _parts(found, path, memory_limit) as (parts, n_rows):
+        try:
+            return write(with_like_ids(parts), path, form, n_rows=n_rows, **options)
+        except MixedIds:
+            return write(found.loaded(), path, form, **options)
+
+
+def _to_store(
+    source: Source,
+    path: str | os.PathLike[str],
+    memory_limit: Any,
+    chunk_bytes: Any,
+    overwrite: bool,
+) -> Store:
+    n_jobs = source.how["n_jobs"]
+    if source.is_plain_text:
+        limits = {"memory_limit": memory_limit, "chunk_bytes": chunk_bytes}
+        how = {**source.how, "dtype": source.how["dtype"] or "float32"}
+        return convert_text(list(source.items), path, overwrite=overwrite, **limits, **how)
+    budget = Budget.of(memory_limit, chunk_bytes, resolve(n_jobs))
+    if source.is_read_by_part:
+        return collect(source.parts, path, budget, resolve(n_jobs), overwrite)
+    if source.kind != "run" and len(source.items) > 1:
+        parts = list(source.parts())
+        return collect(lambda: parts, path, budget, resolve(n_jobs), overwrite)
+    data = source.loaded()
+    docids = None if data.comments is None or _is_text(data) else data.docids
+    options = {"chunk_bytes": budget.chunk, "overwrite": overwrite, "n_jobs": n_jobs}
+    return Store.of(path, data, docids=docids, **options)
+
+
+def _is_text(data: Dataset) -> bool:
+    """Whether comments are those of a text, or of a store, which hold ids without blanks."""
+    found: Any = data.comments
+    return isinstance(found.select(slice(0, 1)), Comments)
+
+
+@contextmanager
+def _parts(
+    source: Source, path: str | os.PathLike[str], memory_limit: Any
+) -> Iterator[tuple[Any, int | None]]:
+    """The rows to write, and their number where it is known."""
+    if source.kind == "store":
+        yield _chunks(source.store())
+        return
+    is_bounded = memory_limit is not None or len(source.items) > 1
+    if not (source.is_plain_text and is_bounded):
+        yield source.parts(), None
+        return
+    folder = None if os.fspath(path) == "-" else os.path.dirname(os.path.abspath(os.fspath(path)))
+    with tempfile.TemporaryDirectory(".converting", ".linrank.", folder) as scratch:
+        store = _to_store(source, os.path.join(scratch, "store"), memory_limit, None, False)
+        try:
+            yield _chunks(store)
+        finally:
+            store.close()
+
+
+def _chunks(store: Store) -> tuple[Iterator[Dataset], int]:
+    """The chunks of a store; each is gone when the next is asked for."""
+    buffer = store.buffer()
+    return (store.read(i, into=buffer) for i in range(store.n_chunks)), store.n_rows
+
+
+def _check_apart(path: str | os.PathLike[str], source: Source) -> None:
+    """Raise ValueError if what is read would be overwritten."""
+    for item in source.items:
+        found = item.path if isinstance(item, Store) else item
+        if not isinstance(found, (str, os.PathLike)) or "-" in (found, path):
+            continue
+        if os.path.exists(path) and os.path.exists(found) and os.path.samefile(found, path):
+            raise ValueError(f"{os.fspath(path)}: is read and would be overwritten; name another")
