@@ -7,10 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from linrank.checks import check_one_of
+from linrank.options import MISSING
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from linrank.data.dataset import Dataset
+    from linrank.tabular.arrow_tables import Table
     from linrank.tabular.roles import Choice, TableOptions
 
 __all__ = ["is_folder", "load", "read"]
@@ -34,6 +38,8 @@ def load(
     storage: Literal["auto", "dense", "csr"] = "auto",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
+    missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
+    sidecars: bool = True,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
@@ -51,8 +57,8 @@ def load(
     features  a list or vector column named ``features``, else all other numbers
     ========  =================================================================
 
-    Columns that are left out, such as text, are logged (INFO). Query ids are numbers, strings or
-    categories, in any order of rows.
+    What is left out, such as text, is logged (INFO). Query ids are numbers, strings or categories,
+    in any order of rows.
 
     **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
     ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
@@ -92,6 +98,14 @@ def load(
     zero_based : {"auto", True, False}, default="auto"
         Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
         it.
+    missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
+        What happens to missing values (null, NaN, an empty field of CSV), as in
+        :meth:`Dataset.of`; a model that is trained on the data scores by the same policy. SVMlight
+        text has none: what a line leaves out is 0.
+    sidecars : bool, default=True
+        Whether files beside a text are read: ``NAME.query`` or ``NAME.group`` (rows of each query,
+        one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
+        pairs) and ``NAME.position``.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
@@ -134,6 +148,8 @@ def load(
         storage=storage,
         n_features=n_features,
         zero_based=zero_based,
+        missing=missing,
+        sidecars=sidecars,
         n_jobs=n_jobs,
         progress=progress,
     )
@@ -145,78 +161,77 @@ def read(
     *,
     note: Note,
     format: str | None = None,
-    dtype: Any = None,
-    storage: Any = "auto",
-    n_features: int | None = None,
+    missing: str = "error",
+    sidecars: bool = True,
     zero_based: Any = "auto",
-    n_jobs: int | None = None,
     progress: Progress | None = None,
+    **how: Any,
 ) -> Dataset:
-    """As `load`; ``note`` is told what the user should know, such as columns left out."""
-    from linrank.data.frames import is_frame
+    """As `load`; ``note`` is told what the user should know, such as columns left out.
 
+    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
+    has named columns.
+    """
+    check_one_of("missing", missing, (*MISSING, "keep"))
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs)
-    if is_frame(source):
-        table_format, name, head = "frame", "", b""
-    else:
-        from linrank.tabular.formats import format_of, open_source
+        return _load_store(source, zero_based=zero_based, **how).filled(missing)
+    from linrank.data.frames import is_frame
+    from linrank.tabular.formats import format_of, open_source
 
-        source, name, head = open_source(source)
-        table_format = format_of(name, head, format)
-    if table_format != "svmlight":
-        return _load_table(
-            source,
-            name,
-            head,
-            table_format,
-            options,
-            dtype,
-            storage,
-            n_features,
-            n_jobs,
-            progress,
-            note,
-        )
-    _refuse(options, None, f"{name} is SVMlight text (or say which with format=)")
+    opened: tuple[Any, str, bytes] = (source, "", b"")
+    kind = "frame"
+    if not is_frame(source):
+        opened = open_source(source)
+        kind = format_of(opened[1], opened[2], format)
+    if kind == "svmlight":
+        _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
+        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
+    else:
+        table = _open_table(*opened, kind, how["n_jobs"])
+        keeps = missing != "error"
+        data = _load_table(table, kind, options, keeps, progress, note, **how)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
+        from linrank.tabular.sidecars import attach
+
+        data = attach(data, source, note)
+    return data.filled(missing)
+
+
+def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
     from linrank.data import svmlight
 
-    return svmlight.load(
-        source,
-        dtype="float32" if dtype is None else dtype,
-        storage=storage,
-        n_features=n_features,
-        zero_based=zero_based,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
+
+
+def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
+    from linrank.tabular.tables import open_table
+    from linrank.threads import resolve
+
+    return open_table(source, name, head, format, resolve(n_jobs))
 
 
 def _load_table(
-    source: Any,
-    name: str,
-    head: bytes,
+    table: Table,
     format: str,
     options: TableOptions,
+    keeps_missing: bool,
+    progress: Progress | None,
+    note: Note,
+    *,
     dtype: Any,
     storage: Any,
     n_features: int | None,
     n_jobs: int | None,
-    progress: Progress | None,
-    note: Note,
 ) -> Dataset:
     from linrank.data.survey import ReadingOptions
     from linrank.tabular.arrow_tables import Form, read_table
-    from linrank.tabular.tables import open_table
     from linrank.threads import resolve
 
     checked = ReadingOptions.of(dtype, storage, n_features, "auto")
     by_column = dtype is None and format not in ("csv", "tsv")
-    form = Form(None if by_column else checked.dtype, storage, n_features)
-    n_threads = resolve(n_jobs)
-    table = open_table(source, name, head, format, n_threads)
-    return read_table(table, options, form, n_threads, progress, note)
+    form = Form(None if by_column else checked.dtype, storage, n_features, keeps_missing)
+    return read_table(table, options, form, resolve(n_jobs), progress, note)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:
