@@ -7,10 +7,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from linrank.checks import check_one_of
+from linrank.options import MISSING
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from linrank.data.dataset import Dataset
+    from linrank.tabular.arrow_tables import Table
     from linrank.tabular.roles import Choice, TableOptions
 
 __all__ = ["is_folder", "load", "read"]
@@ -35,6 +39,7 @@ def load(
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
     missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
+    sidecars: bool = True,
     qrels: Any = None,
     unjudged: Literal["zero", "drop", "error"] = "zero",
     n_jobs: int | None = None,
@@ -54,8 +59,8 @@ def load(
     features  a list or vector column named ``features``, else all other numbers
     ========  =================================================================
 
-    Columns that are left out, such as text, are logged (INFO). Query ids are numbers, strings or
-    categories, in any order of rows.
+    What is left out, such as text, is logged (INFO). Query ids are numbers, strings or categories,
+    in any order of rows.
 
     **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
     ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
@@ -102,8 +107,13 @@ def load(
         Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
         it.
     missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
-        What happens to missing values, as in :meth:`Dataset.of`; a model that is trained on the
-        data scores by the same policy. Text has none: what a line leaves out is 0.
+        What happens to missing values (null, NaN, an empty field of CSV), as in
+        :meth:`Dataset.of`; a model that is trained on the data scores by the same policy. SVMlight
+        text has none: what a line leaves out is 0.
+    sidecars : bool, default=True
+        Whether files beside a text are read: ``NAME.query`` or ``NAME.group`` (rows of each query,
+        one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
+        pairs) and ``NAME.position``.
     qrels : path, Qrels or mapping, optional
         Judgements ``qid iteration docid relevance`` that give the labels, by query and document.
     unjudged : {"zero", "drop", "error"}, default="zero"
@@ -151,6 +161,7 @@ def load(
         n_features=n_features,
         zero_based=zero_based,
         missing=missing,
+        sidecars=sidecars,
         qrels=qrels,
         unjudged=unjudged,
         n_jobs=n_jobs,
@@ -162,26 +173,33 @@ def read(
     source: Any,
     options: TableOptions,
     *,
-    note: Note,
     format: str | None = None,
-    dtype: Any = None,
     missing: str = "error",
     qrels: Any = None,
     unjudged: str = "zero",
     **how: Any,
 ) -> Dataset:
-    """As `load`; ``note`` is told what the user should know, such as columns left out."""
+    """As `load`, with ``note``, which is told what the user should know.
+
+    ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
+    among them.
+    """
     from linrank.data.fusion import is_run, load_runs, retrieved
+
+    if not is_run(source, format):
+        # With judgements, what stands in for missing values is learnt from the rows that stay.
+        early = missing if qrels is None or missing == "error" else "keep"
+        data = _read_rows(source, options, format=format, missing=early, **how)
+        return data if qrels is None else _judged(data, qrels, unjudged).filled(missing)
+    _refuse(options, None, "this is a run")
+    data = load_runs(source, how["dtype"], how.get("progress"))
+    return retrieved(data if qrels is None else _judged(data, qrels, unjudged), missing)
+
+
+def _judged(data: Dataset, qrels: Any, unjudged: str) -> Dataset:
     from linrank.data.judging import judged
 
-    if is_run(source, format):
-        data = load_runs(source, dtype, how.get("progress"))
-        data = data if qrels is None else judged(data, qrels, unjudged)
-        return retrieved(data, missing)
-    # With judgements, what stands in for missing values is learnt from the rows that stay.
-    early = missing if qrels is None or missing == "error" else "keep"
-    data = _read_rows(source, options, note=note, format=format, dtype=dtype, missing=early, **how)
-    return data if qrels is None else judged(data, qrels, unjudged).filled(missing)
+    return judged(data, qrels, unjudged)
 
 
 def _read_rows(
@@ -190,80 +208,78 @@ def _read_rows(
     *,
     note: Note,
     format: str | None = None,
-    dtype: Any = None,
-    storage: Any = "auto",
-    n_features: int | None = None,
-    zero_based: Any = "auto",
     missing: str = "error",
-    n_jobs: int | None = None,
+    sidecars: bool = True,
+    zero_based: Any = "auto",
     progress: Progress | None = None,
+    **how: Any,
 ) -> Dataset:
-    """Text, tables, frames or a store, without judgements."""
-    from linrank.data.frames import is_frame
+    """Rows of anything but runs; ``note`` is told what the user should know, such as columns left
+    out.
 
+    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
+    has named columns.
+    """
+    check_one_of("missing", missing, (*MISSING, "keep"))
     if is_folder(source):
         _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
-        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs).filled(missing)
-    if is_frame(source):
-        table_format, name, head = "frame", "", b""
+        return _load_store(source, zero_based=zero_based, **how).filled(missing)
+    from linrank.data.frames import is_frame
+    from linrank.tabular.formats import format_of, open_source
+
+    opened: tuple[Any, str, bytes] = (source, "", b"")
+    kind = "frame"
+    if not is_frame(source):
+        opened = open_source(source)
+        kind = format_of(opened[1], opened[2], format)
+    if kind == "svmlight":
+        _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
+        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
     else:
-        from linrank.tabular.formats import format_of, open_source
+        table = _open_table(*opened, kind, how["n_jobs"])
+        keeps = missing != "error"
+        data = _load_table(table, kind, options, keeps, progress, note, **how)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
+        from linrank.tabular.sidecars import attach
 
-        source, name, head = open_source(source)
-        table_format = format_of(name, head, format)
-    if table_format != "svmlight":
-        return _load_table(
-            source,
-            name,
-            head,
-            table_format,
-            options,
-            dtype,
-            storage,
-            n_features,
-            n_jobs,
-            progress,
-            note,
-        )
-    _refuse(options, None, f"{name} is SVMlight text (or say which with format=)")
-    from linrank.data import svmlight
-
-    data = svmlight.load(
-        source,
-        dtype="float32" if dtype is None else dtype,
-        storage=storage,
-        n_features=n_features,
-        zero_based=zero_based,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+        data = attach(data, source, note)
     return data.filled(missing)
 
 
+def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
+    from linrank.data import svmlight
+
+    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
+
+
+def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
+    from linrank.tabular.tables import open_table
+    from linrank.threads import resolve
+
+    return open_table(source, name, head, format, resolve(n_jobs))
+
+
 def _load_table(
-    source: Any,
-    name: str,
-    head: bytes,
+    table: Table,
     format: str,
     options: TableOptions,
+    keeps_missing: bool,
+    progress: Progress | None,
+    note: Note,
+    *,
     dtype: Any,
     storage: Any,
     n_features: int | None,
     n_jobs: int | None,
-    progress: Progress | None,
-    note: Note,
 ) -> Dataset:
     from linrank.data.survey import ReadingOptions
     from linrank.tabular.arrow_tables import Form, read_table
-    from linrank.tabular.tables import open_table
     from linrank.threads import resolve
 
     checked = ReadingOptions.of(dtype, storage, n_features, "auto")
     by_column = dtype is None and format not in ("csv", "tsv")
-    form = Form(None if by_column else checked.dtype, storage, n_features)
-    n_threads = resolve(n_jobs)
-    table = open_table(source, name, head, format, n_threads)
-    return read_table(table, options, form, n_threads, progress, note)
+    form = Form(None if by_column else checked.dtype, storage, n_features, keeps_missing)
+    return read_table(table, options, form, resolve(n_jobs), progress, note)
 
 
 def _refuse(options: TableOptions, format: str | None, what: str) -> None:

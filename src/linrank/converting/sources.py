@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from linrank.tabular.arrow_tables import Form
 from linrank.tabular.formats import format_of, open_source
 from linrank.tabular.parts import table_parts
 from linrank.tabular.roles import TableOptions
+from linrank.tabular.sidecars import files_beside
 from linrank.tabular.storing import as_csr, as_dense
 from linrank.tabular.tables import open_table
 from linrank.threads import resolve
@@ -86,8 +88,15 @@ class Source:
 
     @property
     def is_plain_text(self) -> bool:
-        """Whether it is text and nothing beyond the lines themselves was asked for."""
-        return self.kind == "svmlight" and not set(self.reading) - {"format", "missing"}
+        """Whether it is text, and its rows are what its lines say and no more."""
+        asked = set(self.reading) - {"format", "missing", "sidecars"}
+        return self.kind == "svmlight" and not asked and not self._has_files_beside
+
+    @property
+    def _has_files_beside(self) -> bool:
+        """Whether files beside a text say more of its rows."""
+        paths = [item for item in self.items if isinstance(item, (str, os.PathLike))]
+        return self.reading.get("sidecars", True) and any(map(files_beside, paths))
 
     def store(self) -> Store:
         """The store that it is."""
@@ -114,7 +123,9 @@ class Source:
         and each has a path or is in memory."""
         asks_for_all = "qrels" in self.reading or self.reading.get("missing") not in _BY_PART
         is_pipe = any(hasattr(item, "read") for item in self.items)
-        return self.kind == "table" and not asks_for_all and not is_pipe
+        if self.kind != "table" or asks_for_all or is_pipe:
+            return False
+        return not self._has_files_beside
 
     def parts(self) -> Iterator[Dataset]:
         """The rows, part by part, in order."""
@@ -136,7 +147,12 @@ class Source:
             opened, name, head = open_source(item)
             format = format_of(name, head, self.reading.get("format"))
         by_column = how["dtype"] is None and format not in ("csv", "tsv")
-        form = Form(None if by_column else checked.dtype, how["storage"], how["n_features"])
+        form = Form(
+            None if by_column else checked.dtype,
+            how["storage"],
+            how["n_features"],
+            self.reading.get("missing", "error") != "error",
+        )
         n_threads = resolve(how["n_jobs"])
         table = open_table(opened, name, head, format, n_threads)
         roles = {name: self.reading[name] for name in _ROLES if name in self.reading}

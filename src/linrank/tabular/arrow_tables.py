@@ -64,11 +64,14 @@ class Form:
         How the matrix is stored.
     n_features : int or None
         The number of features that the table must have.
+    keeps_missing : bool
+        Whether missing values may be there, as NaN.
     """
 
     dtype: np.dtype[Any] | None = None
     storage: str = "auto"
     n_features: int | None = None
+    keeps_missing: bool = False
 
 
 class _RowsReader(Protocol):
@@ -110,7 +113,7 @@ def read_table(
             f"{table.name}: {rows.shape[1]} features, n_features={form.n_features} are wanted"
         )
     names = roles.features if roles.layout == "columns" else None
-    if reader.has_missing:
+    if reader.has_missing and not form.keeps_missing:
         _refuse_missing(rows, names, table.name)
     found = _fields(parts, roles, table)
     return Dataset(
@@ -121,6 +124,7 @@ def read_table(
         names,
         found.get("docid"),
         table.name,
+        position=found.get("position"),
     )
 
 

@@ -66,7 +66,7 @@ class CsvTable:
         try:
             reader = self._open(stream, types, roles.used, False, n_threads)
             for batch in reader:
-                yield self._without_empty_ids(batch, roles), stream.n_done
+                yield batch, stream.n_done
         except arrow().ArrowException as error:
             raise self._explained(error, types, roles) from None
 
@@ -117,18 +117,6 @@ class CsvTable:
                     "csv is separated by commas, tsv by tabs: say format='csv' or 'tsv', or "
                     "write the file with one of them"
                 )
-
-    def _without_empty_ids(self, batch: Any, roles: Roles) -> Any:
-        """The batch with an empty id as a missing one."""
-        pa = arrow()
-        if roles.qid is None:
-            return batch
-        import pyarrow.compute as pc
-
-        i = batch.schema.get_field_index(roles.qid)
-        ids = batch.column(i)
-        ids = pc.if_else(pc.equal(ids, ""), pa.scalar(None, pa.string()), ids)
-        return batch.set_column(i, roles.qid, ids)
 
     def _explained(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
         """The fault with its row: threads lose count, so the text is read again without."""

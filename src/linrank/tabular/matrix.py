@@ -12,8 +12,8 @@ from linrank import _core
 from linrank.data.rows import DenseRows
 from linrank.errors import DataFormatError
 from linrank.memory import check_fits
+from linrank.tabular.buffers import list_sizes, missing_of, plain_numbers
 from linrank.tabular.columns import arrow
-from linrank.tabular.values import plain_numbers
 
 __all__ = ["ColumnRows", "ListRows", "Matrix", "float_for"]
 
@@ -134,7 +134,7 @@ class ListRows:
         lists = batch.column(self.name)
         done = 0 if self.matrix is None else self.matrix.n_rows
         if lists.null_count:
-            row = int(np.argmax(lists.is_null().to_numpy(zero_copy_only=False)))
+            row = int(np.argmax(missing_of(lists)))
             raise DataFormatError(
                 f"{self.source}: row {done + row} has no list in the column {self.name!r}; every "
                 "row needs its features"
@@ -154,10 +154,7 @@ class ListRows:
 
     def _length(self, lists: Any, done: int) -> int:
         """The number of features, the same in every row."""
-        if arrow().types.is_fixed_size_list(lists.type):
-            sizes = np.full(len(lists), lists.type.list_size)
-        else:
-            sizes = np.diff(lists.offsets.to_numpy())
+        sizes = list_sizes(lists)
         expected = int(sizes[0]) if self.matrix is None else self.matrix.n_columns
         if expected < 1:
             raise DataFormatError(f"{self.source}: the list of row {done} is empty")

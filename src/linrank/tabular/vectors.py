@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linrank.data.rows import CsrRows
 from linrank.errors import DataFormatError
-from linrank.tabular.values import plain_numbers
+from linrank.tabular.buffers import list_sizes, missing_of, plain_numbers
 
 __all__ = ["VectorRows"]
 
@@ -73,7 +73,7 @@ class VectorRows:
         kinds = _integers(types)
         known = (kinds == _SPARSE) | (kinds == _DENSE)
         if column.null_count:
-            i = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            i = int(np.argmax(missing_of(column)))
             raise self._fault(i, "is missing")
         if not known.all():
             i = int(np.argmin(known))
@@ -82,10 +82,10 @@ class VectorRows:
 
     def _lists(self, lists: Any, needed: Array, what: str) -> tuple[Array, Array]:
         """The lengths of the lists that are needed, and their elements one after the other."""
-        lacking = needed & lists.is_null().to_numpy(zero_copy_only=False)
+        lacking = needed & missing_of(lists)
         if lacking.any():
             raise self._fault(int(np.argmax(lacking)), f"has no {what}")
-        sizes = np.where(needed, np.diff(lists.offsets.to_numpy()), 0)
+        sizes = np.where(needed, list_sizes(lists), 0)
         flat = lists.filter(_mask(needed)).flatten()
         values, bits, first = plain_numbers(flat)
         if what == "indices":
@@ -136,7 +136,9 @@ class VectorRows:
 
 def _integers(column: Any) -> Array:
     """Integers, -1 where there is none."""
-    return np.asarray(column.fill_null(-1).to_numpy(zero_copy_only=False)).astype(np.int64)
+    integers = plain_numbers(column)[0].astype(np.int64)
+    integers[missing_of(column)] = -1
+    return integers
 
 
 def _mask(needed: Array) -> Any:
