@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from linrank.checks import check_one_of
@@ -185,7 +186,10 @@ def read(
     among them.
     """
     from linrank.data.fusion import is_run, load_runs, retrieved
+    from linrank.tabular.roles import IF_PRESENT
 
+    if qrels is not None and options.label is None:
+        options = replace(options, label=IF_PRESENT)  # it does not matter
     if not is_run(source, format):
         # With judgements, what stands in for missing values is learnt from the rows that stay.
         early = missing if qrels is None or missing == "error" else "keep"

@@ -129,7 +129,7 @@ class Source:
 
     def parts(self) -> Iterator[Dataset]:
         """The rows, part by part, in order."""
-        if not self.is_read_by_part and len(self.items) == 1:
+        if self.kind == "run" or (len(self.items) == 1 and not self.is_read_by_part):
             yield self.loaded()
             return
         for item in self.items:
