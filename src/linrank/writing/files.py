@@ -52,8 +52,9 @@ def opened(
 ) -> Iterator[tuple[IO[bytes], IO[bytes] | None]]:
     """The file, and that of positions beside it where there is one."""
     if name == "-":
-        yield sys.stdout.buffer, None
-        sys.stdout.buffer.flush()
+        standard: Any = _Standard()
+        yield standard, None
+        standard.flush()
         return
     with ExitStack() as stack:
         beside: Any = None
@@ -62,6 +63,44 @@ def opened(
             beside = stack.enter_context(open(place, "wb"))
         place = stack.enter_context(replacing(name))
         yield stack.enter_context(_new_file(place, name, format)), beside
+
+
+class _Standard:
+    """Standard output: it stays open, and all bytes arrive.
+
+    With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only.
+    """
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._raw, self._n_bytes = sys.stdout.buffer, 0
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            rest = rest[self._raw.write(rest) or 0 :]
+        self._n_bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self._n_bytes
+
+    def flush(self) -> None:
+        self._raw.flush()
+
+    def close(self) -> None:
+        """It belongs to the process."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
 
 
 def _new_file(place: str, name: str, format: str) -> Any:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
+from linrank.tabular.roles import CONVENTIONS
 from linrank.threads import resolve
 from linrank.writing.files import check_place, opened
+from linrank.writing.formats import TABLES
 from linrank.writing.outline import Outline
 from linrank.writing.sinks import SINKS, Sink
 
@@ -35,6 +37,9 @@ class Written:
         Size of the file; None for a pipe.
     left_out : tuple of str
         What the rows had and the format has no place for.
+    misleading : tuple of str
+        Features of a table that are named as labels, ids, weights or positions are: whoever reads
+        it must say that they are features.
     """
 
     path: str
@@ -45,6 +50,7 @@ class Written:
     dtype: str
     nbytes: int | None
     left_out: tuple[str, ...]
+    misleading: tuple[str, ...] = ()
 
 
 def write(
@@ -105,7 +111,7 @@ def write(
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
     done = 0
     with opened(name, format, outline) as (file, beside):
-        sink = SINKS[format](file, outline, resolve(n_jobs), name == "-")
+        sink = SINKS[format](file, outline, resolve(n_jobs), _is_stream(name))
         with _closing(sink):
             for block in _blocks(first, every, outline):
                 sink.add(block)
@@ -122,7 +128,13 @@ def write(
         outline.dtype.name,
         os.path.getsize(name) if os.path.isfile(name) else None,
         _left_out(outline, format, beside is not None),
+        _misleading(outline) if format in TABLES else (),
     )
+
+
+def _is_stream(name: str) -> bool:
+    """Whether Arrow data are a stream of batches, without the table at the end of a file."""
+    return name == "-" or name.lower().endswith(".arrows")
 
 
 def _blocks(first: Dataset, others: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
@@ -173,3 +185,9 @@ def _left_out(outline: Outline, format: str, has_positions_beside: bool) -> tupl
     if format == "svmlight" and outline.position_type is not None and not has_positions_beside:
         found.append("the positions")
     return tuple(found)
+
+
+def _misleading(outline: Outline) -> tuple[str, ...]:
+    known = {name for names in CONVENTIONS.values() for name in names}
+    names = () if outline.is_sparse else outline.names or ()
+    return tuple(name for name in names if name.lower() in known)
