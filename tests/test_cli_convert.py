@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import linrank
 from cli_files import interrupted
 from linrank import load
 from linrank.cli.main import main
@@ -75,8 +78,15 @@ def test_passes_are_told(tmp_path, capsys):
         (["{train}", "{folder}"], 1, "and is no store; name another folder"),
         (["{model}", "{store}"], 1, "is JSON, like a model"),
         (["{train}", "{store}", "--n-features", "3"], 1, "train.txt:1:"),
-        (["{train}", "-"], 2, "STORE is a folder, which standard output (-) cannot be"),
-        (["{folder}", "{store}"], 1, "is a folder, not text; give its files one by one"),
+        (["{train}", "-"], 2, "OUT is -, standard output: say with --to which format"),
+        (["{train}", "-", "--to", "store"], 2, "which format, but a store"),
+        (["{train}", "-", "--to", "csv", "--json"], 2, "both want standard output"),
+        (["{train}", "{store}", "--to", "xml"], 2, "invalid choice: 'xml'"),
+        (["{train}", "{store}.gz"], 1, "only text is compressed as a whole"),
+        (["{train}", "{store}.txt", "--label", "y"], 1, "--label is for tables, and"),
+        (["{train}", "{store}.txt", "--unjudged", "drop"], 1, "--qrels, which is not given"),
+        (["{train}", "{store}.csv", "--storage", "csr"], 1, "CSV has no place for sparse rows"),
+        (["{folder}", "{store}"], 1, "has no manifest.json: it is no store"),
         (["{train}", "{store}/deep"], 1, "cannot be written: there is no folder"),
     ],
 )
@@ -94,3 +104,83 @@ def test_interrupt_leaves_nothing(tmp_path):
             file.write(line.format(i % 7000))
     interrupted([*COMMAND, str(data), str(tmp_path / "store"), "-v"], at="converting")
     assert os.listdir(tmp_path) == ["data"]
+
+
+def test_an_interrupted_file_leaves_nothing(tmp_path):
+    data, line = tmp_path / "data", "1 qid:{} " + " ".join(f"{j}:0.5" for j in range(200)) + "\n"
+    with data.open("w") as file:
+        for i in range(30_000):  # two blocks of rows, and a part
+            file.write(line.format(i % 7000))
+    command = [*COMMAND, str(data), str(tmp_path / "a.csv"), "-v", "--dtype", "float64"]
+    interrupted(command, at="wrote")
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_files_of_any_format(files, tmp_path, capsys):
+    data = load(files["train"])
+    previous = files["train"]
+    for name in ("a.parquet", "a.csv", "a.arrow", "a.store", "a.tsv.gz", "a.txt"):
+        assert main(["convert", previous, str(tmp_path / name), "--json"]) == 0
+        out = capsys.readouterr()
+        report = json.loads(out.out)
+        assert (report["rows"], report["features"]) == (data.n_rows, 6)
+        assert f"wrote     {tmp_path / name}: " in out.err
+        previous = str(tmp_path / name)
+        assert load(previous).X.tobytes() == data.X.tobytes()
+    assert report["left_out"] == ["the names of the features"]
+    assert "note      svmlight has no place for the names of the features" in out.err
+    assert main(["convert", files["train"], previous]) == 1
+    assert "is there already; name another, or overwrite it (--force)" in capsys.readouterr().err
+    assert main(["convert", files["train"], previous, "--force", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_standard_streams(files):
+    command = [*COMMAND, "-", "-", "--to"]
+    with open(files["train"], "rb") as text:
+        table = subprocess.run([*command, "parquet"], stdin=text, capture_output=True, check=True)
+    back = subprocess.run(
+        [*command, "svmlight", "-q"], input=table.stdout, capture_output=True, check=True
+    )
+    found = load(io.BytesIO(back.stdout))
+    assert found.X.tobytes() == load(files["train"]).X.tobytes()
+    assert back.stderr == b""
+    assert b"wrote     -: parquet; dense float32" in table.stderr
+
+
+def test_labels_from_judgements(files, tmp_path, capsys):
+    """A model of the labels as qrels is that of the labels, however the rows are read."""
+    qrels, models = str(tmp_path / "a.qrels"), []
+    assert main(["convert", files["train"], qrels, "-q"]) == 0
+    assert main(["convert", files["train"], str(tmp_path / "store"), "-q"]) == 0
+    wrong = tmp_path / "wrong.txt"
+    with open(files["train"]) as file:
+        wrong.write_text("".join("0 " + line.split(" ", 1)[1] for line in file))
+    for data in (files["train"], str(wrong), str(tmp_path / "store")):
+        model = str(tmp_path / "model.json")
+        assert main(["train", data, model, "--qrels", qrels, "-q"]) == 0
+        models.append(linrank.load_model(model).coef)
+    assert_array_equal(models[0], linrank.load_model(files["model"]).coef)
+    assert_array_equal(models[1], models[0])
+    assert_array_equal(models[2], models[0])
+    (tmp_path / "other.qrels").write_text("nowhere 0 d0 1\n")
+    arguments = ["train", files["train"], model, "--qrels", str(tmp_path / "other.qrels")]
+    assert main(arguments) == 1
+    assert "is judged in" in capsys.readouterr().err
+
+
+def test_runs_are_fused(tmp_path, capsys):
+    for name, scores in (("bm25", (3, 2, 1)), ("dense", (1, 3, 2))):
+        lines = [f"{q} Q0 d{i} 1 {s} {name}" for q in (1, 2) for i, s in enumerate(scores)]
+        (tmp_path / f"{name}.trec").write_text("\n".join(lines[: -1 if name == "bm25" else 6]))
+    (tmp_path / "a.qrels").write_text("1 0 d1 1\n2 0 d1 1\n")
+    runs = [str(tmp_path / name) for name in ("bm25.trec", "dense.trec")]
+    command = ["convert", *runs, str(tmp_path / "a.csv"), "--format", "run"]
+    command += ["--qrels", str(tmp_path / "a.qrels")]
+    assert main([*command[:3], str(tmp_path / "x.txt"), *command[4:]]) == 1
+    assert "say what stands in for its score with --missing zero" in capsys.readouterr().err
+    assert main(command) == 0
+    found = load(tmp_path / "a.csv", missing="zero")
+    assert found.feature_names == ("bm25", "dense")
+    assert found.labels.tolist() == [0, 1, 0, 0, 1, 0]
+    assert found.X.tolist() == [[3, 1], [2, 3], [1, 2], [3, 1], [2, 3], [0, 2]]

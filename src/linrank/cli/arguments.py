@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
+from linrank.cli.judgement_options import add_judgements
 from linrank.cli.pair_options import add_sizes, check_sizes
 from linrank.cli.table_options import add_columns
 from linrank.memory import parse_bytes
@@ -246,8 +247,11 @@ def _add_choice(
     )
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How data files are read, and with how many threads everything runs."""
+def add_reading(parser: argparse.ArgumentParser, *, judgements: bool = True) -> None:
+    """How data files are read, and with how many threads everything runs.
+
+    Without ``judgements``, labels are those of the files: the command has a --qrels of its own.
+    """
     group = parser.add_argument_group("reading")
     group.add_argument(
         "--dtype",
@@ -271,6 +275,8 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
     )
     add_columns(parser)
+    if judgements:
+        add_judgements(parser)
 
 
 def add_volume(parser: argparse.ArgumentParser) -> None:

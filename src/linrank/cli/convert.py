@@ -1,4 +1,4 @@
-"""``linrank convert``: text of any size becomes a store, a folder that training reads in parts."""
+"""``linrank convert``: data of any format that is read into any that is written, or a store."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_reading, add_reporting, megabytes, positive_int
 from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.judgement_options import judgement_options
 from linrank.cli.main import OK
 from linrank.cli.models import is_model
 from linrank.cli.reading import INDEX_BASE
 from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.table_options import column_choices, in_options
+from linrank.writing.formats import FORMATS
 
 if TYPE_CHECKING:
     from linrank.store.store import Store
+    from linrank.writing.write import Written
 
 __all__ = ["configure", "run"]
 
 DESCRIPTION = """\
-Convert SVMlight/LETOR text, of any size and with the rows of queries in any order, to a store: a
-folder of arrays that is mapped instead of read, and trained from where it does not fit in memory.
-A fault, Ctrl-C or a full disk leave nothing behind.
+Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
+to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is mapped
+instead of read, and trained from where it does not fit in memory; it is written from text and
+tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
+nothing behind.
 """
 
 
@@ -29,22 +35,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.add_argument(
-        "data", nargs="+", metavar="DATA", help="data files, read as one; - for stdin"
+        "data",
+        nargs="+",
+        metavar="DATA",
+        help="data files, read as one (runs: side by side), or a store; - for stdin",
     )
-    parser.add_argument("store", metavar="STORE", help="folder to write")
-    group = parser.add_argument_group("the store")
+    parser.add_argument("target", metavar="OUT", help="what to write; - for stdout, with --to")
+    group = parser.add_argument_group("writing")
+    group.add_argument(
+        "--to",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; without one that is "
+        "known, a store)",
+    )
     group.add_argument(
         "--memory-limit",
         type=megabytes,
         metavar="SIZE",
         help="memory of the conversion beside the program itself, as 2GB or 512MiB, or in 10⁶ "
-        "bytes (default: 1GiB)",
+        "bytes (default: 1GiB for a store)",
     )
     group.add_argument(
         "--storage",
         choices=("auto", "dense", "csr"),
         default="auto",
-        help="a full matrix, or the entries that are given (default: the smaller of the two)",
+        help="a full matrix, or the entries that are given (default: the smaller of the two for "
+        "text, else as it is)",
     )
     group.add_argument(
         "--n-features",
@@ -56,45 +73,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--chunk-size",
         type=megabytes,
         metavar="SIZE",
-        help="features of a chunk, as --memory-limit and at most a quarter of it (default: 64MiB)",
+        help="features of a chunk of a store, as --memory-limit and at most a quarter of it "
+        "(default: 64MiB)",
     )
-    group.add_argument("--force", action="store_true", help="replace a store that is there")
+    group.add_argument("--force", action="store_true", help="replace a file or store that is there")
     add_reading(parser)
     add_reporting(parser)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Convert, and say what came out."""
-    from linrank.store.convert import convert
-
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    if args.store == STANDARD:
-        parser.error("STORE is a folder, which standard output (-) cannot be; name one")
-    for path in args.data:
-        if path != STANDARD and is_model(path):
-            raise ValueError(
-                f"{path}: is JSON, like a model, not data; DATA comes first, then STORE"
-            )
+    _check(args, parser)
     watch, start = _Watch(console), time.perf_counter()
     try:
-        store = convert(
-            args.data,
-            args.store,
-            memory_limit=args.memory_limit,
-            storage=args.storage,
-            dtype=args.dtype,
-            n_features=args.n_features,
-            zero_based=INDEX_BASE[args.index_base],
-            chunk_bytes=args.chunk_size,
-            n_jobs=args.jobs,
-            progress=watch.show,
-            overwrite=args.force,
-        )
+        with in_options():
+            written = _convert(args, console, watch)
     except FileExistsError as error:
         raise FileExistsError(str(error).replace("overwrite=True", "--force")) from None
     finally:
         console.clear()
-    report = _report(store, args, watch, time.perf_counter() - start)
+    report = _report(written, args, watch, time.perf_counter() - start)
     for label, text in _lines(report):
         console.say(label, text)
     if args.json:
@@ -102,6 +101,45 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
         write_standard(json.dumps(report, ensure_ascii=False) + "\n")
     return OK
+
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Fail on what cannot be before anything is read."""
+    if args.target == STANDARD:
+        if args.to in (None, "store"):
+            parser.error("OUT is -, standard output: say with --to which format, but a store")
+        if args.json:
+            parser.error("--json and OUT both want standard output; name a file for OUT")
+    for path in args.data:
+        if path != STANDARD and is_model(path):
+            raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then OUT")
+
+
+def _convert(args: argparse.Namespace, console: Console, watch: _Watch) -> Store | Written:
+    from linrank.converting.convert import convert
+
+    return convert(
+        args.data if len(args.data) > 1 else args.data[0],
+        args.target,
+        to=args.to,
+        memory_limit=args.memory_limit,
+        storage=args.storage,
+        dtype=args.dtype,
+        n_features=args.n_features,
+        zero_based=INDEX_BASE[args.index_base],
+        chunk_bytes=args.chunk_size,
+        n_jobs=args.jobs,
+        progress=watch.show,
+        rows_progress=watch.show_rows,
+        note=lambda text: console.say("note", text),
+        overwrite=args.force,
+        format=args.format,
+        features=args.features,
+        missing=args.missing,
+        sidecars=False if args.no_sidecars else None,
+        **column_choices(args),
+        **judgement_options(args),
+    )
 
 
 class _Watch:
@@ -125,46 +163,67 @@ class _Watch:
         rate = done / max(now - self._begin, 1e-9)
         self._console.status(f"converting: {bytes_text(done)}{share}, {bytes_text(int(rate))}/s")
 
+    def show_rows(self, done: int, total: int | None) -> None:
+        """The progress of a file that is written."""
+        share = f" of {total:,} ({100 * done // max(total, 1)} %)" if total else ""
+        self._console.detail(f"wrote {count(done, 'row')}{share}")
+        self._console.status(f"writing: {count(done, 'row')}{share}")
+
 
 def _report(
-    store: Store, args: argparse.Namespace, watch: _Watch, duration: float
+    written: Store | Written, args: argparse.Namespace, watch: _Watch, duration: float
 ) -> dict[str, Any]:
     from linrank import __version__
+    from linrank.writing.write import Written
 
-    return {
+    report = {
         "command": "convert",
         "linrank": __version__,
         "sources": args.data,
-        "store": args.store,
         "bytes_read": watch.n_bytes,
         "passes": watch.n_passes,
         "seconds": duration,
-        "rows": store.n_rows,
-        "features": store.n_features,
-        "queries": store.n_queries,
-        "pairs": store.n_pairs,
-        "storage": store.storage,
-        "dtype": str(store.dtype),
-        "index_base": store.index_base,
-        "chunks": store.n_chunks,
-        "bytes": int(store.nbytes),
+        "rows": written.n_rows,
+        "features": written.n_features,
+        "storage": written.storage,
+        "dtype": str(written.dtype),
+    }
+    if isinstance(written, Written):
+        report |= {"target": args.target, "format": written.format, "bytes": written.nbytes}
+        return report | {
+            "left_out": list(written.left_out),
+            "misleading": list(written.misleading),
+        }
+    return report | {
+        "store": args.target,
+        "queries": written.n_queries,
+        "pairs": written.n_pairs,
+        "index_base": written.index_base,
+        "chunks": written.n_chunks,
+        "bytes": int(written.nbytes),
     }
 
 
 def _lines(report: dict[str, Any]) -> list[tuple[str, str]]:
-    rate = report["bytes_read"] / max(report["seconds"], 1e-9)
+    n_bytes, duration = report["bytes_read"], report["seconds"]
     passes = f", {report['passes']} passes" if report["passes"] > 1 else ""
-    return [
-        (
-            "read",
-            f"{' '.join(report['sources'])}: {bytes_text(report['bytes_read'])} in "
-            f"{seconds(report['seconds'])}, {bytes_text(int(rate))}/s{passes}",
-        ),
-        (
-            "wrote",
-            f"{report['store']}: {count(report['rows'], 'row')}, "
-            f"{count(report['queries'], 'query', 'queries')}, {count(report['pairs'], 'pair')}; "
-            f"{report['storage']} {report['dtype']}, {report['rows']} × {report['features']}, "
-            f"{bytes_text(report['bytes'])} in {count(report['chunks'], 'chunk')}",
-        ),
-    ]
+    size = f"{bytes_text(n_bytes)} in " if n_bytes else ""
+    rate = f", {bytes_text(int(n_bytes / max(duration, 1e-9)))}/s" if n_bytes else ""
+    sources = " ".join(report["sources"])
+    lines = [("read", f"{sources}: {size}{seconds(duration)}{rate}{passes}")]
+    matrix = f"{report['storage']} {report['dtype']}, {report['rows']} × {report['features']}"
+    if "store" in report:
+        counts = (
+            f"{count(report['rows'], 'row')}, {count(report['queries'], 'query', 'queries')}, "
+            f"{count(report['pairs'], 'pair')}"
+        )
+        place = f"{bytes_text(report['bytes'])} in {count(report['chunks'], 'chunk')}"
+        return [*lines, ("wrote", f"{report['store']}: {counts}; {matrix}, {place}")]
+    size = "" if report["bytes"] is None else f", {bytes_text(report['bytes'])}"
+    lines.append(("wrote", f"{report['target']}: {report['format']}; {matrix}{size}"))
+    if report["left_out"]:
+        what = " and ".join(report["left_out"])
+        lines.append(("note", f"{report['format']} has no place for {what}"))
+    for name in report["misleading"]:
+        lines.append(("note", f"the feature {name!r} is named like no feature: say --features"))
+    return lines

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_metrics(parser, "-m", "--metric", default="ndcg, map, mrr and pairwise accuracy")
     parser.set_defaults(convention=None)  # depends on what is evaluated
     parser.add_argument("--per-query", metavar="FILE.csv", help="write the values of every query")
-    add_reading(parser)
+    add_reading(parser, judgements=False)
     add_reporting(parser)
 
 

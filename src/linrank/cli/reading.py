@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli.judgement_options import judged, judgement_options
 from linrank.cli.models import is_model
 from linrank.cli.streams import STANDARD, read_text
 from linrank.cli.table_options import column_options, in_options
@@ -58,7 +59,8 @@ def read_data(
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
     options.setdefault("missing", "keep" if filling is not None else args.missing or "error")
     if is_folder(path):
-        data = _read_store(path, args, options["zero_based"]).filled(options["missing"])
+        data = judged(_read_store(path, args, options["zero_based"]), args)
+        data = data.filled(options["missing"])
     else:
         columns = column_options(args, known, labelled)
         how = {"storage": "auto", "n_features": None, **options}
@@ -72,6 +74,7 @@ def read_data(
                 dtype=args.dtype,
                 n_jobs=args.jobs,
                 progress=console.reading(path),
+                **judgement_options(args),
                 **how,
             )
         console.clear()

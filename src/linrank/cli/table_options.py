@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linrank.tabular.roles import TableOptions
 
-__all__ = ["add_columns", "column_options", "in_options"]
+__all__ = ["add_columns", "column_choices", "column_options", "in_options"]
 
-FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
+FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 _NONE = "none"
 _ROLES = {
     "label": "the label (default: label, y, relevance, rel, grade or target)",
@@ -23,7 +23,7 @@ _ROLES = {
     "position": "where a row was shown (default: position or rank)",
 }
 # How the library's arguments are spelt on the command line.
-_FLAGS = "|".join((*_ROLES, "features", "format", "missing", "dtype"))
+_FLAGS = "|".join((*_ROLES, "features", "format", "missing", "dtype", "unjudged"))
 _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|'([^']*)')?")
 
 
@@ -58,13 +58,16 @@ def column_options(
     """The options as the reader takes them; a command may lack them."""
     from linrank.tabular.roles import IF_PRESENT, TableOptions
 
-    found: dict[str, Any] = {}
-    for role in _ROLES:
-        value = getattr(args, role, None)
-        found[role] = False if value == _NONE else value
+    found = column_choices(args)
     if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
         found["label"] = IF_PRESENT
     return TableOptions(**found, features=getattr(args, "features", None), known=known)
+
+
+def column_choices(args: argparse.Namespace) -> dict[str, Any]:
+    """The columns of roles as given: a name, False for none, None by convention."""
+    given = {role: getattr(args, role, None) for role in _ROLES}
+    return {role: False if value == _NONE else value for role, value in given.items()}
 
 
 @contextmanager
