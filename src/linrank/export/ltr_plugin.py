@@ -96,9 +96,8 @@ def _about_signs(form: LinearForm) -> list[str]:
     negative = np.flatnonzero(form.weights < 0.0)
     if negative.size:
         told.append(
-            f"scores can be negative ({negative.size} weights are, the first that of "
-            f"{form.names[negative[0]]!r}), which Lucene forbids in a main query: use the model in "
-            "a rescore, or train with positive=True"
+            f"scores can be negative, as the weight of {form.names[negative[0]]!r} is, and Lucene "
+            "forbids that in a main query: use the model in a rescore, or train with positive=True"
         )
     if form.statistics is not None and (form.statistics.low < 0.0).any():
         j = int(np.flatnonzero(form.statistics.low < 0.0)[0])
