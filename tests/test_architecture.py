@@ -173,7 +173,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "export", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL
