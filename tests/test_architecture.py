@@ -80,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_scores": DATA | {"kernels"},
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
-    "export": GROUND | {"scaling"},
+    "export": DATA | {"missing", "scaling"},
     "model": SAVED | {"export", "kernel_model"},
     "weights": DATA,
     "folds": DATA,
