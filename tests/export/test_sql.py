@@ -230,6 +230,13 @@ def test_options_that_make_no_sense(options, said):
         LinearModel([1.0], ["BM_score"]).export("sql", **options)
 
 
+@pytest.mark.parametrize("option", ["table", "qid", "docid"])
+def test_an_option_that_is_no_name(option):
+    options = {"table": "t"} | {option: True}
+    with pytest.raises(TypeError, match=f"{option} must be a name, got True"):
+        LinearModel([1.0], ["a"]).export("sql", **options)
+
+
 def test_a_schema_is_quoted_apart_from_its_table():
     text = LinearModel([1.0], ["a"]).export("sql", table="shop.items", dialect="mysql").text
     assert "FROM `shop`.`items` listed" in text
