@@ -70,7 +70,7 @@ def write(
     _check_options(table=table, qid=qid, docid=docid)
     warnings = _case_warnings(form, spoken)
     if table is None:
-        text = _expression(form, spoken) + "\n"
+        text = f"({_expression(form, spoken)})\n"  # for it may become part of a larger one
     else:
         text = _query(form, spoken, name, table, qid, docid)
     instructions = _instructions(form, spoken, name, table, qid)
