@@ -78,7 +78,8 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_scores": DATA | {"kernels"},
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
-    "model": SAVED | {"kernel_model"},
+    "export": GROUND | {"scaling"},
+    "model": SAVED | {"export", "kernel_model"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
@@ -109,7 +110,7 @@ ALLOWED: dict[str, set[str]] = {
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
     "store_fitting": MODEL | {"monitor", "chunks", "store"},
-    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
+    "linear_ranker": MODEL | {"export", "monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"monitor", "weights", "linear_ranker"} | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
