@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
-__all__ = ["check_names", "refuse"]
+__all__ = ["check_feature_names", "check_plain_name", "check_printable", "listed", "refuse"]
 
-
-def _control(name: str) -> str | None:
-    """The first character that no engine and no request can be trusted with."""
-    return next((c for c in name if ord(c) < 32 or ord(c) == 127), None)
-
-
-# Target -> the first character of a name that it cannot take, and why not.
-_RULES: dict[str, tuple[Callable[[str], str | None], str]] = {}
-_PLAIN = (_control, "control characters do not survive a request")
+_LISTED = 50  # names in a text for a person
+# What would end or change the meaning of a URL or of a request's parameters around a name.
+_UNSAFE = re.compile(r"""[\s"'`{}$&/\\?#%<>]""")
 
 
-def check_names(target: str, names: Iterable[str], *, what: str) -> None:
-    """Refuse names that the engine does not take, with the name, the character and the reason.
+def check_feature_names(
+    target: str, names: Iterable[str], *, most_bytes: int | None = None
+) -> None:
+    """Refuse feature names that no request carries unharmed, or that are too long.
 
     Parameters
     ----------
     target : str
         The engine.
     names : iterable of str
-        Names of features, or of the model.
-    what : str
-        What bears the names, as an error says it.
+        Names of features.
+    most_bytes : int or None
+        How long a name may be in UTF-8.
     """
-    forbidden, why = _RULES.get(target, _PLAIN)
     for name in names:
-        if not name.strip():
-            refuse(target, what, name, "it is empty", what)
-        character = forbidden(name)
-        if character is not None:
-            at = name.index(character)
-            refuse(target, what, name, f"{character!r} at place {at}: {why}", what)
+        check_printable(target, "feature", name)
+        size = len(name.encode())
+        if most_bytes is not None and size > most_bytes:
+            reason = f"it has {size} bytes, at most {most_bytes} are stored"
+            refuse(target, "feature", name, reason)
 
 
-def refuse(target: str, what: str, name: str, reason: str, remedy: str) -> None:
+def check_plain_name(target: str, what: str, name: str) -> None:
+    """Refuse a name of a model or store that cannot stand in a URL and a request as it is."""
+    check_printable(target, what, name)
+    found = _UNSAFE.search(name)
+    if found:
+        reason = f"{found[0]!r} at place {found.start()} has a meaning in URLs and requests"
+        refuse(target, what, name, reason)
+
+
+def check_printable(target: str, what: str, name: str) -> None:
+    """Refuse an empty name, one with blanks at its ends, and control characters."""
+    if not name or name != name.strip():
+        refuse(target, what, name, "it is empty" if not name else "it has blanks at an end")
+    for at, character in enumerate(name):
+        if not character.isprintable() and character != " ":
+            reason = f"{character!r} at place {at} is a character that cannot be seen"
+            refuse(target, what, name, reason)
+
+
+def refuse(target: str, what: str, name: str, reason: str) -> NoReturn:
     """Raise the error about a name."""
-    rename = "give another by a feature map" if remedy == "feature" else "choose another"
-    raise ValueError(f"{target} cannot take the {what} name {name!r}: {reason}; {rename}")
+    remedy = "give another by a feature map" if what == "feature" else "choose another"
+    raise ValueError(f"{target} cannot take the {what} name {name!r}: {reason}; {remedy}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a person, the first of very many."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

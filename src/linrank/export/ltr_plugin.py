@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.export.artefact import Artefact
-from linrank.export.engine_names import check_names
+from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.normalizers import Normalizers
 from linrank.export.numbers import singles
 
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["write_plugin_model"]
 
+# The plugin keeps a feature as a document with the id feature-NAME; ids have at most 512 bytes.
+_MOST_BYTES = 512 - len("feature-")
+
 
 def write_plugin_model(
     form: LinearForm, name: str, normalizers: str, *, target: str, port: int, featureset: str | None
 ) -> Artefact:
     """The body of ``_createmodel``, and the defaults that feature queries have to bring."""
     featureset = name if featureset is None else featureset
-    check_names(target, form.names, what="feature")
-    check_names(target, (name,), what="model")
-    check_names(target, (featureset,), what="feature set")
+    check_feature_names(target, form.names, most_bytes=_MOST_BYTES)
+    check_plain_name(target, "model", name)
+    check_plain_name(target, "feature set", featureset)
     model: dict[str, Any] = {"type": "model/linear"}
     weights, warnings = singles(form.weights), _about_signs(form)
     if normalizers == "engine":
@@ -76,10 +79,12 @@ def _defaults(form: LinearForm) -> dict[str, float | None]:
 
 def _about_defaults(target: str, form: LinearForm, defaults: dict[str, float | None]) -> str:
     impossible = [feature for feature, value in defaults.items() if value is None]
-    beyond = (
-        f"; {impossible[0]!r} has no weight but an effect when it is missing, which no value "
-        "expresses" * bool(impossible)
-    )
+    beyond = ""
+    if impossible:
+        beyond = (
+            f"; {impossible[0]!r} has no weight but an effect when it is missing, which no value "
+            "of it can have"
+        )
     return (
         f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
         f"{len(defaults)} features need the values of defaults.json in their queries{beyond}"
@@ -121,7 +126,7 @@ def _instructions(
     text = (
         f"A linear model of {len(form.names)} features for {target} with the learning-to-rank "
         f"plugin.\n\nThe feature set {featureset!r} must have features of these names, with the "
-        f"queries whose scores the model was trained on: {', '.join(form.names)}. Put the model "
+        f"queries whose scores the model was trained on: {listed(form.names)}. Put the model "
         "beside it:\n\n"
         f"  curl -X POST 'http://localhost:{port}/_ltr/_featureset/{featureset}/_createmodel' \\\n"
         "    -H 'Content-Type: application/json' --data-binary @model.json\n\n"

@@ -1,7 +1,7 @@
 """Scaling left to the engine: a shift and a width for each feature, and weights to match.
 
-``w_j x_j`` and ``w_j s_j · (x_j - a_j) / s_j`` differ by ``w_j a_j``, the same for all rows: the order
-is that of the folded weights, the numbers are those of the training.
+``w_j x_j`` and ``w_j s_j · (x_j - a_j) / s_j`` differ by ``w_j a_j``, the same for all rows: the
+order is that of the folded weights, the numbers are those of the training.
 """
 
 from __future__ import annotations

@@ -35,6 +35,10 @@ __all__ = ["ALIASES", "TARGETS", "export", "options_of", "target_name"]
 TARGETS = {
     "elasticsearch": "Elasticsearch with the learning-to-rank plugin",
     "opensearch": "OpenSearch with the learning-to-rank plugin",
+    "solr": "Apache Solr's learning-to-rank module",
+    "vespa": "a rank profile of Vespa",
+    "ranklib": "RankLib's Coordinate Ascent, also for the engines that read RankLib",
+    "liblinear": "a regression model of LIBLINEAR",
 }
 ALIASES = {"es": "elasticsearch", "os": "opensearch"}
 NORMALIZERS = ("folded", "engine")
@@ -77,7 +81,7 @@ def export(
         raise ValueError(f"name must be a text, the name of the model in the engine, got {name!r}")
     from linrank.export.linear_form import LinearForm
 
-    precision: str = options.get("precision") or getattr(module, "PRECISION", "float32")
+    precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
     form = LinearForm.of(
         model,
         feature_map=feature_map,
