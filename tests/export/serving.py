@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from engines import learning_to_rank_plugin
+from engines import learning_to_rank_plugin, liblinear, ranklib, solr, vespa
 
 from linrank import LinearModel
 from linrank.export.artefact import Artefact
@@ -32,11 +32,55 @@ def plugin(artefact: Artefact, columns: Columns) -> np.ndarray:
     ranker = learning_to_rank_plugin.create_model(artefact.content, feature_set)
     defaults = json.loads(artefact.files.get("defaults.json", b"{}"))
     served = {
-        name: np.where(np.isnan(values), defaults.get(name, np.nan), values)
+        name: np.where(np.isnan(values), np.float32(defaults.get(name, np.nan)), values)
         for name, values in columns.items()
     }
     return ranker.score({"unrelated": np.full_like(next(iter(served.values())), 9e9), **served})
 
 
-SCORERS: dict[str, Scorer] = {"elasticsearch": plugin, "opensearch": plugin}
-PRECISION = {"elasticsearch": "float32", "opensearch": "float32"}
+def in_solr(artefact: Artefact, columns: Columns) -> np.ndarray:
+    """The features as their owner has them, with the patch of the artefact applied."""
+    store = json.loads(artefact.content).get("store", "_DEFAULT_")
+    kind = "org.apache.solr.ltr.feature.FieldValueFeature"
+    features = {
+        name: {"store": store, "name": name, "class": kind, "params": {"field": "x"}}
+        for name in ["unrelated", *reversed(columns)]
+    }
+    for patch in json.loads(artefact.files.get("features.json", b"[]")):
+        assert patch["store"] == store
+        features[patch["name"]]["params"] |= patch["params"]
+    server = solr.Server()
+    server.put_features(json.dumps(list(features.values())))
+    return server.put_model(artefact.content).score(columns)
+
+
+def in_vespa(artefact: Artefact, columns: Columns) -> np.ndarray:
+    profile = vespa.parse_rank_profile(artefact.text)
+    queries = [text for name, text in artefact.files.items() if name.endswith(".xml")]
+    query = vespa.parse_query_profile(queries[0].decode()) if queries else {}
+    (phase,) = profile.phases
+    return profile.score(columns, query, phase)
+
+
+def in_ranklib(artefact: Artefact, columns: Columns) -> np.ndarray:
+    return ranklib.load(artefact.text).score(np.stack(list(columns.values()), axis=1))
+
+
+def in_liblinear(artefact: Artefact, columns: Columns) -> np.ndarray:
+    return liblinear.load(artefact.text).score(np.stack(list(columns.values()), axis=1))
+
+
+SCORERS: dict[str, Scorer] = {
+    "elasticsearch": plugin,
+    "opensearch": plugin,
+    "solr": in_solr,
+    "vespa": in_vespa,
+    "ranklib": in_ranklib,
+    "liblinear": in_liblinear,
+}
+PRECISION = {
+    **dict.fromkeys(SCORERS, "float64"),
+    **dict.fromkeys(("elasticsearch", "opensearch", "solr"), "float32"),
+}
+# Engines that take 0 for a missing value, whatever the model says: the artefact has to warn.
+FILLS_ZERO = ("ranklib", "liblinear")
