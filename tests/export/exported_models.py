@@ -31,7 +31,9 @@ class Kind:
 
     def __str__(self) -> str:
         plain = Kind()
-        told = [f"{key}={value}" for key, value in vars(self).items() if getattr(plain, key) != value]
+        told = [
+            f"{key}={value}" for key, value in vars(self).items() if getattr(plain, key) != value
+        ]
         return ",".join(told) or "plain"
 
 

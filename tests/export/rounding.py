@@ -28,7 +28,9 @@ _FURTHER = 8  # roundings of a term beside the sum: weight, value, shift, width,
 def bounds(terms: np.ndarray, precision: str, shifts: np.ndarray | float = 0.0) -> np.ndarray:
     """``b_i`` of rows, given the ``p_ij`` and the ``|coef_j a_j|`` of shifts; both sides round."""
     n_roundings = terms.shape[1] + _FURTHER
-    gamma = sum(n_roundings * u / (1 - n_roundings * u) for u in {_UNIT[precision], _UNIT["float64"]})
+    gamma = sum(
+        n_roundings * u / (1 - n_roundings * u) for u in {_UNIT[precision], _UNIT["float64"]}
+    )
     return gamma * (np.abs(terms).sum(axis=1) + np.sum(shifts))
 
 

@@ -33,7 +33,9 @@ def check_order(kind: Kind, target: str, precision: str, shifts=None, **options)
     computed = computed.astype(np.float64)
     assert np.isfinite(computed).all()
     scores = scores_of(kind)
-    bound = bound_of(kind, precision) if shifts is None else bounds(terms_of(kind), precision, shifts)
+    bound = (
+        bound_of(kind, precision) if shifts is None else bounds(terms_of(kind), precision, shifts)
+    )
     bound = bound + underflow(scores, computed, kind.n_features, precision)
     inversion = first_inversion(scores, bound, computed)
     if inversion is not None:
