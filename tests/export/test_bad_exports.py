@@ -96,7 +96,7 @@ def test_an_option_that_the_target_does_not_have(model, target):
 
 
 def test_normalizers_that_there_are_not(model):
-    with pytest.raises(ValueError, match="'folded' or 'engine'.*'engines'"):
+    with pytest.raises(ValueError, match=r"'folded' or 'engine'.*'engines'"):
         model.export("elasticsearch", normalizers="engines")
 
 
