@@ -80,7 +80,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_scores": DATA | {"kernels"},
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
-    "export": GROUND | {"scaling"},
+    "export": DATA | {"missing", "scaling"},
     "model": SAVED | {"export", "kernel_model"},
     "weights": DATA,
     "folds": DATA,
@@ -170,7 +170,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "export", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

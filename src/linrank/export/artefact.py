@@ -62,6 +62,12 @@ class Artefact:
                 f"a model for {self.target} is no text; take .content, or .save it"
             ) from None
 
+    def instructions_for(self, path: str | os.PathLike[str]) -> str:
+        """The instructions, for an only file that has been given another name."""
+        if len(self.files) > 1 or os.path.isdir(path):
+            return self.instructions
+        return self.instructions.replace(next(iter(self.files)), os.path.basename(os.fspath(path)))
+
     def save(self, path: str | os.PathLike[str]) -> list[str]:
         """Write the files and the instructions, all of them or none.
 
@@ -88,7 +94,7 @@ class Artefact:
                 stream.write(self.content)
             return [name]
         readme = f"{os.path.splitext(name)[0]}.{_README}"
-        return _place({name: self.content, readme: self.instructions.encode()})
+        return _place({name: self.content, readme: self.instructions_for(name).encode()})
 
     def _save_folder(self, folder: str) -> list[str]:
         if os.path.exists(folder) and not os.path.isdir(folder):

@@ -59,8 +59,8 @@ def _instructions(form: LinearForm, numbers: np.ndarray[tuple[int], np.dtype[np.
     features = [f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)]
     return (
         f"A linear model of {len(form.names)} features as a regression model of LIBLINEAR.\n\n"
-        f"Features by number: {listed(features)}. Score rows in LIBSVM's format without qid:; what it "
-        "predicts are the scores, and the accuracy that it prints means nothing:\n\n"
+        f"Features by number: {listed(features)}. Score rows in LIBSVM's format without qid:; what "
+        "it predicts are the scores, and the accuracy that it prints means nothing:\n\n"
         "  predict test.txt model.txt scores.txt\n\n"
         "Programs that read such files, like the example of Solr's learning-to-rank module, take "
         "the lines after w, one weight for each feature. Raw values, not scaled by svm-scale.\n"

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from linrank.data.statistics import ColumnStatistics
     from linrank.export.feature_map import FeatureMap
+    from linrank.missing import Missing
     from linrank.scaling import Scaling
 
 __all__ = ["FeatureStatistics", "LinearForm"]
@@ -47,6 +49,14 @@ class Exportable(Protocol):
     @property
     def training(self) -> Mapping[str, Any]:
         """Summary of the training run."""
+
+    @property
+    def missing(self) -> Missing:
+        """What the model does with missing values."""
+
+    @property
+    def statistics(self) -> ColumnStatistics | None:
+        """Of the raw training features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,21 +210,19 @@ def _coefficients(model: Any) -> NDArray[np.float64]:
     return coef
 
 
-def _missing_values(model: Any) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+def _missing_values(model: Exportable) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
     """The model's rule for missing values, what stands in for them, and what they add to that."""
-    zeros, missing = np.zeros(len(model.coef)), getattr(model, "missing", None)
-    if missing is None:
-        return "error", zeros, zeros
+    zeros, missing = np.zeros(len(model.coef)), model.missing
     fill = zeros if missing.values is None else missing.values
     return missing.kind, fill, zeros if missing.weights is None else missing.weights
 
 
-def _statistics(model: Any, kept: NDArray[np.int64]) -> FeatureStatistics | None:
-    known = getattr(model, "statistics", None)
+def _statistics(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
+    known = model.statistics
     if known is None:
         return None
     parts = (known.mean, known.variance, known.low, known.high)
-    return FeatureStatistics(*(np.asarray(part, dtype=np.float64)[kept] for part in parts))
+    return FeatureStatistics(*(part[kept] for part in parts))
 
 
 def _reach(

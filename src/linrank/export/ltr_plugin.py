@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.export.artefact import Artefact
+from linrank.export.default_values import about_inexpressible, default_values
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.normalizers import Normalizers
 from linrank.export.numbers import singles
@@ -43,10 +44,11 @@ def write_plugin_model(
     definition = dict(zip(form.names, weights, strict=True))
     model["definition"] = json.dumps(definition, ensure_ascii=False, allow_nan=False)
     files = {"model.json": _json({"model": {"name": name, "model": model}})}
-    defaults = _defaults(form)
+    defaults, lost = default_values(form)
+    warnings += about_inexpressible(target, lost)
     if defaults:
         files["defaults.json"] = _json(defaults)
-        warnings.append(_about_defaults(target, form, defaults))
+        warnings.append(_about_defaults(target, form, len(defaults)))
     instructions = _instructions(target, port, name, featureset, bool(defaults), form)
     return Artefact(target, files, instructions, tuple(warnings))
 
@@ -67,27 +69,10 @@ def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
     }
 
 
-def _defaults(form: LinearForm) -> dict[str, float | None]:
-    """The value by which a feature's query has to stand in for a missing one, where it is not 0."""
-    values = form.defaults
-    return {
-        feature: None if np.isnan(value) else singles([value])[0]
-        for feature, value in zip(form.names, values, strict=True)
-        if value != 0.0
-    }
-
-
-def _about_defaults(target: str, form: LinearForm, defaults: dict[str, float | None]) -> str:
-    impossible = [feature for feature, value in defaults.items() if value is None]
-    beyond = ""
-    if impossible:
-        beyond = (
-            f"; {impossible[0]!r} has no weight but an effect when it is missing, which no value "
-            "of it can have"
-        )
+def _about_defaults(target: str, form: LinearForm, n_defaults: int) -> str:
     return (
         f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
-        f"{len(defaults)} features need the values of defaults.json in their queries{beyond}"
+        f"{n_defaults} features need the values of defaults.json in their queries"
     )
 
 
@@ -96,9 +81,8 @@ def _about_signs(form: LinearForm) -> list[str]:
     negative = np.flatnonzero(form.weights < 0.0)
     if negative.size:
         told.append(
-            f"scores can be negative ({negative.size} weights are, the first that of "
-            f"{form.names[negative[0]]!r}), which Lucene forbids in a main query: use the model in "
-            "a rescore, or train with positive=True"
+            f"scores can be negative, as the weight of {form.names[negative[0]]!r} is, and Lucene "
+            "forbids that in a main query: use the model in a rescore, or train with positive=True"
         )
     if form.statistics is not None and (form.statistics.low < 0.0).any():
         j = int(np.flatnonzero(form.statistics.low < 0.0)[0])

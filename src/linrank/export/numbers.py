@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["singles", "text"]
+__all__ = ["positional", "singles", "text"]
 
 
 def singles(values: Iterable[float]) -> list[float]:
@@ -24,3 +24,8 @@ def singles(values: Iterable[float]) -> list[float]:
 def text(value: float) -> str:
     """A finite float as the shortest decimal that reads back the same, JSON and Java alike."""
     return repr(float(value))
+
+
+def positional(value: float) -> str:
+    """The same decimal without an exponent, for grammars that know none."""
+    return np.format_float_positional(float(value), trim="0")

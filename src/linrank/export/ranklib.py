@@ -59,8 +59,8 @@ def _instructions(form: LinearForm, numbers: np.ndarray[tuple[int], np.dtype[np.
     features = [f"{k} {name}" for k, name in zip(numbers, form.names, strict=True)]
     return (
         f"A linear model of {len(form.names)} features as RankLib's Coordinate Ascent.\n\n"
-        f"Features by number: {listed(features)}. Score rows in RankLib's format, which must name all of "
-        "these features in each row:\n\n"
+        f"Features by number: {listed(features)}. Score rows in RankLib's format, which must name "
+        "all of these features in each row:\n\n"
         "  java -jar RankLib.jar -load model.txt -rank test.txt -score scores.txt\n\n"
         "The learning-to-rank plugins of Elasticsearch and OpenSearch take the text as the "
         "definition of a model of type model/ranklib; the numbers are then places in the feature "

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linrank.export.artefact import Artefact
+from linrank.export.default_values import about_inexpressible, default_values
 from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.normalizers import Normalizers
 from linrank.export.numbers import singles, text
@@ -66,10 +65,10 @@ def write(
         "params": {"weights": dict(zip(form.names, weights, strict=True))},
     }
     files = {"model.json": _json(document)}
-    defaults = _defaults(form, store)
+    defaults, lost = default_values(form)
+    warnings += about_inexpressible("solr", lost)
     if defaults:
-        files["features.json"] = _json(defaults)
-    warnings += _about_effects(form)
+        files["features.json"] = _json(_patch(defaults, store))
     instructions = _instructions(form, name, store, collection, bool(defaults))
     return Artefact("solr", files, instructions, tuple(warnings))
 
@@ -90,21 +89,11 @@ def _add_normalizers(features: list[dict[str, Any]], scaled: Normalizers) -> Non
         feature["norm"] = {"class": f"{_PACKAGE}.norm.{kind}", "params": params}
 
 
-def _defaults(form: LinearForm, store: str) -> list[dict[str, Any]]:
-    """What the definition of each feature has to say of missing values, where that is not 0."""
+def _patch(defaults: dict[str, float], store: str) -> list[dict[str, Any]]:
+    """What the definitions of these features have to say of missing values."""
     return [
-        {"store": store, "name": feature, "params": {"defaultValue": text(singles([value])[0])}}
-        for feature, value in zip(form.names, form.defaults, strict=True)
-        if value != 0.0 and np.isfinite(value)
-    ]
-
-
-def _about_effects(form: LinearForm) -> list[str]:
-    lost = np.flatnonzero(np.isnan(form.defaults))
-    return [
-        f"the feature {form.names[j]!r} has no weight but an effect when it is missing, which no "
-        "default value in Solr can have"
-        for j in lost
+        {"store": store, "name": feature, "params": {"defaultValue": text(value)}}
+        for feature, value in defaults.items()
     ]
 
 

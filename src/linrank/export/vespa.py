@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from linrank.export.artefact import Artefact
 from linrank.export.engine_names import listed
-from linrank.export.numbers import text
+from linrank.export.numbers import positional, text
 from linrank.export.vespa_names import check_profile_name, check_rank_feature
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _Numbers:
         while known in self.inputs:
             n += 1
             known = f"{stem}_{n}"
-        self.inputs[known] = text(value)
+        self.inputs[known] = positional(value)  # a schema knows no exponents, an expression does
         return f"query({known})"
 
 
