@@ -11,7 +11,16 @@ import json
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from engines import learning_to_rank_plugin, liblinear, ranklib, solr, vespa
+import pytest
+from engines import (
+    learning_to_rank_plugin,
+    liblinear,
+    plain_json,
+    pmml,
+    ranklib,
+    solr,
+    vespa,
+)
 
 from linrank import LinearModel
 from linrank.export.artefact import Artefact
@@ -70,6 +79,41 @@ def in_liblinear(artefact: Artefact, columns: Columns) -> np.ndarray:
     return liblinear.load(artefact.text).score(np.stack(list(columns.values()), axis=1))
 
 
+def in_json(artefact: Artefact, columns: Columns) -> np.ndarray:
+    return plain_json.load(artefact.content).score(columns)
+
+
+def in_pmml(artefact: Artefact, columns: Columns) -> np.ndarray:
+    return pmml.load(artefact.content).score(columns)
+
+
+def in_onnx(artefact: Artefact, columns: Columns) -> np.ndarray:
+    """onnxruntime itself; the order of the inputs is a property of the file."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install linrank[onnx]")
+    session = onnxruntime.InferenceSession(artefact.content)
+    names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
+    (given,) = session.get_inputs()
+    kind = {"tensor(float)": np.float32, "tensor(double)": np.float64}[given.type]
+    rows = np.stack([columns[name] for name in names], axis=1).astype(kind)
+    return session.run(["score"], {"X": rows})[0][:, 0]
+
+
+def in_sql(artefact: Artefact, columns: Columns) -> np.ndarray:
+    """DuckDB itself, over a table in which what is missing is NULL."""
+    duckdb = pytest.importorskip("duckdb")
+    pyarrow = pytest.importorskip("pyarrow", reason="pip install linrank[arrow]")
+    table = pyarrow.table(
+        {
+            name: pyarrow.array(np.asarray(values, np.float64), from_pandas=True)
+            for name, values in columns.items()
+        }
+    )
+    with duckdb.connect() as database:
+        database.register("documents", table)
+        result = database.execute(f"SELECT {artefact.text} AS score FROM documents").fetchnumpy()
+    return np.ma.filled(result["score"], np.nan)
+
+
 SCORERS: dict[str, Scorer] = {
     "elasticsearch": plugin,
     "opensearch": plugin,
@@ -77,10 +121,14 @@ SCORERS: dict[str, Scorer] = {
     "vespa": in_vespa,
     "ranklib": in_ranklib,
     "liblinear": in_liblinear,
+    "onnx": in_onnx,
+    "pmml": in_pmml,
+    "sql": in_sql,
+    "json": in_json,
 }
 PRECISION = {
     **dict.fromkeys(SCORERS, "float64"),
-    **dict.fromkeys(("elasticsearch", "opensearch", "solr"), "float32"),
+    **dict.fromkeys(("elasticsearch", "opensearch", "solr", "onnx"), "float32"),
 }
 # Engines that take 0 for a missing value, whatever the model says: the artefact has to warn.
 FILLS_ZERO = ("ranklib", "liblinear")

@@ -17,7 +17,7 @@ from linrank.missing import Missing
 from linrank.scaling import Scaling
 
 NAMES = ("a", "b", "c")
-BY_NAME = [target for target in TARGETS if target not in FILLS_ZERO]
+BY_NAME = [target for target in TARGETS if target not in (*FILLS_ZERO, "onnx")]
 DEFAULTS = ("elasticsearch", "opensearch", "solr")  # missing values are the features' business
 GAPS = np.array([[1.0, np.nan, 1.0], [2.0, 3.0, 4.0], [np.nan, np.nan, 0.0]])
 

@@ -15,6 +15,8 @@ exponents = st.integers(-45, 38)
 digits = st.floats(1.0, 9.0) | st.floats(-9.0, -1.0) | st.just(0.0)
 # Values that single precision holds, so that every engine reads them as they are.
 values = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1e-20, 1e15])
+# Those that cost nothing to start; all others see 10^5 rows at a time.
+TWINS = [target for target in SCORERS if target not in ("onnx", "sql")]
 
 
 @st.composite
@@ -40,8 +42,9 @@ def test_every_target_keeps_the_order_of_every_pair(problem):
     coef, rows = problem
     model = LinearModel(coef, [f"x{j}" for j in range(coef.size)])
     terms = coef * rows.astype(np.float64)
-    for target, scorer in SCORERS.items():
-        computed = scorer(exported(model, target), columns_of(model, rows)).astype(np.float64)
+    for target in TWINS:
+        artefact = exported(model, target)
+        computed = SCORERS[target](artefact, columns_of(model, rows)).astype(np.float64)
         assert np.isfinite(computed).all()
         lost = underflow(terms.sum(axis=1), computed, coef.size, PRECISION[target])
         bound = bounds(terms, PRECISION[target]) + lost
