@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import linrank
 from linrank import LinearModel
@@ -49,6 +50,9 @@ CASES = {
     **{f"{target}-plain": (plain_model, target, {}) for target in TARGETS},
     **{f"{target}-full": (full_model, target, {}) for target in TARGETS},
     "elasticsearch-engine": (full_model, "elasticsearch", {"normalizers": "engine"}),
+    "solr-engine": (full_model, "solr", {"normalizers": "engine"}),
+    "vespa-query": (full_model, "vespa", {"weights": "query"}),
+    "sql-table": (full_model, "sql", {"table": "documents", "qid": "query_id"}),
 }
 
 
@@ -60,13 +64,33 @@ def artefact_of(case: str) -> Artefact:
 
 
 def texts_of(artefact: Artefact) -> dict[str, str]:
-    """The files as text, and the warnings; the version of linrank does not count."""
-    texts = {name: _text(name, content) for name, content in artefact.files.items()}
-    texts["warnings.txt"] = "".join(f"{warning}\n" for warning in artefact.warnings)
+    """The files as text; the version of linrank does not count."""
+    texts = dict(_text(name, content) for name, content in artefact.files.items())
     return {name: text.replace(linrank.__version__, "VERSION") for name, text in texts.items()}
 
 
-def _text(name: str, content: bytes) -> str:
-    if not name.endswith(".onnx"):
-        return content.decode()
-    return ""
+def _text(name: str, content: bytes) -> tuple[str, str]:
+    if name.endswith(".onnx"):
+        return f"{name}.txt", _onnx_text(content)
+    return name, content.decode()
+
+
+def _onnx_text(content: bytes) -> str:
+    """What a graph computes; not how the installed version of onnx packs it."""
+    onnx = pytest.importorskip("onnx", reason="pip install linrank[onnx]")
+    model = onnx.load_from_string(content)
+    lines = [f"opset {entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import]
+    lines += [f"property {entry.key} = {entry.value}" for entry in model.metadata_props]
+    for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
+        for value in values:
+            tensor = value.type.tensor_type
+            shape = [size.dim_param or size.dim_value for size in tensor.shape.dim]
+            lines.append(
+                f"{kind} {value.name} {onnx.TensorProto.DataType.Name(tensor.elem_type)} {shape}"
+            )
+    for tensor in model.graph.initializer:
+        array = onnx.numpy_helper.to_array(tensor)
+        lines.append(f"constant {tensor.name} {array.dtype} {array.tolist()}")
+    for node in model.graph.node:
+        lines.append(f"{', '.join(node.output)} = {node.op_type}({', '.join(node.input)})")
+    return "".join(f"{line}\n" for line in lines)
