@@ -73,7 +73,7 @@ def _check(text: str, what: str) -> None:
     found = _REFUSED.search(text)
     if found or not text:
         reason = f"XML has no place for U+{ord(found[0]):04X}" if found else "it is empty"
-        refuse("pmml", what, text, reason, what)
+        refuse("pmml", what, text, reason)
 
 
 def _unused(name: str, taken: Container[str]) -> str:

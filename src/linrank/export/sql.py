@@ -112,10 +112,9 @@ def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = 
     columns = [owner + dialect.quoted(name) for name in form.names]
     weights = form.weights.tolist()
     if qid:
-        fills, extras = form.fill.tolist(), form.extra.tolist()
-        fill = form.missing != "error"
-        parts = zip(columns, weights, fills, extras, strict=True)
-        return _sum([_scaled_term(c, w, v if fill else None, e, qid) for c, w, v, e in parts])
+        fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
+        parts = zip(columns, weights, fills, strict=True)
+        return _sum([_scaled_term(column, w, fill, qid) for column, w, fill in parts])
     added = form.contributions.tolist() if form.missing != "error" else [None] * len(columns)
     return _sum([_term(c, w, m) for c, w, m in zip(columns, weights, added, strict=True)])
 
@@ -129,22 +128,18 @@ def _term(column: str, weight: float, added: float | None) -> str:
     return f"COALESCE({literal(weight)} * {column}, {literal(added)})"
 
 
-def _scaled_term(column: str, weight: float, fill: float | None, extra: float, qid: str) -> str:
+def _scaled_term(column: str, weight: float, fill: float | None, qid: str) -> str:
     """``w·x / (max x - min x)`` over the rows of the query, 0 where the feature is constant there.
 
-    Missing values are filled in before, as in training. What an indicator adds has range 1 in a
-    query where it makes a difference, and so is not divided.
+    Missing values are filled in before, as in training; indicators cannot be scaled within queries.
     """
     value = column if fill is None else f"COALESCE({column}, {literal(fill)})"
     over = f"OVER (PARTITION BY {qid})"
     width = f"NULLIF(MAX({value}) {over} - MIN({value}) {over}, 0)"
     term = f"COALESCE({literal(weight)} * {value} / {width}, 0e0)"
     if fill is None:  # a NULL is not to turn into the 0 of a constant feature
-        term = f"CASE WHEN {column} IS NOT NULL THEN {term} END"
-    if extra == 0.0:
-        return term
-    gap = f"CASE WHEN {column} IS NULL THEN {literal(extra)} ELSE 0e0 END"
-    return gap if weight == 0.0 else f"{term} + {gap}"
+        return f"CASE WHEN {column} IS NOT NULL THEN {term} END"
+    return term
 
 
 def _sum(terms: Sequence[str]) -> str:

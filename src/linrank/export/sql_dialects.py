@@ -55,7 +55,7 @@ class Dialect:
         """
         reason = self._refusal(name)
         if reason:
-            refuse(f"sql, dialect {self.name},", what, name, reason, what)
+            refuse(f"sql, dialect {self.name},", what, name, reason)
         return self.opening + name.replace(self.closing, 2 * self.closing) + self.closing
 
     def quoted_path(self, path: str) -> str:
