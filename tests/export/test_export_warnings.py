@@ -94,6 +94,15 @@ def test_a_mean_that_single_precision_cannot_hold(target):
         assert "'b'" in told(model, target)
 
 
+def test_what_a_missing_value_adds_is_never_infinite_in_onnx():
+    pytest.importorskip("onnx", reason="pip install linrank[onnx]")
+    model = LinearModel([1.0, 2.0, 3.0], NAMES, missing=Missing("mean", np.array([0, 1e200, 0])))
+    with pytest.raises(ValueError, match=r"'b'.*float32.*precision='float64'"):
+        model.export("onnx")
+    scores = SCORERS["onnx"](model.export("onnx", precision="float64"), columns_of(model, GAPS))
+    np.testing.assert_allclose(scores, model.predict(GAPS), rtol=1e-15)
+
+
 def test_vespa_expresses_all_rules_for_missing_values():
     worth = np.array([0.5, 5.0, 0.0])
     model = LinearModel([1.0, 0.0, 3.0], NAMES, missing=Missing("indicator", None, worth))
