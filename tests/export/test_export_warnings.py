@@ -119,6 +119,15 @@ def test_weights_that_single_precision_cannot_hold_together(target):
     assert not told(LinearModel([1e-20, 1.0, 1e10], NAMES), target)
 
 
+def test_a_model_that_zookeeper_does_not_keep():
+    names = [f"feature_{j}" for j in range(14_000)]
+    model = LinearModel(np.ones(14_000), names, missing=Missing("zero"))
+    assert "ZooKeeper" in told(model, "solr")
+    assert "DefaultWrapperModel" in told(model, "solr")
+    small = LinearModel(np.ones(1_000), names[:1_000], missing=Missing("zero"))
+    assert not told(small, "solr")
+
+
 def test_factors_are_powers_of_two_and_keep_the_digits():
     weights = np.array([1.1e-50, 2.3e-50, 3.7e-50])
     artefact = LinearModel(weights, NAMES).export("elasticsearch")
