@@ -211,6 +211,9 @@ def test_positions_survive_where_there_is_a_place(tmp_path):
         assert written.left_out == (("the names of the features",) if name == "a.txt" else ())
         assert load(tmp_path / name).position.tolist() == [3, 2, 1, 1, 2, 3]
     assert (tmp_path / "a.txt.position").read_text() == "3\n2\n1\n1\n2\n3\n"
+    notes: list[str] = []
+    convert(tmp_path / "a.parquet", tmp_path / "store", note=notes.append)
+    assert notes == ["a store has no place for positions, which are left out"]
     convert(tmp_path / "a.txt", tmp_path / "b.parquet")
     assert load(tmp_path / "b.parquet").position.tolist() == [3, 2, 1, 1, 2, 3]
 

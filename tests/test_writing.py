@@ -257,6 +257,15 @@ def test_nothing_half_written_stays(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+@pytest.mark.parametrize("name", ["svmlight", "csv", "parquet", "arrow"])
+def test_a_full_disk_is_told_by_the_name_of_the_file(name):
+    data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 1])
+    with pytest.raises(OSError, match="No space left on device while the file") as caught:
+        write(data, "/dev/full", name)
+    assert caught.value.filename == "/dev/full"
+
+
 def test_files_that_are_there(tmp_path):
     data, path = full(), tmp_path / "data.csv"
     path.write_text("precious")

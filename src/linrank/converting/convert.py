@@ -166,14 +166,24 @@ def _to_store(
         return convert_text(list(source.items), path, overwrite=overwrite, **limits, **how)
     budget = Budget.of(memory_limit, chunk_bytes, resolve(n_jobs))
     if source.is_read_by_part:
-        return collect(source.parts, path, budget, resolve(n_jobs), overwrite)
+        return collect(lambda: _noted(source), path, budget, resolve(n_jobs), overwrite)
     if source.kind != "run" and len(source.items) > 1:
-        parts = list(source.parts())
+        parts = list(_noted(source))
         return collect(lambda: parts, path, budget, resolve(n_jobs), overwrite)
-    data = source.loaded()
+    data = next(_noted(source))
     docids = None if data.comments is None or _is_text(data) else data.docids
     options = {"chunk_bytes": budget.chunk, "overwrite": overwrite, "n_jobs": n_jobs}
     return Store.of(path, data, docids=docids, **options)
+
+
+def _noted(source: Source) -> Iterator[Dataset]:
+    """The parts of a source; that a store has no place for positions is noted."""
+    is_told = False
+    for part in source.parts():
+        if part.position is not None and not is_told:
+            source.note("a store has no place for positions, which are left out")
+            is_told = True
+        yield part
 
 
 def _is_text(data: Dataset) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from linrank.durable import replacing
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
 
-__all__ = ["check_place", "opened"]
+__all__ = ["check_place", "has_positions_beside", "opened", "told"]
 
 _SIDECARS = (".query", ".group", ".weight", ".position")
 
@@ -44,6 +45,14 @@ def check_place(name: str, format: str, outline: Outline, overwrite: bool) -> No
 def has_positions_beside(format: str, outline: Outline) -> bool:
     """Whether positions go into a file of their own: lines of SVMlight text have no place."""
     return format == "svmlight" and outline.position_type is not None
+
+
+def told(error: OSError, name: str) -> OSError:
+    """A full disk by the name of the file: the one that could not grow is gone."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    what = f"{os.strerror(error.errno)} while the file was written; what was written is removed"
+    return OSError(error.errno, f"{what}: free some room, or choose a place elsewhere", name)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import IO, Any
 from linrank.data.dataset import Dataset
 from linrank.tabular.roles import CONVENTIONS
 from linrank.threads import resolve
-from linrank.writing.files import check_place, opened
+from linrank.writing.files import check_place, has_positions_beside, opened, told
 from linrank.writing.formats import TABLES
 from linrank.writing.outline import Outline
 from linrank.writing.sinks import SINKS, Sink
@@ -109,16 +109,10 @@ def write(
     outline, name = Outline.of(first, storage), os.fspath(path)
     check_place(name, format, outline, overwrite)
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
-    done = 0
-    with opened(name, format, outline) as (file, beside):
-        sink = SINKS[format](file, outline, resolve(n_jobs), _is_stream(name))
-        with _closing(sink):
-            for block in _blocks(first, every, outline):
-                sink.add(block)
-                _add_positions(beside, block)
-                done += block.n_rows
-                if progress is not None:
-                    progress(done, total)
+    try:
+        done = _write(first, every, name, format, outline, resolve(n_jobs), total, progress)
+    except OSError as error:
+        raise told(error, name) from error
     return Written(
         name,
         format,
@@ -127,9 +121,33 @@ def write(
         "csr" if outline.is_sparse else "dense",
         outline.dtype.name,
         os.path.getsize(name) if os.path.isfile(name) else None,
-        _left_out(outline, format, beside is not None),
+        _left_out(outline, format, name),
         _misleading(outline) if format in TABLES else (),
     )
+
+
+def _write(
+    first: Dataset,
+    others: Iterator[Dataset],
+    name: str,
+    format: str,
+    outline: Outline,
+    n_threads: int,
+    n_rows: int | None,
+    progress: Progress | None,
+) -> int:
+    """Write all blocks; the number of their rows."""
+    done = 0
+    with opened(name, format, outline) as (file, beside):
+        sink = SINKS[format](file, outline, n_threads, _is_stream(name))
+        with _closing(sink):
+            for block in _blocks(first, others, outline):
+                sink.add(block)
+                _add_positions(beside, block)
+                done += block.n_rows
+                if progress is not None:
+                    progress(done, n_rows)
+    return done
 
 
 def _is_stream(name: str) -> bool:
@@ -174,15 +192,14 @@ def _plain(position: float) -> str:
     return str(int(position)) if float(position).is_integer() else repr(position)
 
 
-def _left_out(outline: Outline, format: str, has_positions_beside: bool) -> tuple[str, ...]:
+def _left_out(outline: Outline, format: str, name: str) -> tuple[str, ...]:
     """What the file does not hold."""
     if format == "qrels":
         return ("the features",)
     found = []
-    no_names = format == "svmlight" or outline.is_sparse
-    if no_names and outline.names is not None:
+    if outline.names is not None and (format == "svmlight" or outline.is_sparse):
         found.append("the names of the features")
-    if format == "svmlight" and outline.position_type is not None and not has_positions_beside:
+    if name == "-" and has_positions_beside(format, outline):
         found.append("the positions")
     return tuple(found)
 
