@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.common import Columns, Refused, column, n_rows, require
+from engines.rules import Columns, Refused, column, n_rows, require
 from engines.pmml_expression import EXPRESSIONS, evaluate
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
