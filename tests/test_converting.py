@@ -17,7 +17,7 @@ import linrank
 from linrank import Dataset, Store, convert, load
 from linrank.data.comments import Comments
 from linrank.data.words import Words
-from linrank.tabular import parquet
+from linrank.tabular import csv, parquet, parts
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")
@@ -118,12 +118,18 @@ def table_of(n_queries: int, order=None, **columns):
     return pa.table({name: pa.array(np.asarray(v)[order]) for name, v in table.items()})
 
 
+def small_parts(monkeypatch):
+    """Parts of 1024 rows."""
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 1024)
+    monkeypatch.setattr(parts, "PART_BYTES", 1)
+
+
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("ids", ["integers", "strings", None])
 def test_a_table_of_many_batches_becomes_the_store_of_the_whole(tmp_path, monkeypatch, apart, ids):
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(parquet, "_BATCH_BYTES", 1)  # batches of 1024 rows
+    small_parts(monkeypatch)
     order = np.random.default_rng(1).permutation(4500) if apart else None
     table = table_of(1500, order)
     if ids == "strings":
@@ -181,9 +187,8 @@ def test_text_within_a_limit_goes_by_way_of_a_store(tmp_path):
 
 def test_ids_that_turn_out_to_be_text(tmp_path, monkeypatch):
     """Only the last batch shows that ids are strings: the file holds all of them as such."""
-    from linrank.tabular import csv
-
-    monkeypatch.setattr(csv, "_BLOCK_BYTES", 1 << 10, raising=False)
+    monkeypatch.setattr(csv, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(parts, "PART_BYTES", 1)
     lines = [f"{i // 3},{i % 2},{i}" for i in range(3000)] + ["last,1,7"]
     (tmp_path / "a.csv").write_text("qid,label,f\n" + "\n".join(lines) + "\n")
     convert(tmp_path / "a.csv", tmp_path / "a.parquet")
@@ -306,7 +311,7 @@ def test_the_source_is_not_overwritten(tmp_path):
 def test_a_fault_in_a_later_batch_names_its_row_and_leaves_nothing(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
-    monkeypatch.setattr(parquet, "_BATCH_BYTES", 1)
+    small_parts(monkeypatch)
     labels = np.zeros(4500)
     labels[4000] = np.nan
     pq.write_table(table_of(1500, label=labels), tmp_path / "t.parquet")

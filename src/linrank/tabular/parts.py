@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from linrank.data.dataset import Dataset
@@ -17,6 +17,7 @@ __all__ = ["table_parts"]
 
 Note = Callable[[str], object]
 Progress = Callable[[int, "int | None"], object]
+PART_BYTES = 32 << 20  # of batches that become one dataset
 
 
 def table_parts(
@@ -39,32 +40,49 @@ def table_parts(
     if roles.layout == "vector" and form.storage == "auto":
         form = replace(form, storage="csr")
     n_rows = 0
-    for batch, done in ahead(table.batches(roles)):
-        if batch.num_rows > 0:
-            one = _Batch(table.name, table.schema, int(batch.num_rows), None, table.is_text, batch)
-            try:
-                part = read_table(one, options, form, n_threads, None, lambda _: None)
-            except DataFormatError as error:
-                where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
-                raise DataFormatError(f"{error}{where}") from None
-            yield part
-        n_rows += batch.num_rows
+    for batches, done in _gathered(table, roles):
+        one = _Batches(table.name, table.schema, batches, table.is_text)
+        try:
+            part = read_table(one, options, form, n_threads, None, lambda _: None)
+        except DataFormatError as error:
+            where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
+            raise DataFormatError(f"{error}{where}") from None
+        n_rows += part.n_rows
+        yield part
         if progress is not None:
             progress(done, table.size)
     if n_rows == 0:
         raise DataFormatError(f"{table.name}: no rows")
 
 
-@dataclass
-class _Batch:
-    """One batch of a table, as a table."""
+def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
+    """Batches that together hold some ten megabytes, and the bytes gone through with them."""
+    batches: list[Any] = []
+    # Of Parquet, batches may hold some columns of many rows.
+    source = getattr(table, "row_batches", table.batches)
+    done = 0
+    for batch, _, done in ahead(source(roles)):
+        if batch.num_rows > 0:
+            batches.append(batch)
+        if sum(held.nbytes for held in batches) >= PART_BYTES:
+            yield batches, done
+            batches = []
+    if batches:
+        yield batches, done
 
-    name: str
-    schema: Any
-    n_rows: int | None
-    size: int | None
-    is_text: bool
-    batch: Any
 
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
-        yield self.batch, 0
+class _Batches:
+    """Some batches of a table, as a table."""
+
+    size: int | None = None
+
+    def __init__(self, name: str, schema: Any, batches: list[Any], is_text: bool) -> None:
+        self.name, self.schema, self.is_text = name, schema, is_text
+        self._batches = batches
+        self.n_rows: int | None = sum(batch.num_rows for batch in batches)
+
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        begin = 0
+        for batch in self._batches:
+            yield batch, begin, 0
+            begin += batch.num_rows
