@@ -35,12 +35,13 @@ class MixedIds(Exception):
 
 def with_like_ids(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """The parts, as long as their ids are of one type; `MixedIds` where they are not."""
-    first: Dataset | None = None
+    kinds = set()
     for part in parts:
-        first = part if first is None else first
-        if part.qid is not None and first.qid is not None and part.qid.dtype != first.qid.dtype:
+        kinds.add(None if part.qid is None else part.qid.dtype.kind)
+        if len(kinds) > 1:
             raise MixedIds
         yield part
+        del part  # not held while the next is read
 
 
 @dataclass(frozen=True)

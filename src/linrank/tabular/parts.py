@@ -17,7 +17,7 @@ __all__ = ["table_parts"]
 
 Note = Callable[[str], object]
 Progress = Callable[[int, "int | None"], object]
-PART_BYTES = 32 << 20  # of batches that become one dataset
+PART_BYTES = 16 << 20  # of batches that become one dataset; there are about six copies of it
 
 
 def table_parts(
@@ -48,7 +48,9 @@ def table_parts(
             where = f"; rows are counted from row {n_rows} of the table" if n_rows else ""
             raise DataFormatError(f"{error}{where}") from None
         n_rows += part.n_rows
+        del one, batches  # what is held while the next part is read
         yield part
+        del part
         if progress is not None:
             progress(done, table.size)
     if n_rows == 0:
@@ -65,8 +67,9 @@ def _gathered(table: Table, roles: Roles) -> Iterator[tuple[list[Any], int]]:
         if batch.num_rows > 0:
             batches.append(batch)
         if sum(held.nbytes for held in batches) >= PART_BYTES:
-            yield batches, done
-            batches = []
+            whole, batches = batches, []
+            yield whole, done
+            del whole
     if batches:
         yield batches, done
 

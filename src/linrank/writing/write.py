@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
@@ -110,7 +111,9 @@ def write(
     check_place(name, format, outline, overwrite)
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
     try:
-        done = _write(first, every, name, format, outline, resolve(n_jobs), total, progress)
+        every = chain([first], every)
+        del first
+        done = _write(every, name, format, outline, resolve(n_jobs), total, progress)
     except OSError as error:
         raise told(error, name) from error
     return Written(
@@ -127,8 +130,7 @@ def write(
 
 
 def _write(
-    first: Dataset,
-    others: Iterator[Dataset],
+    parts: Iterator[Dataset],
     name: str,
     format: str,
     outline: Outline,
@@ -141,10 +143,11 @@ def _write(
     with opened(name, format, outline) as (file, beside):
         sink = SINKS[format](file, outline, n_threads, _is_stream(name))
         with _closing(sink):
-            for block in _blocks(first, others, outline):
+            for block in _blocks(parts, outline):
                 sink.add(block)
                 _add_positions(beside, block)
                 done += block.n_rows
+                del block
                 if progress is not None:
                     progress(done, n_rows)
     return done
@@ -155,19 +158,17 @@ def _is_stream(name: str) -> bool:
     return name == "-" or name.lower().endswith(".arrows")
 
 
-def _blocks(first: Dataset, others: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
+def _blocks(parts: Iterator[Dataset], outline: Outline) -> Iterator[Dataset]:
     """The rows of all parts, some at a time."""
-    part: Dataset | None = first
-    while part is not None:
-        if part is not first:
-            outline.check(part)
+    for part in parts:
+        outline.check(part)
         row_bytes = part.rows.nbytes // max(1, part.n_rows)
         if not outline.is_sparse:
             row_bytes = max(row_bytes, outline.n_features * outline.dtype.itemsize)
         step = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, row_bytes)))
         for begin in range(0, part.n_rows, step):
             yield part if step >= part.n_rows else part.select(slice(begin, begin + step))
-        part = next(others, None)
+        del part  # not held while the next is read
 
 
 @contextmanager
