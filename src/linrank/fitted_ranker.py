@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from linrank.data.dataset import Dataset
+from linrank.data.id_columns import check_no_query_ids
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
@@ -154,6 +155,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
         check_is_fitted(self)
+        check_no_query_ids(X, getattr(self, "feature_names_in_", ()))
         rows = as_rows(X, n_jobs=self.n_jobs)
         validate_data(self, X, reset=False, skip_check_array=True)
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:

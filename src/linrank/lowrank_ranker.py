@@ -57,7 +57,7 @@ class LowRankRanker(LinearRanker):
         result = run(callback=monitor if monitor.is_needed else None)
         if result.stopped in ("max_iter", "precision"):
             message = f"{type(self).__name__} did not converge: {result.message}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             result = _best(result, monitor, run)
         self._adopt_validation(monitor)

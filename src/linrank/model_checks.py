@@ -10,6 +10,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
+from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
 from linrank.pairs import chosen_sizes
@@ -63,6 +64,7 @@ def raw_rows(X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = N
     if isinstance(X, Dataset):
         _check_same_names(X.feature_names, feature_names)
         return X.rows
+    check_no_query_ids(X, feature_names or ())
     _check_same_names(column_names(X), feature_names)
     return as_rows(X, n_jobs=n_jobs)
 

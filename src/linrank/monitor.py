@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     State = dict[str, Any]
     Callback = Callable[[State], bool | None]
 
-__all__ = ["Monitor", "tell", "validation_sets"]
+__all__ = ["Monitor", "checked_sets", "tell", "validation_sets"]
 
 _UNUSED = "ndcg@10"  # a measure for no data
 
@@ -45,10 +45,7 @@ def validation_sets(
     ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
     ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
     """
-    if eval_set is not None:
-        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-    else:
-        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
+    sets = checked_sets(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
     for held_out in sets:
         if (held_out.qid is None) != (data.qid is None):
             lacking = "validation" if held_out.qid is None else "training"
@@ -63,6 +60,15 @@ def validation_sets(
                 f"the training rows {data.n_features}"
             )
     return sets
+
+
+def checked_sets(
+    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
+) -> list[Dataset]:
+    """The same, whatever the training data are."""
+    if eval_set is not None:
+        return _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+    return _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
 
 
 def _from_arrays(
@@ -104,6 +110,13 @@ def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
     return each
 
 
+class Watch(Protocol):
+    """Somebody else who is told of every iterate: callbacks of scikit-learn."""
+
+    def begin(self) -> None: ...
+    def report(self, n_iter: int, model: Callable[[], LinearModel] | None) -> bool: ...
+
+
 class Monitor:
     """A callback for the solver.
 
@@ -124,6 +137,8 @@ class Monitor:
         Report each iteration when positive.
     callback : callable or None
         Called with the state of the solver, the validation measures included; True stops.
+    watch : Watch or None
+        Told of every iterate as well; it may stop too.
     """
 
     def __init__(
@@ -135,6 +150,7 @@ class Monitor:
         patience: int | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
+        watch: Watch | None = None,
         n_jobs: int | None = None,
     ) -> None:
         many = len(sets) > 1
@@ -149,6 +165,9 @@ class Monitor:
         self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
         self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
+        self._watch, self._reconstructs = watch, True
+        if watch is not None:
+            watch.begin()
 
     @classmethod
     def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
@@ -167,18 +186,23 @@ class Monitor:
             patience=ranker.n_iter_no_change if ranker.early_stopping else None,
             verbose=ranker.verbose,
             callback=ranker.callback,
+            watch=getattr(ranker, "_fit_watch", None),
             n_jobs=ranker.n_jobs,
         )
 
     @classmethod
     def watching(cls, ranker: Any) -> Monitor:
         """The monitor of an estimator that takes no validation data: progress and callback."""
-        return cls((), _UNUSED, Scaling(), verbose=ranker.verbose, callback=ranker.callback)
+        options = {"verbose": ranker.verbose, "callback": ranker.callback}
+        monitor = cls((), _UNUSED, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
+        monitor._reconstructs = False  # what the solver calls w are no weights of features
+        return monitor
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to do at an iterate."""
-        return bool(self._sets) or self._verbose > 0 or self._callback is not None
+        asked = (self._callback, self._watch)
+        return bool(self._sets) or self._verbose > 0 or any(each is not None for each in asked)
 
     def __call__(self, state: State) -> bool:
         if self._sets:
@@ -187,6 +211,9 @@ class Monitor:
         if self._verbose > 0:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
+        if self._watch is not None:
+            model = (lambda: self._model(state["w"])) if self._reconstructs else None
+            wanted = self._watch.report(int(state["n_iter"]), model) or wanted
         return bool(wanted) or self._out_of_patience()
 
     def best(self, result: Result) -> Result:
@@ -224,6 +251,10 @@ class Monitor:
             # The first iterate always, later ones only when strictly better.
             if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
+
+    def _model(self, w: NDArray[np.float64]) -> LinearModel:
+        """The model of an iterate, for raw rows."""
+        return LinearModel(self._scaling.fold(w), scaling=self._scaling)
 
     def _out_of_patience(self) -> bool:
         if self._patience is None:
