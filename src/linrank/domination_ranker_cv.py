@@ -9,6 +9,7 @@ from linrank.domination.parameters import describe_parameters
 from linrank.domination.path_problem import PathProblem, as_alphas, check_path
 from linrank.domination.path_result import warn_unless_certified
 from linrank.domination_tuning import tune_domination
+from linrank.eval_sets import folds_or_validation
 from linrank.linear_ranker import SparseRanker
 from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
@@ -67,6 +68,11 @@ class DominationRankerCV(SparseRanker):
         Sweeps at most for each alpha, or Newton steps; 1000 or 100 if None.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     random_state : int, None, RandomState or Generator, default=None
         Of `negative_sampling` and of ``order="shuffled"``.
     n_jobs : int or None, default=None
@@ -130,6 +136,7 @@ class DominationRankerCV(SparseRanker):
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
+        missing: str = "error",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -152,6 +159,7 @@ class DominationRankerCV(SparseRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -165,6 +173,9 @@ class DominationRankerCV(SparseRanker):
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> DominationRankerCV:
         """Choose alpha and learn ``coef_`` with it.
 
@@ -173,6 +184,9 @@ class DominationRankerCV(SparseRanker):
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`DominationRanker.fit`. Weights count in training, not
             in the measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -186,6 +200,7 @@ class DominationRankerCV(SparseRanker):
             max_features=self.max_features,
         )
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             **self._options(),
@@ -197,7 +212,7 @@ class DominationRankerCV(SparseRanker):
         whole = PathProblem.of(data, **options)
         tuning = tune_domination(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             as_alphas(self.alphas, whole.problem, self.n_alphas, self.eps),
             scoring=self.scoring,
             selection=self.selection,

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank.data.dataset import Dataset
+from linrank.eval_sets import entries
 from linrank.metrics import convention, evaluate, parse, parse_scoring
+from linrank.missing import Missing
 from linrank.model import LinearModel
 from linrank.scaling import Scaling
 
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from linrank.data.filling import Filling
     from linrank.solvers.result import Result
 
     State = dict[str, Any]
     Callback = Callable[[State], bool | None]
 
-__all__ = ["Monitor", "checked_sets", "tell", "validation_sets"]
+__all__ = ["Monitor", "tell", "validation_sets"]
 
 _UNUSED = "ndcg@10"  # a measure for no data
 
@@ -45,7 +48,13 @@ def validation_sets(
     ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
     ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
     """
-    sets = checked_sets(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+    filling = data.filling
+    n_features = data.n_features if filling is None else filling.n_features
+    missing = "error" if filling is None else "keep"
+    if eval_set is not None:
+        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group, missing)
+    else:
+        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group, missing)
     for held_out in sets:
         if (held_out.qid is None) != (data.qid is None):
             lacking = "validation" if held_out.qid is None else "training"
@@ -54,60 +63,40 @@ def validation_sets(
             raise ValueError(
                 f"the {lacking} data has no query ids, the other has; pass {remedy} too"
             )
-        if held_out.n_features != data.n_features:
+        if held_out.n_features != n_features:
             raise ValueError(
                 f"the validation rows have {held_out.n_features} features, "
-                f"the training rows {data.n_features}"
+                f"the training rows {n_features}"
             )
-    return sets
-
-
-def checked_sets(
-    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
-) -> list[Dataset]:
-    """The same, whatever the training data are."""
-    if eval_set is not None:
-        return _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-    return _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
+    return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
 
 
 def _from_arrays(
-    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any
+    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any, missing: str
 ) -> list[Dataset]:
     for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
         if value is not None:
             raise ValueError(f"{name} is given without eval_set")
     if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
         raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
-    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val)]
+    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val, missing=missing)]
 
 
 def _from_eval_set(
-    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+    missing: str,
 ) -> list[Dataset]:
     if any(part is not None for part in (X_val, y_val, qid_val)):
         raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
-    pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
-    qids, groups = (
-        _one_each("eval_qid", eval_qid, pairs),
-        _one_each("eval_group", eval_group, pairs),
-    )
     return [
-        Dataset.of(X, y, qid=qid, group=group)
-        for (X, y), qid, group in zip(pairs, qids, groups, strict=True)
+        Dataset.of(X, y, qid=qid, group=group, missing=missing)
+        for X, y, qid, group in entries(eval_set, eval_qid, eval_group)
     ]
-
-
-def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
-    if values is None:
-        return [None] * len(pairs)
-    each = list(values)
-    # A single validation set may come without the list around it.
-    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
-        return [values]
-    if len(each) != len(pairs):
-        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
-    return each
 
 
 class Watch(Protocol):
@@ -139,6 +128,8 @@ class Monitor:
         Called with the state of the solver, the validation measures included; True stops.
     watch : Watch or None
         Told of every iterate as well; it may stop too.
+    filling : Filling or None
+        How missing values of the training rows were filled in.
     """
 
     def __init__(
@@ -151,6 +142,7 @@ class Monitor:
         verbose: int = 0,
         callback: Callback | None = None,
         watch: Watch | None = None,
+        filling: Filling | None = None,
         n_jobs: int | None = None,
     ) -> None:
         many = len(sets) > 1
@@ -162,15 +154,21 @@ class Monitor:
             replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
             for data in sets
         ]
-        self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
+        self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
         self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
-        self._watch, self._reconstructs = watch, True
+        self._watch, self._filling, self._has_weights = watch, filling, True
         if watch is not None:
             watch.begin()
 
     @classmethod
-    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
+    def of(
+        cls,
+        ranker: Any,
+        sets: Sequence[Dataset],
+        scaling: Scaling,
+        filling: Filling | None = None,
+    ) -> Monitor:
         """The monitor that the parameters of an estimator ask for."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
@@ -187,6 +185,7 @@ class Monitor:
             verbose=ranker.verbose,
             callback=ranker.callback,
             watch=getattr(ranker, "_fit_watch", None),
+            filling=filling,
             n_jobs=ranker.n_jobs,
         )
 
@@ -195,7 +194,7 @@ class Monitor:
         """The monitor of an estimator that takes no validation data: progress and callback."""
         options = {"verbose": ranker.verbose, "callback": ranker.callback}
         monitor = cls((), _UNUSED, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
-        monitor._reconstructs = False  # what the solver calls w are no weights of features
+        monitor._has_weights = False  # what the solver calls w are no weights of features
         return monitor
 
     @property
@@ -212,7 +211,7 @@ class Monitor:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
         if self._watch is not None:
-            model = (lambda: self._model(state["w"])) if self._reconstructs else None
+            model = (lambda: self._model(state["w"])) if self._has_weights else None
             wanted = self._watch.report(int(state["n_iter"]), model) or wanted
         return bool(wanted) or self._out_of_patience()
 
@@ -236,7 +235,7 @@ class Monitor:
         )
 
     def _score(self, w: NDArray[np.float64]) -> None:
-        model = LinearModel(self._scaling.fold(w))
+        model = LinearModel(self.scaling.fold(w))
         # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
         rules = convention("linrank", ties="stable" if w.any() else "average")
         for key, data in zip(self.keys, self._sets, strict=True):
@@ -254,7 +253,8 @@ class Monitor:
 
     def _model(self, w: NDArray[np.float64]) -> LinearModel:
         """The model of an iterate, for raw rows."""
-        return LinearModel(self._scaling.fold(w), scaling=self._scaling)
+        coef, missing = Missing.split(self.scaling.fold(w), self._filling)
+        return LinearModel(coef, scaling=self.scaling.of_first(coef.size), missing=missing)
 
     def _out_of_patience(self) -> bool:
         if self._patience is None:

@@ -85,6 +85,11 @@ class SGDRanker(CallbackSupportMixin, StreamRanker):
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on scaled features, as in :class:`linrank.RankSVM`. The scaled rows are a copy: as
         much memory again as the values of `X`, or of the chunks at work with `memory_limit`.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit, with step sizes that do not erase it.
     early_stopping : bool, default=False
@@ -168,6 +173,7 @@ class SGDRanker(CallbackSupportMixin, StreamRanker):
         tol: float | None = None,
         record: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         warm_start: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -191,6 +197,7 @@ class SGDRanker(CallbackSupportMixin, StreamRanker):
         self.tol = tol
         self.record = record
         self.scale = scale
+        self.missing = missing
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
@@ -267,7 +274,7 @@ class SGDRanker(CallbackSupportMixin, StreamRanker):
             data = self._training_data(X, y, qid, group, sample_weight)
             scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        monitor = Monitor.of(self, sets, scaling)
+        monitor = Monitor.of(self, sets, scaling, data.filling)
         seed = seed_of(self.random_state)
         options = self._options() | {
             "alpha": self.alpha,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from linrank.eval_sets import folds_or_validation
 from linrank.linear_ranker import DescentRanker
 from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
@@ -52,6 +53,11 @@ class SGDRankerCV(DescentRanker):
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold. Each fold that is being trained
         then has a scaled copy of the rows; with ``"none"``, and `qid` given, none is made.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs, the same for every fold and for the model on all data.
     n_jobs : int or None, default=None
@@ -100,6 +106,7 @@ class SGDRankerCV(DescentRanker):
         average: bool | str = False,
         record: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -114,6 +121,7 @@ class SGDRankerCV(DescentRanker):
         self.average = average
         self.record = record
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -126,6 +134,9 @@ class SGDRankerCV(DescentRanker):
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> SGDRankerCV:
         """Choose λ and algorithm, and learn ``coef_`` with them.
 
@@ -134,6 +145,9 @@ class SGDRankerCV(DescentRanker):
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`SGDRanker.fit`. Weights count in training, not in the
             measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -144,6 +158,7 @@ class SGDRankerCV(DescentRanker):
         for algorithm in algorithms:
             check_descent(algorithm, self.n_steps, self.record, None)
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             "n_steps": self.n_steps,
@@ -156,7 +171,7 @@ class SGDRankerCV(DescentRanker):
         }
         tuning = tune_sgd(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             algorithms,
             alphas,
             scale=self.scale,

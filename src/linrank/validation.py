@@ -19,7 +19,7 @@ from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.folds import query_folds, row_folds
 from linrank.metrics import parse
 from linrank.model_scores import measured, model_scores
-from linrank.monitor import checked_sets, validation_sets
+from linrank.monitor import validation_sets
 from linrank.options import SELECTIONS
 from linrank.scaling import Scaling
 from linrank.threads import resolve
@@ -30,7 +30,6 @@ __all__ = [
     "Reports",
     "affordable_folds",
     "as_folds",
-    "as_given",
     "check_selection",
     "deal",
     "edge",
@@ -91,30 +90,6 @@ def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
     if not folds:
         raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
     return folds
-
-
-def as_given(
-    cv: Any,
-    X_val: Any = None,
-    y_val: Any = None,
-    qid_val: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    eval_group: Any = None,
-) -> Any:
-    """The parameter ``cv``, or the validation data of ``fit`` as a tuple in place of it.
-
-    Of several pairs in ``eval_set`` the last one decides, as it does for `early_stopping`.
-    """
-    given = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-    if all(value is None for value in given):
-        return cv
-    if cv is not None:
-        raise ValueError(
-            f"there is validation data to choose by, and cv={cv!r} too; leave one of them out"
-        )
-    held_out = checked_sets(*given)[-1]
-    return (held_out.X, held_out.labels, held_out.qid)
 
 
 def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
