@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 from linrank.data.frames import all_column_names, is_frame
@@ -13,7 +13,7 @@ __all__ = ["check_no_query_ids"]
 _NAMES = frozenset({"qid", "query_id", "queryid", "group_id", "groupid"})
 
 
-def check_no_query_ids(X: Any, known: Collection[str] | None = None) -> None:
+def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
     """Raise ValueError for a table that holds query ids beside its features.
 
     Trained on as one query, the rows would be told apart by the query they belong to, and at
@@ -23,14 +23,15 @@ def check_no_query_ids(X: Any, known: Collection[str] | None = None) -> None:
     ----------
     X : Any
         Features; what is no table has no names and passes.
-    known : collection of str or None
+    known : iterable of str or None
         Features of a model that is to score `X`: it was trained on these columns, whatever they
         are called. None while training.
     """
     if not is_frame(X):
         return
+    trained_on = () if known is None else tuple(known)
     for name in all_column_names(X):
-        if not isinstance(name, str) or name.lower() not in _NAMES or name in (known or ()):
+        if not isinstance(name, str) or name.lower() not in _NAMES or name in trained_on:
             continue
         if known is None:
             raise ValueError(
