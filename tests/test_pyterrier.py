@@ -67,7 +67,8 @@ def test_form_ltr(data, frames, ranker):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pipeline.fit(training, qrels, validation, qrels)
-    assert ranker.needs_qid_ and ranker.n_queries_ == 16
+    assert ranker.needs_qid_
+    assert ranker.n_queries_ == 16
     out = pipeline.transform(validation)
     held_out = data.select(data.qid >= 16)
     assert_allclose(out["score"], ranker.predict(held_out.X))

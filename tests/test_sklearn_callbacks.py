@@ -114,7 +114,8 @@ def test_every_iterate_comes_as_a_fitted_estimator(data, ranker):
         scores = last.predict(data.X, qid=data.qid)
         assert_allclose(scores, fitted.predict(data.X, qid=data.qid), rtol=1e-12)
     X, y, metadata = recorder.metadata[0]
-    assert X is data.X and y is data.y
+    assert X is data.X
+    assert y is data.y
     assert_array_equal(metadata["qid"], data.qid)
     assert not [name for name in vars(fitted) if "watch" in name or "context" in name]
 
@@ -161,7 +162,8 @@ def test_group_sizes_become_ids(data):
     sizes = np.diff(data.queries.offsets)
     ranker = RankSVM(C=0.1).set_callbacks(recorder).fit(data.X, data.y, group=sizes)
     assert_array_equal(recorder.metadata[0][2]["qid"], np.repeat(np.arange(15), sizes))
-    assert recorder.models[-1].needs_qid_ and ranker.needs_qid_
+    assert recorder.models[-1].needs_qid_
+    assert ranker.needs_qid_
 
 
 def test_preferences_and_stores_are_watched_too(data, tmp_path):

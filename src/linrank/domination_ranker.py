@@ -14,7 +14,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
-from linrank.sklearn_callbacks import CallbackSupportMixin, with_callbacks
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.store.outline import columns_of
 from linrank.store_fitting import fit_domination, is_limited, model_of
 from linrank.weights import query_weights
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DominationRanker"]
 
 
-class DominationRanker(CallbackSupportMixin, SparseRanker):
+class DominationRanker(CallbackSupport, SparseRanker):
     """Sparse linear ranker by the domination loss: every row is to beat all rows below it at once.
 
     Minimises ``F(w) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(w·(x_j - x_i) + s_i - s_j)) + α pen(w)``,

@@ -12,7 +12,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
-from linrank.sklearn_callbacks import CallbackSupportMixin, with_callbacks
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.store.outline import columns_of
 from linrank.store_fitting import fit_ranksvm, is_limited, model_of
 from linrank.weights import query_weights
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["RankSVM"]
 
 
-class RankSVM(CallbackSupportMixin, ExactRanker):
+class RankSVM(CallbackSupport, ExactRanker):
     """Linear ranker by RankSVM on all pairs, or on fewer.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``

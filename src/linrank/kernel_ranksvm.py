@@ -10,7 +10,7 @@ from linrank.kernel_ranker import KernelRanker
 from linrank.kernel_training import fit_kernel
 from linrank.monitor import Monitor
 from linrank.seeds import seed_of
-from linrank.sklearn_callbacks import CallbackSupportMixin, with_callbacks
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PARAMETERS = (
 )
 
 
-class KernelRankSVM(CallbackSupportMixin, KernelRanker):
+class KernelRankSVM(CallbackSupport, KernelRanker):
     """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
 
     Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and

@@ -8,7 +8,7 @@ from linrank.lowrank.regularized import train_regularized
 from linrank.lowrank_ranker import LowRankRanker
 from linrank.monitor import validation_sets
 from linrank.options import REGULARIZED
-from linrank.sklearn_callbacks import CallbackSupportMixin, with_callbacks
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["RegularizedRankSVM"]
 
 
-class RegularizedRankSVM(CallbackSupportMixin, LowRankRanker):
+class RegularizedRankSVM(CallbackSupport, LowRankRanker):
     """Linear RankSVM (hinge) whose dual variables form matrices of low rank.
 
     Minimises ``Ψ(α) = ½‖w‖² - Σ α_ij + Σ_q min over A of γ‖A‖_* + λ‖α_q - A‖²`` over

@@ -14,7 +14,7 @@ from linrank.monitor import Monitor, validation_sets
 from linrank.options import DESCENT
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
-from linrank.sklearn_callbacks import CallbackSupportMixin, with_callbacks
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.stochastic.training import descend
 from linrank.store.outline import outline
 from linrank.store_descent import descend_store
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["SGDRanker"]
 
 
-class SGDRanker(CallbackSupportMixin, StreamRanker):
+class SGDRanker(CallbackSupport, StreamRanker):
     """Linear ranker by stochastic descent on pairs drawn at random.
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the

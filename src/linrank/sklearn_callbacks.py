@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
     Fit = TypeVar("Fit", bound=Callable[..., Any])
 
-__all__ = ["CallbackSupportMixin", "FitWatch", "with_callbacks"]
+__all__ = ["CallbackSupport", "FitWatch", "with_callbacks"]
+
+
+class CallbackSupport(CallbackSupportMixin):  # type: ignore[misc]
+    """Gives an estimator ``set_callbacks``, where scikit-learn has it; its fits are decorated."""
 
 
 class FitWatch:
@@ -41,7 +45,7 @@ class FitWatch:
 
     Parameters
     ----------
-    ranker : CallbackSupportMixin
+    ranker : CallbackSupport
         The estimator.
     given : mapping from str to Any
         The arguments of its ``fit``. ``X`` and ``y`` go to the callbacks as they are, unless ``X``
