@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "eval_sets": DATA,
     "seeds": set(),
     "tables": set(),
-    "text_features": set(),
+    "text_features": GROUND | {"data"},
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
