@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import pickle
+import sys
 import warnings
 from contextlib import redirect_stdout
 
@@ -28,6 +30,7 @@ from linrank import (
     convert,
     make_ranking,
     ranking_scorer,
+    sklearn_callbacks,
 )
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn >= 1.9 has callbacks")
@@ -252,3 +255,19 @@ def test_a_warning_points_at_the_caller(data, callbacks):
         with pytest.warns(ConvergenceWarning) as caught:
             ranker.fit(data.X, data.y, qid=data.qid)
         assert caught[0].filename == __file__
+
+
+def test_older_versions_have_none(monkeypatch):
+    """Below scikit-learn 1.9 the estimators are what they are without callbacks."""
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    spec = importlib.util.spec_from_file_location("without_callbacks", sklearn_callbacks.__file__)
+    older = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(older)
+
+    class Ranker(older.CallbackSupport):
+        @older.with_callbacks
+        def fit(self, X, y=None):
+            return X, y, hasattr(self, "_fit_watch")
+
+    assert Ranker().fit(1, y=2) == (1, 2, False)
+    assert not hasattr(Ranker, "set_callbacks")
