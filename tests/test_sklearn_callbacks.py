@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from linrank import (
     ConvergenceWarning,
+    Dataset,
     DominationRanker,
     FactorizedRankSVM,
     KernelRankSVM,
@@ -28,6 +29,7 @@ from linrank import (
     RegularizedRankSVM,
     SGDRanker,
     convert,
+    evaluate,
     make_ranking,
     ranking_scorer,
     sklearn_callbacks,
@@ -187,6 +189,7 @@ def test_preferences_and_stores_are_watched_too(data, tmp_path):
         RankSVM(C=0.1, memory_limit=limit).set_callbacks(recorder).fit(store)
         assert recorder.n_ended() > 1
         assert recorder.metadata[-1] == (None, None, None)
+        assert recorder.models[-1].needs_qid_
         assert recorder.models[-1].predict(data.X).shape == (data.n_rows,)
 
 
@@ -213,6 +216,28 @@ def test_a_scoring_monitor_follows_the_measure(data):
     assert_allclose([row["ndcg@10"] for row in rows], expected)
     (whole,) = (row for row in monitor.get_logs().data if row["task_name"] == "fit")
     assert whole["ndcg@10"] == scorer(fitted, data.X, data.y, qid=data.qid)
+
+
+def test_a_data_set_is_scored_as_a_whole(data):
+    """With the names of its features, and with missing values as the model fills them in."""
+    X = np.array(data.X)
+    X[::3, 0] = np.nan
+    names = [f"f{j}" for j in range(data.n_features)]
+    whole = Dataset.of(X, data.y, qid=data.qid, feature_names=names, missing="keep")
+    for given, scale in ((data, "query"), (whole, "standard"), (whole.filled("mean"), "none")):
+        monitor = callback.ScoringMonitor(scoring={"ndcg@10": ranking_scorer("ndcg@10")})
+        recorder = Recorder()
+        ranker = RankSVM(C=0.1, scale=scale, missing="error" if given is data else "mean")
+        ranker.set_callbacks(monitor, recorder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ranker.fit(given)
+        rows = [row for row in monitor.get_logs().data if row["task_name"] == "iteration"]
+        scores = ranker.model_.predict(data.X if given is data else X, qid=data.qid)
+        expected = evaluate(data.y, scores, qid=data.qid, metrics="ndcg@10")["ndcg@10"]
+        assert_allclose(rows[-1]["ndcg@10"], expected)
+        assert recorder.models[-1].needs_qid_
+        assert recorder.metadata[0][0] is given
 
 
 def test_a_progress_bar(data):

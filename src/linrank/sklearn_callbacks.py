@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from linrank.data.dataset import Dataset
+from linrank.store.outline import columns_of
 from linrank.store.store import Store
 
 try:
@@ -49,17 +51,16 @@ class FitWatch:
         The estimator.
     given : mapping from str to Any
         The arguments of its ``fit``. ``X`` and ``y`` go to the callbacks as they are, unless ``X``
-        is a store; query ids go along as metadata.
+        is a store; query ids go along as metadata. The labels and ids of a data set are its own.
     """
 
     def __init__(self, ranker: Any, given: Mapping[str, Any]) -> None:
-        X = given.get("X")
+        X, y = given.get("X"), given.get("y")
         self._ranker, self._given = ranker, given
-        self._rows = {"estimator": ranker} | (
-            {}
-            if isinstance(X, Store)
-            else {"X": X, "y": given.get("y"), "metadata": self._metadata}
-        )
+        self._rows: dict[str, Any] = {"estimator": ranker}
+        if not isinstance(X, Store):
+            y = X.labels if isinstance(X, Dataset) else y
+            self._rows |= {"X": X, "y": y, "metadata": self._metadata}
         self._whole = ranker._init_callback_context(max_subtasks=None)
         self._whole.call_on_fit_task_begin(**self._rows)
         self._task: Any = None
@@ -89,15 +90,22 @@ class FitWatch:
         self._whole.call_on_fit_task_end(**self._rows, reconstruction_attributes=dict)
 
     def _fitted(self, model: LinearModel) -> dict[str, Any]:
-        given = (self._given.get("qid"), self._given.get("group"))
-        has_ids = any(value is not None for value in given)
-        return {"model_": model, "coef_": model.coef, "needs_qid_": has_ids}
+        return {"model_": model, "coef_": model.coef, "needs_qid_": self._ids() is not None}
 
     def _metadata(self) -> dict[str, Any] | None:
-        qid, group = self._given.get("qid"), self._given.get("group")
-        if qid is None and group is not None:
-            qid = np.repeat(np.arange(len(group)), group)
+        qid = self._ids()
         return None if qid is None else {"qid": qid}
+
+    def _ids(self) -> Any:
+        """The query of each row; of a store, what stands for it."""
+        X, group = self._given.get("X"), self._given.get("group")
+        if isinstance(X, Store):
+            return columns_of(X).qid
+        if isinstance(X, Dataset):
+            return X.qid
+        if group is not None:
+            return np.repeat(np.arange(len(group)), group)
+        return self._given.get("qid")
 
 
 def with_callbacks(fit: Fit) -> Fit:
