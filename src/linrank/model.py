@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from linrank.data.filling import Filling
     from linrank.data.rows import Rows
     from linrank.data.statistics import ColumnStatistics
+    from linrank.export.artefact import Artefact
     from linrank.kernel_model import KernelModel
     from linrank.model_file import Contents, KernelContents
     from linrank.model_file.contents import Scalar
@@ -265,6 +266,43 @@ class LinearModel:
             below, self.coef, self.missing
         )
         return difference[0]
+
+    def export(
+        self,
+        target: str,
+        *,
+        name: str = "linrank",
+        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+        normalizers: str = "folded",
+        **options: Any,
+    ) -> Artefact:
+        """The model as a search engine, a database or another program takes it.
+
+        Parameters
+        ----------
+        target : str
+            One of ``linrank.export.TARGETS``.
+        name : str
+            What the model is to be called there.
+        feature_map : mapping, path or None
+            Names of features in the engine by names in the model, or by numbers as in the training
+            file; or a file of them, a JSON object or lines of two columns.
+        normalizers : {"folded", "engine"}
+            Whether the scaling of the training is in the weights, or done by the engine.
+        **options
+            Options that the target has of its own.
+
+        Returns
+        -------
+        Artefact
+            The files, with a text on where to put them and the request that uses them. It orders
+            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
+        """
+        from linrank.export.targets import export
+
+        return export(
+            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
