@@ -34,7 +34,7 @@ TRAINING = DATA | {
     "planning",
     "ranksvm",
 }
-SAVED = TRAINING | {"scaling", "model_checks", "model_file", "kernels"}
+SAVED = TRAINING | {"scaling", "missing", "model_checks", "model_file", "provenance", "kernels"}
 SAVED |= {"kernel_contents", "kernel_model_checks", "kernel_scores"}
 MODEL = SAVED | {"model", "kernel_model"}
 ALLOWED: dict[str, set[str]] = {
@@ -72,13 +72,16 @@ ALLOWED: dict[str, set[str]] = {
     "planning": TRAINING - {"planning", "ranksvm"},
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
-    "model_file": GROUND,
+    "missing": DATA,
+    "provenance": DATA,
+    "model_file": DATA,
     "model_checks": DATA | {"model_file", "pairs"},
     "kernel_model_checks": DATA | {"kernels"},
     "kernel_scores": DATA | {"kernels"},
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
-    "model": SAVED | {"kernel_model"},
+    "export": DATA | {"missing", "scaling"},
+    "model": SAVED | {"export", "kernel_model"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
@@ -109,7 +112,7 @@ ALLOWED: dict[str, set[str]] = {
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
     "store_fitting": MODEL | {"monitor", "chunks", "store"},
-    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
+    "linear_ranker": MODEL | {"export", "monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"monitor", "weights", "linear_ranker"} | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -167,7 +170,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "export", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
+        ExportWarning,
         ModelFormatError,
         NoPairsError,
         TooFewPairsError,
@@ -81,6 +82,7 @@ __all__ = [
     "DominationRanker",
     "DominationRankerCV",
     "DualMatrix",
+    "ExportWarning",
     "FactorizedRankSVM",
     "KernelModel",
     "KernelRankSVM",
@@ -154,6 +156,7 @@ _HOME = {
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
     "DualMatrix": "linrank.duals.matrix",
+    "ExportWarning": "linrank.errors",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",
