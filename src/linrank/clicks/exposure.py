@@ -88,10 +88,11 @@ class RowWeights:
         n_lists = log.n_lists[log.query_of_row]
         exposure = np.divide(looks, n_lists, out=np.zeros(len(looks)), where=is_shown)
         free = np.divide(1.0, exposure, out=np.zeros(len(looks)), where=is_shown)
-        # Σ ω (c - p a) over the showings of a row is 0 for its own rate, a = Σ c / Σ p: this leaves
-        # the estimate as it is, and makes the spread of the lists that of a ratio of two sums.
+        # With a free weight, Σ_showings ω p a = N_q a, whatever a: it leaves the estimate
+        # alone, but the spread of the lists, its error, is least for the right one.
+        # Rows shown once must not explain their own click, so that one look is added.
         clicks, is_free = log.per_row(log.impressions.clicked), is_shown & (free <= bound)
-        rate = np.divide(clicks, looks, out=model.copy(), where=is_free)
+        rate = np.divide(clicks, looks + p.max(), out=model.copy(), where=is_free)
         return cls(exposure, np.minimum(free, bound), rate, free > bound)
 
     def contributions(self, log: ListedClicks, p: Array, discount: Array) -> Array:
