@@ -144,6 +144,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "validation"},
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
+    "onnx": MODEL
+    | {"export", "linear_ranker", "estimators", "ranksvm_cv", "sgd_ranker", "sgd_ranker_cv"}
+    | {"domination_ranker", "domination_ranker_cv", "factorized_ranksvm", "regularized_ranksvm"},
     "plot_axes": set(),
     "plot_text": {"tables"},
     "pair_plots": {"plot_axes"},

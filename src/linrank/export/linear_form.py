@@ -127,6 +127,7 @@ class LinearForm:
         precision: str = "float32",
         dense: bool = False,
         named: bool = True,
+        by_query: bool = False,
     ) -> LinearForm:
         """The form of a model.
 
@@ -144,6 +145,8 @@ class LinearForm:
             Keep features of weight 0 too.
         named : bool
             Whether the engine goes by names; without, a model that has none is not warned about.
+        by_query : bool
+            Whether the engine scales within queries itself where the model does.
         """
         coef = _coefficients(model)
         missing, fill, extra = _missing_values(model)
@@ -157,7 +160,7 @@ class LinearForm:
         chosen = tuple(called[j] for j in kept)
         warnings = [
             *_about_names(own, feature_map, base or 0) * named,
-            *_about_queries(model.scaling.kind),
+            *_about_queries(model.scaling.kind) * (not by_query),
             *_about_magnitudes(chosen, coef[kept] * factor, precision),
         ]
         factors = model.scaling.factors

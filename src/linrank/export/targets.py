@@ -11,6 +11,7 @@ whose keyword-only parameters are the target's options, and may say of itself
     DENSE = True                        features of weight 0 are written too
     NAMED = False                       the engine knows features by numbers, not names
     NORMALIZERS = True                  the engine can scale features itself
+    scales_queries(options) -> bool     whether it scales within queries, given these options
 
 Nothing heavy is imported here: the command line lists the targets in its help.
 """
@@ -39,6 +40,10 @@ TARGETS = {
     "vespa": "a rank profile of Vespa",
     "ranklib": "RankLib's Coordinate Ascent, also for the engines that read RankLib",
     "liblinear": "a regression model of LIBLINEAR",
+    "onnx": "an ONNX graph, for onnxruntime and others",
+    "pmml": "a PMML 4.4 document, a RegressionModel",
+    "sql": "a scoring expression, or a query that ranks a table",
+    "json": "names and weights, for a program of one's own",
 }
 ALIASES = {"es": "elasticsearch", "os": "opensearch"}
 NORMALIZERS = ("folded", "engine")
@@ -88,6 +93,7 @@ def export(
         precision=precision,
         dense=getattr(module, "DENSE", False),
         named=getattr(module, "NAMED", True),
+        by_query=hasattr(module, "scales_queries") and module.scales_queries(options),
     )
     artefact: Artefact = module.write(form, name, normalizers, **options)
     artefact = replace(artefact, warnings=(*form.warnings, *artefact.warnings))
