@@ -189,9 +189,7 @@ def main() -> None:
     print("  estimated", *(f"{p:.2f}" for p in outcomes[-1].propensity))
     print()
     print(table(outcomes))
-    print(
-        "\nThe last two: clicks a list, estimated from the log and counted when both are shown.\n"
-    )
+    print("\nLast two: clicks a list, estimated from the log, and counted when both are shown.\n")
     print("\n".join(export(outcomes[-1].ranker, arguments.folder)))
 
 
