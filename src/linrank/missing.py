@@ -75,6 +75,11 @@ class Missing:
         by_value = np.zeros_like(coef) if self.values is None else coef * self.values
         return by_value if self.weights is None else by_value + self.weights
 
+    def uses(self, coef: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each feature has a part in any score."""
+        used: NDArray[np.bool_] = coef != 0.0
+        return used if self.weights is None else used | (self.weights != 0.0)
+
     def filled(self, rows: Rows) -> Rows:
         """Rows with v in place of what is missing."""
         kind = "mean" if self.values is not None else "zero"

@@ -80,8 +80,8 @@ class LinearModel:
         What the model does with missing values. A value x_j that is there adds ``coef_j x_j`` to
         the score, a missing one ``missing.contributions(coef)[j]``.
     statistics : ColumnStatistics or None
-        Mean, variance and range of the raw training features; None where they are not known, or
-        too many to keep (more than 20,000).
+        Mean, variance and range of the raw training features that the model uses, 0 for others;
+        None where they are not known, or too many to keep (more than 20,000 features).
 
     Examples
     --------
@@ -134,10 +134,10 @@ class LinearModel:
         }
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        statistics, fingerprint = known_of(data)
+        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
+        statistics, fingerprint = known_of(data, missing.uses(coef))
         if fingerprint is not None:
             training["fingerprint"] = fingerprint
-        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
         names = data.feature_names
         return cls(
             coef,
@@ -167,13 +167,15 @@ class LinearModel:
 
     def knowing(self, statistics: ColumnStatistics | None) -> LinearModel:
         """The model with statistics of training rows that are elsewhere."""
-        return replace(self, statistics=kept(statistics))
+        return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
 
     def moved_to(self, result: Outcome, data: Dataset, scaling: Scaling) -> LinearModel:
         """The same model with the weights of another iterate of its training."""
         training = {**self.training, **result.summary}
         coef, missing = Missing.split(scaling.fold(result.w), data.filling)
-        return replace(self, coef=coef, missing=missing, training=training)
+        moved = replace(self, coef=coef, missing=missing, training=training)
+        is_known = not (missing.uses(coef) & ~self.missing.uses(self.coef)).any()
+        return moved if is_known else replace(moved, statistics=None)
 
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""

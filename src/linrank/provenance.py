@@ -22,7 +22,7 @@ MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
 _BLOCK_BYTES = 1 << 22
 
 
-def known_of(data: Dataset) -> tuple[ColumnStatistics | None, str | None]:
+def known_of(data: Dataset, used: NDArray[np.bool_]) -> tuple[ColumnStatistics | None, str | None]:
     """Statistics of the raw features, and the fingerprint; None for what is not to be had."""
     rows = data.rows
     if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
@@ -31,14 +31,19 @@ def known_of(data: Dataset) -> tuple[ColumnStatistics | None, str | None]:
     if n_features > MAX_FEATURES:
         return None, fingerprint(data)
     found = ColumnStatistics.of(rows, data.weight)
-    return kept(found.of_first(n_features)), fingerprint(data)
+    return kept(found.of_first(n_features), used), fingerprint(data)
 
 
-def kept(statistics: ColumnStatistics | None) -> ColumnStatistics | None:
-    """The statistics, where a model is to keep them."""
+def kept(statistics: ColumnStatistics | None, used: NDArray[np.bool_]) -> ColumnStatistics | None:
+    """What a model keeps of statistics: those of the features that it uses, 0 for the others.
+
+    A model of few weights stays a small file so.
+    """
     if statistics is None or statistics.n_columns > MAX_FEATURES or statistics.weight <= 0.0:
         return None
-    return statistics if np.isfinite(statistics.variance).all() else None
+    if not np.isfinite(statistics.variance).all():
+        return None
+    return statistics.masked(used)
 
 
 def fingerprint(data: Dataset) -> str:

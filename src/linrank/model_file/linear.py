@@ -199,10 +199,10 @@ def _later(contents: Contents) -> dict[str, Any]:
     filled, statistics = contents.filled, None
     if contents.statistics is not None:
         found = contents.statistics
-        # Most counts equal, most moments of rare features 0: what is short is written short.
-        moments = {key: _short(getattr(found, key)) for key in MOMENTS}
-        counts = {"n_nonzero": found.n_nonzero.tolist()}
-        statistics = {"weight": found.weight, "n_rows": found.n_rows, **moments, **counts}
+        columns = {key: _short(getattr(found, key)) for key in MOMENTS}
+        counts = _short(found.n_nonzero.astype(np.float64))
+        sizes = {"weight": found.weight, "n_rows": found.n_rows}
+        statistics = {**sizes, **columns, "n_nonzero": counts}
     return {
         "missing": contents.missing,
         "filled": None if filled is None else _short(filled),
