@@ -124,7 +124,7 @@ models = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=N_ROWS, max_size=N
     st.sampled_from([None, 2.0]),
     st.none() | models,
 )
-@settings(max_examples=60)
+@settings(max_examples=50)
 def test_estimates_equal_the_definition(lists, scores, metric, estimator, max_weight, model):
     log = impressions_of(lists)
     options = {"metric": metric, "estimator": estimator, "max_weight": max_weight}
@@ -162,7 +162,7 @@ def expectation(shown, scores, **options):
     return total
 
 
-SHOWN = [[1, 3], [6, 1], [4, 8], [3, 1], [8]]  # all rows of a and c, not always
+SHOWN = [[1, 3], [6, 1], [4, 8], [8]]  # all rows of a and c, not always
 SCORES = [0.0, 3.0, 0.0, 1.0, 2.0, 0.0, 2.0, 0.0, 1.0]
 ATTRACTIVENESS = np.linspace(0.1, 0.9, N_ROWS)
 
@@ -184,10 +184,10 @@ def test_a_bound_and_rows_never_shown_lower_the_estimate_and_a_model_fills_the_g
     model = {"attractiveness": ATTRACTIVENESS}
     assert expectation(SHOWN, SCORES, max_weight=1.5) < truth - 0.01
     assert_allclose(expectation(SHOWN, SCORES, max_weight=1.5, **model), truth, rtol=1e-12)
-    unseen = [[1, 3], [3, 1], [4, 8], [3], [8]]  # row 6 is second of a in the ranking judged
+    unseen = [[1, 3], [3], [4, 8], [8]]  # row 6 is second of a in the ranking judged
     log = impressions_of([(rows, [0] * len(rows), 1) for rows in unseen])
     found = counterfactual_value(log, SCORES, qid=ids, propensity=PROPENSITY, metric="dcg@2")
-    lost = 3 / np.log2(3) / (5 + 5 / np.log2(3))
+    lost = 2 / np.log2(3) / (4 + 4 / np.log2(3))
     assert_allclose(found.coverage, 1 - lost)
     assert expectation(unseen, SCORES) < truth - 0.01
     assert_allclose(expectation(unseen, SCORES, **model), truth, rtol=1e-12)
@@ -244,7 +244,7 @@ def test_errors_are_as_large_as_told(world, estimator, n_lists, n_shown):
     p = power_law(10)[:n_shown]
     options = {"qid": qid, "propensity": p, "metric": "clicks", "estimator": estimator}
     values, errors, differences, difference_errors = [], [], [], []
-    for seed in range(150):
+    for seed in range(100):
         log = clicks_on(world, old, seed, n_lists, p)
         a, b = (counterfactual_value(log, scores, **options) for scores in (new, old))
         difference, error = a.minus(b)
@@ -258,8 +258,8 @@ def test_errors_are_as_large_as_told(world, estimator, n_lists, n_shown):
         (differences, difference_errors, truth[0] - truth[1]),
     ):
         spread = np.std(found)
-        assert abs(np.mean(found) - right) < 4 * spread / np.sqrt(150)
-        assert 0.75 < np.mean(told) / spread < 1.25  # 0.81 to 1.05; the spread is known to 6 %
+        assert abs(np.mean(found) - right) < 4 * spread / np.sqrt(100)
+        assert 0.75 < np.mean(told) / spread < 1.25  # the spread is known to 7 %
 
 
 def test_rankings_compared_on_one_log_share_its_noise(world):

@@ -2,8 +2,8 @@
 
     python examples/optuna_search/run.py [--trials N]
 
-Needs Optuna: pip install optuna. For C alone, RankSVMCV is cheaper: one path a fold gives the models
-of the whole grid. Optuna earns its place where several choices are made at once, as here.
+Needs Optuna: pip install optuna. For C alone, RankSVMCV is cheaper: one path a fold gives the
+models of the whole grid. Optuna earns its place where several choices are made at once, as here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def suggest(trial: optuna.Trial) -> dict[str, Any]:
     """A point of the space: the strength of the fit, what is scaled, and which pairs count."""
     return {
         "C": trial.suggest_float("C", 1e-7, 1e1, log=True),
-        "scale": trial.suggest_categorical("scale", [None, "standard", "minmax", "query"]),
+        "scale": trial.suggest_categorical("scale", ["none", "standard", "minmax", "query"]),
         "pair_weighting": trial.suggest_categorical("pair_weighting", ["uniform", "grade_diff"]),
         "query_normalization": trial.suggest_categorical("query_normalization", [None, "pairs"]),
     }
