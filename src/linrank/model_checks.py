@@ -11,7 +11,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
-from linrank.data.rows import as_rows
+from linrank.data.rows import as_rows, check_values
 from linrank.pairs import chosen_sizes
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def raw_rows(
     """The rows of what a model is to score, whose names, if it has any, are those of the model."""
     if isinstance(X, Dataset):
         _check_same_names(X.feature_names, feature_names)
+        if check == "finite":  # it may have been read with missing="keep"
+            check_values(X.rows, feature_names, n_jobs=n_jobs)
         return X.rows
     _check_same_names(column_names(X), feature_names)
     return as_rows(X, n_jobs=n_jobs, check=check)

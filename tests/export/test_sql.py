@@ -135,10 +135,8 @@ def test_integer_columns_are_not_divided_or_rounded_as_integers(open_database):
     ask = open_database(np.array([[3.0, 0.0], [1.0, 1.0]]), ["clicks", "views"])
     whole = "SELECT docid, CAST(clicks AS INTEGER) clicks, CAST(views AS INTEGER) views"
     expression = model.export("sql").text
-    assert ask(f"SELECT {expression} FROM ({whole} FROM documents) t ORDER BY docid") == [
-        (0.75,),
-        (-0.75,),
-    ]
+    query = f"SELECT 2 * {expression} FROM ({whole} FROM documents) t ORDER BY docid"
+    assert ask(query) == [(1.5,), (-1.5,)]
 
 
 def test_a_column_that_the_table_lacks_is_an_error_in_sqlite_too():
@@ -154,7 +152,7 @@ column_names = st.text(
 
 
 @pytest.mark.parametrize("open_database", DATABASES.values(), ids=list(DATABASES))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(column_names, min_size=1, max_size=3, unique_by=str.casefold))
 def test_any_text_can_be_the_name_of_a_column(open_database, names):
     names = [name for name in names if name.casefold() not in ("docid", "qid")] or ["a\nb"]
@@ -197,12 +195,12 @@ def test_names_are_quoted_as_the_dialect_has_it():
     model = LinearModel([2.0], ["a`b]c d"])
     found = {d: model.export("sql", dialect=d).text for d in ("ansi", "mysql", "sqlserver")}
     assert found == {
-        "ansi": '2.0e0 * "a`b]c d"\n',
-        "mysql": "2.0e0 * `a``b]c d`\n",
-        "sqlserver": "2.0e0 * [a`b]]c d]\n",
+        "ansi": '(2.0e0 * "a`b]c d")\n',
+        "mysql": "(2.0e0 * `a``b]c d`)\n",
+        "sqlserver": "(2.0e0 * [a`b]]c d])\n",
     }
     plain = LinearModel([2.0], ["größe & 1"])
-    assert plain.export("sql", dialect="bigquery").text == "2.0e0 * `größe & 1`\n"
+    assert plain.export("sql", dialect="bigquery").text == "(2.0e0 * `größe & 1`)\n"
 
 
 def test_names_that_differ_in_capitals_only():
@@ -228,6 +226,13 @@ def test_names_that_differ_in_capitals_only():
 def test_options_that_make_no_sense(options, said):
     with pytest.raises(ValueError, match=said):
         LinearModel([1.0], ["BM_score"]).export("sql", **options)
+
+
+@pytest.mark.parametrize("option", ["table", "qid", "docid"])
+def test_an_option_that_is_no_name(option):
+    options = {"table": "t"} | {option: True}
+    with pytest.raises(TypeError, match=f"{option} must be a name, got True"):
+        LinearModel([1.0], ["a"]).export("sql", **options)
 
 
 def test_a_schema_is_quoted_apart_from_its_table():

@@ -31,6 +31,11 @@ def engine_names(
     """
     if isinstance(feature_map, str | os.PathLike):
         feature_map = read_feature_map(feature_map)
+    if not isinstance(feature_map, Mapping | None):
+        raise TypeError(
+            "feature_map must be a mapping from names in the model to names in the engine, or a "
+            f"file of them, got {type(feature_map).__name__}"
+        )
     found = list(names) if names is not None else [f"f{base + j}" for j in range(n_features)]
     places = {name: j for j, name in enumerate(found)}
     mapped: dict[int, str] = {}

@@ -49,6 +49,6 @@ def about_fills(form: LinearForm, target: str) -> list[str]:
     if not n:
         return []
     return [
-        f"the model fills in missing values (missing={form.missing!r}), and {target} takes 0 for "
-        f"{n} features that have another: fill them in before"
+        f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
+        f"fill in those of {n} of the features before"
     ]

@@ -72,7 +72,7 @@ def _normalizers(form: LinearForm, scaled: Normalizers) -> dict[str, Any]:
 def _about_defaults(target: str, form: LinearForm, n_defaults: int) -> str:
     return (
         f"the model fills in missing values (missing={form.missing!r}) where {target} takes 0: "
-        f"{n_defaults} features need the values of defaults.json in their queries"
+        f"the queries of {n_defaults} of the features need the values of defaults.json"
     )
 
 

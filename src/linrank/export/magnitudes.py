@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["power_of_two", "unheld"]
 
-# Binary exponents of the smallest normal and of the largest number, and the room that is left
-# below and above for values that training did not see: half of the exponents on either side.
+# Binary exponents of the smallest normal and of the largest number.
 _LIMITS = {"float32": (-126, 127), "float64": (-1022, 1023)}
+# The share of them that is used as it is. The rest is room for values that are larger or smaller
+# than those of training, and for all values where those are not known.
+_SEEN, _UNSEEN = 0.8, 0.5
 
 
 def power_of_two(
@@ -28,9 +30,9 @@ def power_of_two(
     What must be held are the weights ``|w_j|``, what missing values add, the products
     ``|w_j| r_j`` with the largest training values ``r_j`` (as far as they are known) and their
     sum, the largest score. With ``lo`` and ``hi`` the least and the largest of these, the factor
-    is 1 while both exponents stay in the middle half of the type's. Else it puts them around the
-    middle, and where they span too much for that, ``hi`` a quarter below the top: small weights
-    are lost before large scores overflow.
+    is 1 while both stay clear of the ends of the type's range. Else it puts them around the
+    middle, and where they span too much for that, ``hi`` a quarter of the exponents below the top:
+    small weights are lost before large scores overflow.
     """
     least, most = _limits(precision)
     weights = np.abs(coef[coef != 0.0])
@@ -41,7 +43,8 @@ def power_of_two(
         exponents.append(np.log2(weights[seen > 0.0]) + np.log2(seen[seen > 0.0]))
     held = np.concatenate(exponents)
     low, high = float(held.min()), float(held.max()) + math.log2(len(held))
-    if low >= least / 2 and high <= most / 2:
+    share = _UNSEEN if reach is None else _SEEN
+    if low >= share * least and high <= share * most:
         return 1.0
     middle = (least + most) / 2
     shift = math.floor(middle - (low + high) / 2)

@@ -61,7 +61,7 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
         return Graph({"weights": weights[:, None]}, (Node("MatMul", ("X", "weights"), "score"),))
     constants: dict[str, NDArray[Any]] = {
         "weights": weights[None, :],
-        "if_missing": form.contributions.astype(dtype)[None, :],
+        "if_missing": _held(form, dtype)[None, :],
         "by_row": np.array([1], dtype=np.int64),
     }
     nodes = (
@@ -71,3 +71,18 @@ def scoring_graph(form: LinearForm, dtype: type[np.floating[Any]]) -> Graph:
         Node("ReduceSum", ("added", "by_row"), "score", {"keepdims": 1}),
     )
     return Graph(constants, nodes)
+
+
+def _held(form: LinearForm, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    """What missing values add, in the type of the graph; the factor was chosen for the weights."""
+    with np.errstate(over="ignore"):
+        added: NDArray[Any] = form.contributions.astype(dtype)
+    lost = np.flatnonzero(~np.isfinite(added))
+    if lost.size:
+        j = int(lost[0])
+        raise ValueError(
+            f"a missing {form.names[j]!r} adds {form.contributions[j]:g} to the score, which "
+            f"{np.dtype(dtype).name} cannot hold; export with precision='float64', or rescale the "
+            "feature"
+        )
+    return added

@@ -56,7 +56,11 @@ def write(form: LinearForm, name: str, normalizers: str) -> Artefact:
     header = SubElement(root, "Header", description="Ranks by score, higher is better")
     SubElement(header, "Application", name="linrank", version=__version__)
     _add_dictionary(root, [*form.names, target])
-    attributes = {"functionName": "regression", "modelName": name, "algorithmName": "RankSVM"}
+    attributes = {
+        "functionName": "regression",
+        "modelName": name,
+        "algorithmName": "linear ranking",
+    }
     model = SubElement(root, "RegressionModel", attributes)
     _add_schema(model, form, target)
     output = SubElement(model, "Output")

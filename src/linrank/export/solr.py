@@ -23,6 +23,7 @@ __all__ = ["NORMALIZERS", "write"]
 NORMALIZERS = True
 _DEFAULT_STORE = "_DEFAULT_"
 _PACKAGE = "org.apache.solr.ltr"
+_ZOOKEEPER = 1_000_000  # bytes of a node, unless jute.maxbuffer says otherwise
 
 
 def write(
@@ -66,7 +67,7 @@ def write(
     }
     files = {"model.json": _json(document)}
     defaults, lost = default_values(form)
-    warnings += about_inexpressible("solr", lost)
+    warnings += [*about_inexpressible("solr", lost), *_about_size(files["model.json"])]
     if defaults:
         files["features.json"] = _json(_patch(defaults, store))
     instructions = _instructions(form, name, store, collection, bool(defaults))
@@ -94,6 +95,18 @@ def _patch(defaults: dict[str, float], store: str) -> list[dict[str, Any]]:
     return [
         {"store": store, "name": feature, "params": {"defaultValue": text(value)}}
         for feature, value in defaults.items()
+    ]
+
+
+def _about_size(model: bytes) -> list[str]:
+    """A model that SolrCloud takes without a complaint and does not keep."""
+    if len(model) <= _ZOOKEEPER:
+        return []
+    return [
+        f"model.json has {len(model) / 1e6:.1f} MB, and SolrCloud keeps models in ZooKeeper, which "
+        "takes 1 MB: put the file on the nodes and send a model of the class "
+        f"{_PACKAGE}.model.DefaultWrapperModel that names it as its resource, or train with fewer "
+        "features"
     ]
 
 

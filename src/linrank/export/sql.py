@@ -67,16 +67,22 @@ def write(
         Column that breaks ties of equal scores. Needs `table`.
     """
     spoken = dialect_of(dialect)
-    for option, value in {"qid": qid, "docid": docid}.items():
-        if value is not None and table is None:
-            raise ValueError(f"{option}={value!r} is for ranking a table; name it by table=")
+    _check_options(table=table, qid=qid, docid=docid)
     warnings = _case_warnings(form, spoken)
     if table is None:
-        text = _expression(form, spoken) + "\n"
+        text = f"({_expression(form, spoken)})\n"  # for it may become part of a larger one
     else:
         text = _query(form, spoken, name, table, qid, docid)
     instructions = _instructions(form, spoken, name, table, qid)
     return Artefact("sql", {"model.sql": text.encode()}, instructions, warnings)
+
+
+def _check_options(**columns: Any) -> None:
+    for option, value in columns.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{option} must be a name, got {value!r}")
+        if value is not None and columns["table"] is None:
+            raise ValueError(f"{option}={value!r} is for ranking a table; name it by table=")
 
 
 def literal(value: float) -> str:

@@ -60,6 +60,11 @@ def write(
             raise ValueError(f"{option} must be {' or '.join(map(repr, known))}, got {value!r}")
     for what, profile in (("profile", name), ("inherited profile", inherits)):
         check_profile_name(what, profile)
+    if name == inherits:
+        raise ValueError(
+            f"the rank profile {name!r} would inherit from itself, which Vespa refuses; give it "
+            "another name, or name another profile by inherits"
+        )
     for feature in form.names:
         check_rank_feature(feature)
     numbers = _Numbers(as_inputs=weights == "query")
