@@ -139,7 +139,7 @@ def load(
     """
     from linrank.tabular.roles import TableOptions
 
-    return read(
+    data = read(
         source,
         TableOptions(label, qid, docid, weight, position, features),
         note=lambda text: _log.info("%s", text),
@@ -153,6 +153,12 @@ def load(
         n_jobs=n_jobs,
         progress=progress,
     )
+    if zero_based != "auto" and data.index_base is None and not is_folder(source):
+        raise ValueError(
+            f"zero_based={zero_based} is for text, and the features of {data.source} are columns; "
+            "leave it out"
+        )
+    return data
 
 
 def read(

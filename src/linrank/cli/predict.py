@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)
-    data, scores = read_and_score(model, args.data, args, console)
+    data, scores = read_and_score(model, args.data, args, console, labelled=False)
     blocks = _run_lines(data, scores, args.tag, args.topk) if args.trec else _score_lines(scores)
     write_lines(output, blocks)
     if output != STANDARD:

@@ -10,6 +10,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, Rows
+from linrank.data.vectors import as_weights
 from linrank.errors import DataFormatError
 from linrank.tabular.columns import arrow, columns_of
 from linrank.tabular.matrix import ColumnRows, ListRows, Matrix, float_for
@@ -116,6 +117,9 @@ def read_table(
     if reader.has_missing and not form.keeps_missing:
         _refuse_missing(rows, names, table.name)
     found = _fields(parts, roles, table)
+    if "weight" in found:
+        name = f"{table.name}: the weight column {roles.weight!r}"
+        found["weight"] = as_weights(found["weight"], n_rows, name)
     return Dataset(
         _stored(rows, form.storage),
         found.get("label", np.zeros(n_rows)),

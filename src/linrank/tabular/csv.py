@@ -18,6 +18,8 @@ __all__ = ["CsvTable"]
 
 _PROBE = 1 << 20  # bytes from which types are told
 _BLOCK = 1 << 20
+_LOOKED_AT = 1000  # values of a column of words
+_MOSTLY = 0.9
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'"
 )
@@ -51,12 +53,13 @@ class CsvTable:
         self._source = source if _can_reopen(source) else None
         self._stream = TextStream(source)
         self.size = self._stream.size
-        head = self._stream.peek(_PROBE)
+        head = self._stream.peek(_PROBE)[:_PROBE]
         if not head.strip():
             raise DataFormatError(f"{name}: empty; the first line must name the columns")
         end = head.rfind(b"\n") + 1 if len(head) >= _PROBE else len(head)
         with reading(name, "CSV"):
-            self.schema = self._open(_Bytes(head[: end or len(head)]), {}, None, True).schema
+            reader = self._open(_Bytes(head[: end or len(head)]), {}, None, True)
+            self.schema = _with_slips(reader)
         self._check_header()
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
@@ -149,6 +152,22 @@ class _Bytes(TextStream):
     def __init__(self, data: bytes) -> None:
         self._blocks, self._ready = iter(()), bytearray(data)
         self._error, self._is_over, self.n_done = None, True, 0
+
+
+def _with_slips(reader: Any) -> Any:
+    """The schema of a text; a column of numbers with a few words is one of numbers.
+
+    Then the words are faults, named with their line, and no feature goes missing for them.
+    """
+    pa, schema = arrow(), reader.schema
+    batch = next(iter(reader), None)
+    for i, field in enumerate(schema):
+        if batch is None or not pa.types.is_string(field.type):
+            continue
+        values = [v for v in batch.column(i).slice(0, _LOOKED_AT).to_pylist() if v]
+        if sum(map(_is_number, values)) > _MOSTLY * len(values):
+            schema = schema.set(i, pa.field(field.name, pa.float64()))
+    return schema
 
 
 def _can_reopen(source: Any) -> bool:
