@@ -43,18 +43,14 @@ def write_judgments(path: Path, seed: int, n_queries: int = 150, n_rows: int = 1
     pq.write_table(pa.table(table), path)
 
 
-def train(path: Path) -> tuple[linrank.RankSVM, tuple[str, ...]]:
-    """A ranker that takes the mean of the training data for what is missing, and its features.
+def train(path: Path) -> linrank.RankSVMCV:
+    """A ranker that takes the mean of the training data for what is missing.
 
     The roles of the columns follow from their names; load(label=..., qid=..., features=...) says
     otherwise. Text is left out.
     """
-    data = linrank.load(path, missing="keep")
-    ranker = linrank.RankSVMCV(scale="standard", missing="mean", scoring="ndcg@10")
-    ranker.fit(data.X, data.y, qid=data.qid)
-    if data.feature_names is None:
-        raise ValueError(f"{path} has no names of features")
-    return ranker, tuple(data.feature_names)
+    data = linrank.load(path, missing="mean")
+    return linrank.RankSVMCV(scale="standard", scoring="ndcg@10").fit(data)
 
 
 def solr_scores(folder: Path, table: pa.Table) -> np.ndarray:
@@ -78,12 +74,12 @@ def main() -> None:
     for seed, name in enumerate(("train", "test")):
         write_judgments(folder / f"{name}.parquet", seed)
 
-    ranker, features = train(folder / "train.parquet")
-    artefact = ranker.export("solr", name="judgments", feature_map=dict(enumerate(features)))
-    written = artefact.save(folder / "solr")
+    ranker = train(folder / "train.parquet")
+    written = ranker.export("solr", name="judgments").save(folder / "solr")
 
+    features = ranker.feature_names_in_.tolist()
     test = linrank.load(folder / "test.parquet", features=features, missing="keep")
-    scores = ranker.predict(test.X)
+    scores = ranker.predict(test)
     metrics = ["ndcg@10", "pairwise_accuracy"]
     found = linrank.evaluate(test.y, scores, qid=test.qid, metrics=metrics)
     print("features:", ", ".join(features))

@@ -16,6 +16,7 @@ from linrank.clicks.impressions import Impressions
 from linrank.clicks.propensity import as_propensity
 from linrank.data.frames import as_float, read_column
 from linrank.data.queries import Queries
+from linrank.inner_product import dot
 
 __all__ = ["ESTIMATORS", "CounterfactualValue", "counterfactual_value"]
 
@@ -171,17 +172,17 @@ def counterfactual_value(
 def _mean(values: Array, count: Array) -> tuple[float, float]:
     """Mean, and its standard error ``sqrt(Σ n (v - mean)² / (N (N - 1)))``."""
     n = count.sum()
-    mean = count @ values / n
-    variance = count @ (values - mean) ** 2 / (n * (n - 1.0)) if n > 1 else np.nan
+    mean = dot(count, values) / n
+    variance = dot(count, (values - mean) ** 2) / (n * (n - 1.0)) if n > 1 else np.nan
     return float(mean), float(np.sqrt(variance))
 
 
 def _ratio(upper: Array, lower: Array, count: Array) -> Array:
     """Contributions to ``R = Σ upper / Σ lower``, to first order: ``R + (u - R l) / mean l``."""
-    total = count @ lower
+    total = dot(count, lower)
     if not total > 0:
         raise ValueError("there is no click in the impressions, and 'snips' divides by them")
-    ratio = count @ upper / total
+    ratio = dot(count, upper) / total
     contributions: Array = ratio + (upper - ratio * lower) * (count.sum() / total)
     return contributions
 

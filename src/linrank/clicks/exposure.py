@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions
 from linrank.data.queries import Queries
+from linrank.inner_product import dot
 
 __all__ = ["ListedClicks", "RowWeights"]
 
@@ -64,9 +65,9 @@ class ListedClicks:
 
     def coverage(self, discount: Array, is_shown: Array) -> float:
         """Share of the discounts, list by list, that falls to rows which were shown."""
-        possible = self.n_lists @ self.per_query(discount)
-        shown = self.n_lists @ self.per_query(discount * is_shown)
-        return float(shown / possible) if possible else 1.0
+        possible = dot(self.n_lists, self.per_query(discount))
+        shown = dot(self.n_lists, self.per_query(discount * is_shown))
+        return shown / possible if possible else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +107,8 @@ class RowWeights:
         clicks = log.per_row(log.impressions.clicked)
         if not clicks.any():
             return 0.0, 0.0
-        n_effective = (clicks @ self.weight) ** 2 / (clicks @ self.weight**2)
-        return float(n_effective), float(clicks @ self.is_bounded / clicks.sum())
+        n_effective = dot(clicks, self.weight) ** 2 / dot(clicks, self.weight**2)
+        return n_effective, float(clicks[self.is_bounded].sum() / clicks.sum())
 
 
 def _check_lists(impressions: Impressions, query_of_record: Array, query: Array) -> None:
