@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_cases import statistics
-from linrank import LinearModel, RankSVM, make_ranking
+from linrank import ExportWarning, LinearModel, RankSVM, make_ranking
 from linrank.export.linear_form import LinearForm
 from linrank.export.magnitudes import power_of_two
 from linrank.export.numbers import positional, singles, text
@@ -190,9 +188,9 @@ def test_the_form_scores_as_the_model(scale, missing):
     np.testing.assert_allclose(added.sum(axis=1), ranker.predict(X) * form.factor, rtol=1e-12)
 
 
-def test_estimators_export_too():
+def test_estimators_export_too_and_warn_where_they_are_called():
     data = make_ranking(n_queries=5, n_features=3, random_state=0)
     ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with pytest.warns(ExportWarning, match="no feature names") as caught:
         assert ranker.export("solr").text == ranker.model_.export("solr").text
+    assert [warning.filename for warning in caught] == [__file__, __file__]

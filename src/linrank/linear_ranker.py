@@ -58,9 +58,10 @@ class LinearRanker(FittedRanker):
 
     def export(self, target: str, **options: Any) -> Artefact:
         """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""
+        from linrank.export.targets import export
+
         check_is_fitted(self, "model_")
-        artefact: Artefact = self.model_.export(target, **options)
-        return artefact
+        return export(self.model_, target, **options)
 
     # ---- for fit ---------------------------------------------------------------------------------
 

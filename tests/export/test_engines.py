@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from engines import learning_to_rank_plugin, liblinear, pmml, ranklib, solr, vespa
-from engines.common import Refused
+from engines.rules import Refused
 from engines.vespa_expression import evaluate, unknown
 
 PLUGIN_SET = ("title_query", "body_query", "recency")

@@ -120,8 +120,8 @@ def test_weights_that_single_precision_cannot_hold_together(target):
 
 
 def test_a_model_that_zookeeper_does_not_keep():
-    names = [f"feature_{j}" for j in range(14_000)]
-    model = LinearModel(np.ones(14_000), names, missing=Missing("zero"))
+    names = [f"feature_{j}" for j in range(20_000)]
+    model = LinearModel(np.ones(20_000), names, missing=Missing("zero"))
     assert "ZooKeeper" in told(model, "solr")
     assert "DefaultWrapperModel" in told(model, "solr")
     small = LinearModel(np.ones(1_000), names[:1_000], missing=Missing("zero"))

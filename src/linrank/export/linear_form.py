@@ -208,7 +208,7 @@ def _coefficients(model: Any) -> NDArray[np.float64]:
     if not coef.any():
         raise ValueError(
             "all weights of the model are 0, so that every row scores alike: there is nothing to "
-            "export; train with a larger C or a weaker penalty"
+            "export; train with a larger C, a weaker penalty or wider bounds"
         )
     return coef
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.common import Refused, require
+from engines.rules import Refused, require
 
 _CLASSIFIERS = (
     *("L2R_LR", "L2R_L2LOSS_SVC_DUAL", "L2R_L2LOSS_SVC", "L2R_L1LOSS_SVC_DUAL"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.common import Columns, column, known_keys, n_rows, require, strict_json
+from engines.rules import Columns, column, known_keys, n_rows, require, strict_json
 
 _KEYS = ("format", "version", "name", "linrank", "factor", "missing", "scaling", "features")
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from engines.common import Columns, Refused, column, n_rows, require
 from engines.pmml_expression import EXPRESSIONS, evaluate
+from engines.rules import Columns, Refused, column, n_rows, require
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.common import require
+from engines.rules import require
 
 EXPRESSIONS = ("Constant", "FieldRef", "NormContinuous", "Apply")
 

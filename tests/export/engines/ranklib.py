@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engines.common import require
+from engines.rules import require
 
 _JAVA_DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

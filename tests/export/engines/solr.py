@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.common import (
+from engines.rules import (
     Columns,
     column,
     float32_sum,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engines.common import Columns, Refused, n_rows, require
+from engines.rules import Columns, Refused, n_rows, require
 from engines.vespa_expression import Environment, by_name, evaluate, unknown
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from engines.common import Refused, require
+from engines.rules import Refused, require
 
 _TOKEN = re.compile(
     r"(?P<space>[ \n\r\t]+|\#[^\n\r]*)"
