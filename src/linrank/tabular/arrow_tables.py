@@ -48,8 +48,12 @@ class Table(Protocol):
     size: int | None
     is_text: bool
 
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
-        """Batches with the columns of `roles` at least, and the bytes gone through with each."""
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        """(batch, its first row, the bytes of the source gone through with it).
+
+        Each batch has all columns of `roles`, or some that lie side by side among the features;
+        each column comes from its first row to its last.
+        """
         ...
 
 
@@ -78,7 +82,7 @@ class Form:
 class _RowsReader(Protocol):
     has_missing: bool
 
-    def add(self, batch: Any) -> None: ...
+    def add(self, batch: Any, begin: int) -> None: ...
     def finish(self) -> Rows: ...
 
 
@@ -94,16 +98,12 @@ def read_table(
     roles = assign(columns_of(table.schema, table.name), options, table.name)
     for text in roles.notes:
         note(text)
-    reader = _rows_reader(table, roles, form, n_threads)
-    parts: dict[str, list[Any]] = {role: [] for role in roles.fields}
+    reader, fields = _rows_reader(table, roles, form, n_threads), _Fields(table, roles)
     n_rows = 0
-    for batch, done in ahead(table.batches(roles)):
-        for role, name in roles.fields.items():
-            parts[role].append(batch.column(name))
-        if n_rows == 0 and batch.num_rows > 0:
-            _fields({role: found[-1:] for role, found in parts.items()}, roles, table)
-        reader.add(batch)
-        n_rows += batch.num_rows
+    for batch, begin, done in ahead(table.batches(roles)):
+        fields.add(batch)
+        reader.add(batch, begin)
+        n_rows = begin + batch.num_rows
         if progress is not None:
             progress(done, table.size)
     if n_rows == 0:
@@ -116,20 +116,7 @@ def read_table(
     names = roles.features if roles.layout == "columns" else None
     if reader.has_missing and not form.keeps_missing:
         _refuse_missing(rows, names, table.name)
-    found = _fields(parts, roles, table)
-    if "weight" in found:
-        name = f"{table.name}: the weight column {roles.weight!r}"
-        found["weight"] = as_weights(found["weight"], n_rows, name)
-    return Dataset(
-        _stored(rows, form.storage),
-        found.get("label", np.zeros(n_rows)),
-        found.get("qid"),
-        found.get("weight"),
-        names,
-        found.get("docid"),
-        table.name,
-        position=found.get("position"),
-    )
+    return fields.dataset(_stored(rows, form.storage), names)
 
 
 def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _RowsReader:
@@ -143,20 +130,51 @@ def _rows_reader(table: Table, roles: Roles, form: Form, n_threads: int) -> _Row
     return ColumnRows(matrix, roles.features, n_threads)
 
 
-def _fields(parts: dict[str, list[Any]], roles: Roles, table: Table) -> dict[str, Any]:
-    """The columns that are no features, checked."""
-    pa = arrow()
-    found: dict[str, Any] = {}
-    for role, chunks in parts.items():
-        name = roles.fields[role]
-        column = pa.chunked_array(chunks)
+class _Fields:
+    """The columns that are no features, collected and checked."""
+
+    def __init__(self, table: Table, roles: Roles) -> None:
+        self._table, self._roles = table, roles
+        self._parts: dict[str, list[Any]] = {role: [] for role in roles.fields}
+        self._is_checked = False
+
+    def add(self, batch: Any) -> None:
+        """Take what a batch has of them; what is no label at all shows with the first one."""
+        held = set(batch.schema.names)
+        for role, name in self._roles.fields.items():
+            if name in held:
+                self._parts[role].append(batch.column(name))
+        if not self._is_checked and batch.num_rows > 0:
+            for role, chunks in self._parts.items():
+                self._read(role, chunks[:1])
+            self._is_checked = True
+
+    def dataset(self, rows: Rows, names: tuple[str, ...] | None) -> Dataset:
+        """The data of all columns."""
+        n_rows, source = rows.shape[0], self._table.name
+        found = {role: self._read(role, chunks) for role, chunks in self._parts.items()}
+        if "weight" in found:
+            name = f"{source}: the weight column {self._roles.weight!r}"
+            found["weight"] = as_weights(found["weight"], n_rows, name)
+        return Dataset(
+            rows,
+            found.get("label", np.zeros(n_rows)),
+            found.get("qid"),
+            found.get("weight"),
+            names,
+            found.get("docid"),
+            source,
+            position=found.get("position"),
+        )
+
+    def _read(self, role: str, chunks: list[Any]) -> Any:
+        name, source = self._roles.fields[role], self._table.name
+        column = arrow().chunked_array(chunks)
         if role == "qid":
-            found[role] = as_query_ids(column, name, table.name, table.is_text)
-        elif role == "docid":
-            found[role] = as_docids(column, name, table.name)
-        else:
-            found[role] = as_numbers(column, role, name, table.name)
-    return found
+            return as_query_ids(column, name, source, self._table.is_text)
+        if role == "docid":
+            return as_docids(column, name, source)
+        return as_numbers(column, role, name, source)
 
 
 def _refuse_missing(rows: Rows, names: tuple[str, ...] | None, source: str) -> None:

@@ -62,14 +62,16 @@ class CsvTable:
             self.schema = _with_slips(reader)
         self._check_header()
 
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Batches of the columns that are used, numbers as float64 and ids as strings."""
         types = self._types(roles)
         stream, n_threads = self._stream, self._n_threads
         try:
             reader = self._open(stream, types, roles.used, False, n_threads)
+            n_rows = 0
             for batch in reader:
-                yield batch, stream.n_done
+                yield batch, n_rows, stream.n_done
+                n_rows += batch.num_rows
         except arrow().ArrowException as error:
             raise self._explained(error, types, roles) from None
 

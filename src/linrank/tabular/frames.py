@@ -27,10 +27,12 @@ class FrameTable:
         self.n_rows: int | None = self._table.num_rows
         self.size: int | None = None
 
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """The batches of the table, long ones in parts."""
+        n_rows = 0
         for batch in self._table.select(roles.used).to_batches(max_chunksize=_BATCH_ROWS):
-            yield batch, 0
+            yield batch, n_rows, 0
+            n_rows += batch.num_rows
 
 
 def _to_arrow(frame: Any, name: str) -> Any:

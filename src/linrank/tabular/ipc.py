@@ -41,16 +41,18 @@ class ArrowTable:
             self._reader = opened
             self.schema = opened.schema
 
-    def batches(self, roles: Roles) -> Iterator[tuple[Any, int]]:
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """The batches as they were written, each checked: offsets of a damaged file lead anywhere.
 
         Dictionaries and strings are checked in full, plain numbers by their sizes.
         """
+        n_rows = 0
         with reading(self.name, "Arrow"):
             for batch in self._stored():
                 used = batch.select(roles.used)
                 used.validate(full=True)
-                yield used, self._source.tell() if self._is_stream and self.size else 0
+                yield used, n_rows, self._source.tell() if self._is_stream and self.size else 0
+                n_rows += used.num_rows
 
     def _stored(self) -> Iterator[Any]:
         if self._is_stream:

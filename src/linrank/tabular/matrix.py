@@ -32,7 +32,7 @@ def float_for(types: Sequence[Any]) -> np.dtype[Any]:
 
 
 class Matrix:
-    """A row-major matrix that is written from the first row to the last.
+    """A row-major matrix that is written by parts, and grows if need be.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class Matrix:
         self.dtype, self.n_columns = dtype, n_columns
         self._values = np.empty((_FIRST_ROWS if n_rows is None else n_rows, n_columns), dtype)
 
-    def extend(self, n_rows: int) -> Array:
-        """Return the next rows, to be written; no earlier view may be in use any more."""
-        end = self.n_rows + n_rows
+    def rows(self, begin: int, n_rows: int) -> Array:
+        """Return these rows, to be written; no earlier view may be in use any more."""
+        end = begin + n_rows
         if end > len(self._values):
             if self._is_fixed:
                 raise DataFormatError(
@@ -68,8 +68,8 @@ class Matrix:
             self._check(wanted, self.n_columns, self.dtype)
             # In place where the system can move pages: no second copy of what is there.
             self._values.resize((wanted, self.n_columns), refcheck=False)
-        self.n_rows = end
-        return self._values[end - n_rows : end]
+        self.n_rows = max(self.n_rows, end)
+        return self._values[begin:end]
 
     def finish(self) -> Array:
         """Return all rows."""
@@ -97,23 +97,35 @@ class ColumnRows:
     def __init__(self, matrix: Matrix, names: Sequence[str], n_threads: int) -> None:
         self.matrix, self.names, self.n_threads = matrix, tuple(names), n_threads
         self.has_missing = False
+        self._n_values = 0
 
-    def add(self, batch: Any) -> None:
-        """Append the rows of a record batch."""
-        parts = [plain_numbers(batch.column(name)) for name in self.names]
+    def add(self, batch: Any, begin: int) -> None:
+        """Write the rows of a record batch, which has some features that lie side by side."""
+        held = set(batch.schema.names)
+        places = [j for j, name in enumerate(self.names) if name in held]
+        if not places:
+            return
+        parts = [plain_numbers(batch.column(self.names[j])) for j in places]
         values, bits, first = ([*part] for part in zip(*parts, strict=True))
-        out = self.matrix.extend(batch.num_rows)
+        out = self.matrix.rows(begin, batch.num_rows)[:, places[0] : places[-1] + 1]
+        self._n_values += out.size
         missing, infinite = _core.interleave_columns(
             values, bits, np.array(first, np.int64), out, self.n_threads
         )
         self.has_missing |= missing
         if infinite:
             row, column = (int(place[0]) for place in np.nonzero(np.isinf(out)))
-            raise _infinite(self.matrix, row + self.matrix.n_rows - len(out), self.names[column])
+            raise _infinite(self.matrix, begin + row, self.names[places[0] + column])
 
     def finish(self) -> DenseRows:
         """Return the rows."""
-        return DenseRows(self.matrix.finish())
+        rows = self.matrix.finish()
+        if self._n_values != rows.size:
+            raise DataFormatError(
+                f"{self.matrix.source}: {self._n_values:,} values of features for "
+                f"{rows.shape[0]:,} × {rows.shape[1]:,}; the file is damaged"
+            )
+        return DenseRows(rows)
 
 
 class ListRows:
@@ -127,12 +139,11 @@ class ListRows:
         self.matrix: Matrix | None = None
         self.has_missing = False
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: Any, begin: int) -> None:
         """Append the rows of a record batch."""
         if batch.num_rows == 0:
             return
-        lists = batch.column(self.name)
-        done = 0 if self.matrix is None else self.matrix.n_rows
+        lists, done = batch.column(self.name), begin
         if lists.null_count:
             row = int(np.argmax(missing_of(lists)))
             raise DataFormatError(
@@ -142,7 +153,7 @@ class ListRows:
         length = self._length(lists, done)
         if self.matrix is None:
             self.matrix = Matrix(self.source, length, self.dtype, self.n_announced)
-        out = self.matrix.extend(len(lists))
+        out = self.matrix.rows(begin, len(lists))
         values, bits, first = plain_numbers(lists.flatten())
         missing, infinite = _core.interleave_columns(
             [values], [bits], np.array([first]), out.reshape(-1, 1), self.n_threads

@@ -32,7 +32,7 @@ class VectorRows:
         self._columns: list[Array] = []
         self._sizes: list[Array] = []
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: Any, begin: int) -> None:
         """Append the rows of a record batch."""
         if batch.num_rows == 0:
             return
