@@ -103,7 +103,7 @@ def test_optuna_search():
     assert re.search(r"^12 trials, [1-9]\d* of them cut short$", text, re.MULTILINE)
     default, chosen = (number(rf"over folds, {name}", text) for name in ("default", "chosen"))
     assert chosen > default + 0.005
-    assert 0.5 < number("other queries, default", text) < number("other queries, chosen", text)
+    assert number("other queries, chosen", text) > 0.65  # 0.58 for a random order
 
 
 def test_mlflow_tracking(tmp_path):
