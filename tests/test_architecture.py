@@ -34,7 +34,7 @@ TRAINING = DATA | {
     "planning",
     "ranksvm",
 }
-SAVED = TRAINING | {"scaling", "model_checks", "model_file", "kernels"}
+SAVED = TRAINING | {"scaling", "missing", "model_checks", "model_file", "provenance", "kernels"}
 SAVED |= {"kernel_contents", "kernel_model_checks", "kernel_scores"}
 MODEL = SAVED | {"model", "kernel_model"}
 ALLOWED: dict[str, set[str]] = {
@@ -72,7 +72,9 @@ ALLOWED: dict[str, set[str]] = {
     "planning": TRAINING - {"planning", "ranksvm"},
     "ranksvm": TRAINING - {"ranksvm"},
     "scaling": DATA,
-    "model_file": GROUND,
+    "missing": DATA,
+    "provenance": DATA,
+    "model_file": DATA,
     "model_checks": DATA | {"model_file", "pairs"},
     "kernel_model_checks": DATA | {"kernels"},
     "kernel_scores": DATA | {"kernels"},

@@ -69,7 +69,7 @@ FILES = {
     "JSON number": ("17", "holds a int, not an object"),
     "foreign JSON": ('{"learner": {"version": [3, 0]}}', r'no "format": "linrank-model"'),
     "format of another type": (changed(format=["linrank-model"]), "not a linrank model"),
-    "newer version": (changed(version=4), "version 4 is newer than 3.*upgrade with pip"),
+    "newer version": (changed(version=5), "version 5 is newer than 4.*upgrade with pip"),
     "version 0": (changed(version=0), "'version' is 0, expected 1 to"),
     "version as text": (changed(version="1"), "'version' is a str, expected int"),
     "version as boolean": (changed(version=True), "'version' is a bool, expected int"),

@@ -146,13 +146,21 @@ def _as_arrays(coef_bounds: Any, data: Dataset) -> tuple[Array, Array]:
         low, high = coef_bounds
     else:
         table = np.asarray(coef_bounds, dtype=object)
+        n = n if data.filling is None else data.filling.n_features
         if table.shape != (n, 2):
             raise ValueError(
                 f"coef_bounds must have a row (low, high) for each of {n} features, got shape "
                 f"{table.shape}; bounds for all features are a tuple (lower, upper)"
             )
         low, high = table.T
-    return _spread(low, "lower", -np.inf, n), _spread(high, "upper", np.inf, n)
+    return _by_column(low, "lower", -np.inf, data), _by_column(high, "upper", np.inf, data)
+
+
+def _by_column(bound: Any, name: str, open_end: float, data: Dataset) -> Array:
+    """One bound for each column: arrays are of features, indicators of missing ones are free."""
+    n = data.n_features if data.filling is None else data.filling.n_features
+    by_feature = _spread(bound, name, open_end, n)
+    return np.pad(by_feature, (0, data.n_features - n), constant_values=open_end)
 
 
 def _spread(bound: Any, name: str, open_end: float, n: int) -> Array:

@@ -88,6 +88,11 @@ class DominationRanker(SparseRanker):
         Sweeps over the features at most, >= 1, or Newton steps; None for 1000, or 100.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`. The penalty is on the weights of the scaled features.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit instead of at 0.
     early_stopping : bool, default=False
@@ -171,6 +176,7 @@ class DominationRanker(SparseRanker):
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
+        missing: str = "error",
         warm_start: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -194,6 +200,7 @@ class DominationRanker(SparseRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
+        self.missing = missing
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change
@@ -269,7 +276,7 @@ class DominationRanker(SparseRanker):
         result = train(
             scaled,
             **options,
-            w0=self._start(scaling, data.n_features),
+            w0=self._start(scaling, data.n_features, data.filling),
             callback=monitor if monitor.is_needed else None,
         )
         self._tell(result, monitor)
@@ -291,7 +298,7 @@ class DominationRanker(SparseRanker):
         self._tell(result, monitor)
         if self.early_stopping:
             best = monitor.best(result)
-            model = model if best is result else model.moved_to(best)
+            model = model if best is result else model.moved_to(best, columns, scaling)
             result = best
         self._note_columns(columns)
         self._adopt_validation(monitor)

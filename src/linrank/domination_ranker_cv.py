@@ -67,6 +67,11 @@ class DominationRankerCV(SparseRanker):
         Sweeps at most for each alpha, or Newton steps; 1000 or 100 if None.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     random_state : int, None, RandomState or Generator, default=None
         Of `negative_sampling` and of ``order="shuffled"``.
     n_jobs : int or None, default=None
@@ -130,6 +135,7 @@ class DominationRankerCV(SparseRanker):
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
+        missing: str = "error",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -152,6 +158,7 @@ class DominationRankerCV(SparseRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -75,6 +75,11 @@ class RankSVM(ExactRanker):
         ``d_j = 1/(max x_j - min x_j)``, 0 for a constant feature. The factors are folded into
         ``coef_``, so that raw rows are scored. ``query`` divides by the range of each feature
         within the row's query, on a copy; scoring then needs ``qid``.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query, so that
         every query counts the same.
@@ -164,6 +169,7 @@ class RankSVM(ExactRanker):
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
+        missing: str = "error",
         query_normalization: str | None = None,
         positive: bool = False,
         coef_bounds: Any = None,
@@ -188,6 +194,7 @@ class RankSVM(ExactRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
+        self.missing = missing
         self.query_normalization = query_normalization
         self.positive = positive
         self.coef_bounds = coef_bounds
@@ -344,7 +351,7 @@ class RankSVM(ExactRanker):
             query_weight=query_weights(query_weight, data.queries),
             preferences=preferences,
             bounds=weight_bounds(self.positive, self.coef_bounds, data, scaling.factors),
-            w0=self._start(scaling, data.n_features),
+            w0=self._start(scaling, data.n_features, data.filling),
             n_jobs=self.n_jobs,
             callback=monitor,
         )
@@ -366,7 +373,7 @@ class RankSVM(ExactRanker):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             best = monitor.best(result)
-            model = model if best is result else model.moved_to(best)
+            model = model if best is result else model.moved_to(best, data, monitor.scaling)
             result = best
         self._adopt_validation(monitor)
         self._adopt(result, model, data)

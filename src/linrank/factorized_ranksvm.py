@@ -49,6 +49,11 @@ class FactorizedRankSVM(LowRankRanker):
         every query counts the same.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     keep_factors : bool, default=False
         Keep V in ``factors_``: `n_components` numbers for each training row.
     early_stopping : bool, default=False
@@ -124,6 +129,7 @@ class FactorizedRankSVM(LowRankRanker):
         max_iter: int | None = None,
         query_normalization: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         keep_factors: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -140,6 +146,7 @@ class FactorizedRankSVM(LowRankRanker):
         self.max_iter = max_iter
         self.query_normalization = query_normalization
         self.scale = scale
+        self.missing = missing
         self.keep_factors = keep_factors
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change

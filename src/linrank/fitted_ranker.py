@@ -8,11 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from linrank.checks import check_one_of
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
+from linrank.options import MISSING
 from linrank.ranker import RankerMixin
 from linrank.store.store import Store
 
@@ -34,6 +36,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     `_adopt_model`.
     """
 
+    _checked: ClassVar[str] = "finite"  # what `as_rows` checks before ``model_`` sees the rows
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
@@ -96,13 +99,25 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             return data
         labels = None if y is None else column_or_1d(y, warn=True)
         data = Dataset.of(
-            X, labels, qid=qid, group=group, sample_weight=sample_weight, n_jobs=self.n_jobs
+            X,
+            labels,
+            qid=qid,
+            group=group,
+            sample_weight=sample_weight,
+            missing=self._missing(),
+            n_jobs=self.n_jobs,
         )
         if data.n_rows == 1:
             raise NoPairsError("X has 1 sample, n_samples=1; a pair takes two rows of one query")
         # Dataset has checked the values; scikit-learn's part is names and number of features.
         validate_data(self, X, labels, skip_check_array=True)
         return data
+
+    def _missing(self) -> str:
+        """What happens to missing values in training: the estimators that fill them in say so."""
+        missing = getattr(self, "missing", MISSING[0])
+        check_one_of("missing", missing, MISSING)
+        return str(missing)
 
     def _note_columns(self, data: Dataset) -> None:
         """Set what scikit-learn keeps of the columns, for data that it does not know."""
@@ -154,7 +169,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
         check_is_fitted(self)
-        rows = as_rows(X, n_jobs=self.n_jobs)
+        rows = as_rows(X, n_jobs=self.n_jobs, check=self._checked)
         validate_data(self, X, reset=False, skip_check_array=True)
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
             qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.data.filling import Filling
     from linrank.model import LinearModel
     from linrank.monitor import Monitor
     from linrank.scaling import Scaling
@@ -30,6 +31,8 @@ __all__ = ["DescentRanker", "ExactRanker", "LinearRanker", "SparseRanker"]
 
 class LinearRanker(FittedRanker):
     """Scores rows by coefficients, and explains the scores by them."""
+
+    _checked = "later"  # the model finds values that are not finite by their scores
 
     def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
         """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
@@ -54,16 +57,19 @@ class LinearRanker(FittedRanker):
 
     # ---- for fit ---------------------------------------------------------------------------------
 
-    def _start(self, scaling: Scaling, n_features: int) -> NDArray[np.float64] | None:
+    def _start(
+        self, scaling: Scaling, n_features: int, filling: Filling | None = None
+    ) -> NDArray[np.float64] | None:
         """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
+        n_features = n_features if filling is None else filling.n_features
         if self.coef_.size != n_features:
             raise ValueError(
                 f"warm_start=True, but X has {n_features} features and the previous fit had "
                 f"{self.coef_.size}; set warm_start=False"
             )
-        return scaling.unfold(self.coef_)
+        return scaling.unfold(self.model_.missing.joined(self.coef_, filling))
 
     def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
         super()._adopt_model(model, data)

@@ -21,6 +21,7 @@ def load(
     storage: Literal["auto", "dense", "csr"] = "auto",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
+    missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
     n_jobs: int | None = None,
     progress: Callable[[int, int | None], object] | None = None,
 ) -> Dataset:
@@ -51,6 +52,9 @@ def load(
         an error. Give it for test data that may lack the last features.
     zero_based : {"auto", True, False}, default="auto"
         Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
+    missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
+        What happens to missing values, as in :meth:`Dataset.of`; a model that is trained on the
+        data scores by the same policy. Text has none: what a line leaves out is 0.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
@@ -77,10 +81,10 @@ def load(
     dense float32, 2 × 3 [7 7] ['a', 'b']
     """
     if is_folder(source):
-        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs)
+        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs).filled(missing)
     from linrank.data import svmlight
 
-    return svmlight.load(
+    data = svmlight.load(
         source,
         dtype="float32" if dtype is None else dtype,
         storage=storage,
@@ -89,6 +93,7 @@ def load(
         n_jobs=n_jobs,
         progress=progress,
     )
+    return data.filled(missing)
 
 
 def is_folder(source: Any) -> bool:

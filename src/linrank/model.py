@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank import __version__, _core, threads
-from linrank.data.rows import DenseRows
+from linrank.data.rows import check_values
+from linrank.missing import Missing, contributions, dense_contributions, scores_with_missing
 from linrank.model_checks import (
     checked_names,
     checked_training,
@@ -17,6 +18,7 @@ from linrank.model_checks import (
     raw_rows,
     sizes_of_pairs,
 )
+from linrank.provenance import kept, known_of
 from linrank.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
+    from linrank.data.statistics import ColumnStatistics
     from linrank.kernel_model import KernelModel
     from linrank.model_file import Contents, KernelContents
     from linrank.model_file.contents import Scalar
 
 __all__ = ["LinearModel", "load_model"]
+
+_BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
 
 # What the short form of a model says of its training, where it applies.
 _TOLD = (
@@ -70,6 +75,12 @@ class LinearModel:
         Summary of the training run: ``C``, ``solver``, ``objective``, ``gap`` and so on.
     linrank_version : str
         The version of linrank that trained the model.
+    missing : Missing
+        What the model does with missing values. A value x_j that is there adds ``coef_j x_j`` to
+        the score, a missing one ``missing.contributions(coef)[j]``.
+    statistics : ColumnStatistics or None
+        Mean, variance and range of the raw training features that the model uses, 0 for others;
+        None where they are not known, or too many to keep (more than 20,000 features).
 
     Examples
     --------
@@ -84,6 +95,8 @@ class LinearModel:
     scaling: Scaling = field(default_factory=Scaling)
     training: Mapping[str, Scalar] = field(default_factory=dict)
     linrank_version: str = __version__
+    missing: Missing = field(default_factory=Missing)
+    statistics: ColumnStatistics | None = None
 
     def __post_init__(self) -> None:
         coef = np.array(self.coef, dtype=np.float64)
@@ -99,6 +112,13 @@ class LinearModel:
         factors = self.scaling.factors
         if factors is not None and factors.shape != coef.shape:
             raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
+        self.missing.check_size(coef.size)
+        if self.missing.weights is not None:
+            self.scaling.check_indicators()
+        if self.statistics is not None and self.statistics.n_columns != coef.size:
+            raise ValueError(
+                f"statistics of {self.statistics.n_columns} columns for {coef.size} coefficients"
+            )
 
     @classmethod
     def of(
@@ -113,7 +133,19 @@ class LinearModel:
         }
         if "n_pairs" not in training:
             training |= sizes_of_pairs(data.queries, training)
-        return cls(scaling.fold(result.w), data.feature_names, scaling, training)
+        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
+        statistics, fingerprint = known_of(data, missing.uses(coef))
+        if fingerprint is not None:
+            training["fingerprint"] = fingerprint
+        names = data.feature_names
+        return cls(
+            coef,
+            None if names is None else names[: coef.size],
+            scaling.of_first(coef.size),
+            training,
+            missing=missing,
+            statistics=statistics,
+        )
 
     @classmethod
     def of_sizes(
@@ -132,10 +164,17 @@ class LinearModel:
         training = {**settings, **result.summary, **sizes}
         return cls(scaling.fold(result.w), names, scaling, training)
 
-    def moved_to(self, result: Outcome) -> LinearModel:
+    def knowing(self, statistics: ColumnStatistics | None) -> LinearModel:
+        """The model with statistics of training rows that are elsewhere."""
+        return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
+
+    def moved_to(self, result: Outcome, data: Dataset, scaling: Scaling) -> LinearModel:
         """The same model with the weights of another iterate of its training."""
         training = {**self.training, **result.summary}
-        return replace(self, coef=self.scaling.fold(result.w), training=training)
+        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
+        moved = replace(self, coef=coef, missing=missing, training=training)
+        is_known = not (missing.uses(coef) & ~self.missing.uses(self.coef)).any()
+        return moved if is_known else replace(moved, statistics=None)
 
     def __repr__(self) -> str:
         """Size, scaling and training in a line; the coefficients are in ``coef``."""
@@ -167,17 +206,24 @@ class LinearModel:
         Parameters
         ----------
         X : Dataset or matrix of shape (n_rows, n_features)
-            Raw rows: a dataset, NumPy or SciPy matrix, or data frame.
+            Raw rows: a dataset, NumPy or SciPy matrix, or data frame. NaN and null are missing
+            values, which `missing` allows or refuses.
         qid : array of shape (n_rows,) or None
             Query of each row; needed (and looked at) only when the scaling is by query. A dataset
             brings its own.
         n_jobs : int or None
             Threads; None means all cores.
         """
-        rows = self._scaled_rows(X, qid, n_jobs)
-        scores: NDArray[np.float64] = _core.scores(
-            rows.core, self.coef, None, threads.resolve(n_jobs)
-        )
+        # The rows are read once. A value that is not finite makes a score that is not: only then
+        # is it looked for. What CSR leaves out is 0.
+        rows = self._raw_rows(X)
+        if self.scaling.needs_queries:
+            rows = self._scaled_rows(rows, X, qid, n_jobs)
+        n_threads = threads.resolve(n_jobs)
+        scores: NDArray[np.float64] = _core.scores(rows.core, self.coef, None, n_threads)
+        if not np.isfinite(scores).all():
+            self._check_values(rows, n_jobs)
+            self._complete(scores, rows)
         return scores
 
     def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
@@ -197,13 +243,20 @@ class LinearModel:
         ndarray or scipy.sparse.csr_array
             Without `pair`, the ``x_ij·coef_j`` of all rows, which sum to the scores along each
             row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
-            ``score(i) - score(j)``.
+            ``score(i) - score(j)``. A missing value contributes what `missing` says.
         """
-        rows = self._scaled_rows(X, qid, None)
+        rows = self._raw_rows(X)
+        self._check_values(rows, None)
+        if self.scaling.needs_queries:
+            rows = self._scaled_rows(rows, X, qid, None)
         if pair is None:
-            return _contributions(rows, self.coef)
+            return contributions(rows, self.coef, self.missing)
         i, j = _checked_pair(pair, rows.shape[0])
-        return (_dense_row(rows, i) - _dense_row(rows, j)) * self.coef
+        above, below = (rows.take(slice(k, k + 1)) for k in (i, j))
+        difference = dense_contributions(above, self.coef, self.missing) - dense_contributions(
+            below, self.coef, self.missing
+        )
+        return difference[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
@@ -222,20 +275,38 @@ class LinearModel:
             scaling.factors,
             self.training,
             self.linrank_version,
+            self.missing.kind,
+            self.missing.values if self.missing.weights is None else self.missing.weights,
+            self.statistics,
         )
         model_file.write(contents, path)
 
-    def _scaled_rows(self, X: Any, qid: Any, n_jobs: int | None) -> Rows:
-        rows = raw_rows(X, self.feature_names)
+    def _raw_rows(self, X: Any) -> Rows:
+        rows = raw_rows(X, self.feature_names, check="later")
         if rows.shape[1] != self.n_features:
             raise ValueError(
                 f"the rows have {rows.shape[1]} features, the model {self.n_features}; when "
                 f"reading a file, pass n_features={self.n_features}"
             )
-        if not self.scaling.needs_queries:
-            return rows
+        return rows
+
+    def _scaled_rows(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> Rows:
+        """The rows divided by their ranges within queries, missing values filled in before."""
+        self._check_values(rows, n_jobs)
         queries = queries_of(X, rows.shape[0], qid)
-        return self.scaling.transform(rows, queries, n_jobs=n_jobs)
+        return self.scaling.transform(self.missing.filled(rows), queries, n_jobs=n_jobs)
+
+    def _check_values(self, rows: Rows, n_jobs: int | None) -> None:
+        missing = self.missing.is_filled
+        check_values(rows, self.feature_names, missing=missing, n_jobs=n_jobs)
+
+    def _complete(self, scores: NDArray[np.float64], rows: Rows) -> None:
+        """Put in the scores of the rows that lack values, block by block."""
+        lacking = np.flatnonzero(np.isnan(scores))
+        added = self.missing.contributions(self.coef)
+        for begin in range(0, lacking.size, _BLOCK_ROWS):
+            index = lacking[begin : begin + _BLOCK_ROWS]
+            scores[index] = scores_with_missing(rows.take(index), self.coef, added)
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
@@ -275,7 +346,15 @@ def _from_contents(contents: Contents | KernelContents) -> LinearModel | KernelM
         Scaling(contents.scaling, contents.factors),
         contents.training,
         contents.linrank_version,
+        _missing(contents),
+        contents.statistics,
     )
+
+
+def _missing(contents: Contents) -> Missing:
+    is_weights = contents.missing == "indicator"
+    values, weights = (None, contents.filled) if is_weights else (contents.filled, None)
+    return Missing(contents.missing, values, weights)
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
@@ -287,21 +366,3 @@ def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
         if not -n_rows <= index < n_rows:
             raise ValueError(f"pair names row {index}, but there are {n_rows} rows")
     return i % n_rows, j % n_rows
-
-
-def _contributions(rows: Rows, coef: NDArray[np.float64]) -> Any:
-    if isinstance(rows, DenseRows):
-        return rows.values * coef
-    from scipy.sparse import csr_array
-
-    entries = rows.values * coef[rows.columns]
-    return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
-
-
-def _dense_row(rows: Rows, i: int) -> NDArray[np.float64]:
-    if isinstance(rows, DenseRows):
-        return np.asarray(rows.values[i], dtype=np.float64)
-    entries = slice(rows.offsets[i], rows.offsets[i + 1])
-    row = np.zeros(rows.shape[1])
-    row[rows.columns[entries]] = rows.values[entries]
-    return row

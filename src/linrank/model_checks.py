@@ -11,7 +11,7 @@ import numpy as np
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries
-from linrank.data.rows import as_rows
+from linrank.data.rows import as_rows, check_values
 from linrank.pairs import chosen_sizes
 
 if TYPE_CHECKING:
@@ -58,13 +58,17 @@ def _scalar(key: Any, value: Any) -> Scalar:
     raise TypeError(f"training[{key!r}] must be a number, a string or None, got {value!r}")
 
 
-def raw_rows(X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = None) -> Rows:
+def raw_rows(
+    X: Any, feature_names: Sequence[str] | None, n_jobs: int | None = None, check: str = "finite"
+) -> Rows:
     """The rows of what a model is to score, whose names, if it has any, are those of the model."""
     if isinstance(X, Dataset):
         _check_same_names(X.feature_names, feature_names)
+        if check == "finite":  # it may have been read with missing="keep"
+            check_values(X.rows, feature_names, n_jobs=n_jobs)
         return X.rows
     _check_same_names(column_names(X), feature_names)
-    return as_rows(X, n_jobs=n_jobs)
+    return as_rows(X, n_jobs=n_jobs, check=check)
 
 
 def _check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None) -> None:

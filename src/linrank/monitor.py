@@ -45,10 +45,13 @@ def validation_sets(
     ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
     ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
     """
+    filling = data.filling
+    n_features = data.n_features if filling is None else filling.n_features
+    missing = "error" if filling is None else "keep"
     if eval_set is not None:
-        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group, missing)
     else:
-        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group)
+        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group, missing)
     for held_out in sets:
         if (held_out.qid is None) != (data.qid is None):
             lacking = "validation" if held_out.qid is None else "training"
@@ -57,27 +60,33 @@ def validation_sets(
             raise ValueError(
                 f"the {lacking} data has no query ids, the other has; pass {remedy} too"
             )
-        if held_out.n_features != data.n_features:
+        if held_out.n_features != n_features:
             raise ValueError(
                 f"the validation rows have {held_out.n_features} features, "
-                f"the training rows {data.n_features}"
+                f"the training rows {n_features}"
             )
-    return sets
+    return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
 
 
 def _from_arrays(
-    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any
+    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any, missing: str
 ) -> list[Dataset]:
     for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
         if value is not None:
             raise ValueError(f"{name} is given without eval_set")
     if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
         raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
-    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val)]
+    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val, missing=missing)]
 
 
 def _from_eval_set(
-    X_val: Any, y_val: Any, qid_val: Any, eval_set: Any, eval_qid: Any, eval_group: Any
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+    missing: str,
 ) -> list[Dataset]:
     if any(part is not None for part in (X_val, y_val, qid_val)):
         raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
@@ -87,7 +96,7 @@ def _from_eval_set(
         _one_each("eval_group", eval_group, pairs),
     )
     return [
-        Dataset.of(X, y, qid=qid, group=group)
+        Dataset.of(X, y, qid=qid, group=group, missing=missing)
         for (X, y), qid, group in zip(pairs, qids, groups, strict=True)
     ]
 
@@ -146,7 +155,7 @@ class Monitor:
             replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
             for data in sets
         ]
-        self._scoring, self._scaling, self._n_jobs = scoring, scaling, n_jobs
+        self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
         self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
 
@@ -209,7 +218,7 @@ class Monitor:
         )
 
     def _score(self, w: NDArray[np.float64]) -> None:
-        model = LinearModel(self._scaling.fold(w))
+        model = LinearModel(self.scaling.fold(w))
         # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
         rules = convention("linrank", ties="stable" if w.any() else "average")
         for key, data in zip(self.keys, self._sets, strict=True):

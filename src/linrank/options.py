@@ -25,6 +25,7 @@ __all__ = [
     "LOSSES",
     "LOW_RANK",
     "METHODS",
+    "MISSING",
     "ORDERS",
     "PAIRS",
     "PAIR_WEIGHTINGS",
@@ -60,6 +61,7 @@ TRAINING = (
 )
 
 LOSSES = ("squared_hinge", "hinge")
+MISSING = ("error", "zero", "mean", "indicator")  # what happens to values that are not there
 SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest, n_random and a seed
 PAIRS = ("all", "adjacent", *SELECTED_PAIRS)
 QUERY_NORMALIZATIONS = (None, "pairs")  # what divides the weight of a query

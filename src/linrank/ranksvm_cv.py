@@ -58,6 +58,11 @@ class RankSVMCV(ExactRanker):
         Steps at most for each C; 100 if None, of the bundle 2000.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     query_normalization : {None, "pairs"}, default=None
         ``"pairs"`` makes every query count the same.
     positive, coef_bounds
@@ -121,6 +126,7 @@ class RankSVMCV(ExactRanker):
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
+        missing: str = "error",
         query_normalization: str | None = None,
         positive: bool = False,
         coef_bounds: Any = None,
@@ -143,6 +149,7 @@ class RankSVMCV(ExactRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
+        self.missing = missing
         self.query_normalization = query_normalization
         self.positive = positive
         self.coef_bounds = coef_bounds

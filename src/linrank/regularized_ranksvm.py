@@ -51,6 +51,11 @@ class RegularizedRankSVM(LowRankRanker):
         so that every query counts the same.
     scale : {"none", "standard", "minmax", "query"}, default="none"
         As in :class:`RankSVM`.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     memory_limit : int, float, str or None, default=None
         Bytes that the dual variables and their copies may take; None for what the system has left.
     keep_duals : bool, default=False
@@ -125,6 +130,7 @@ class RegularizedRankSVM(LowRankRanker):
         max_iter: int | None = None,
         query_normalization: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         memory_limit: int | float | str | None = None,
         keep_duals: bool = False,
         early_stopping: bool = False,
@@ -142,6 +148,7 @@ class RegularizedRankSVM(LowRankRanker):
         self.max_iter = max_iter
         self.query_normalization = query_normalization
         self.scale = scale
+        self.missing = missing
         self.memory_limit = memory_limit
         self.keep_duals = keep_duals
         self.early_stopping = early_stopping

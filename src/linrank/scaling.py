@@ -158,8 +158,18 @@ class Scaling:
             return replace(rows, values=entries)
         return DenseRows(entries.reshape(rows.shape))
 
+    def check_indicators(self) -> None:
+        """Refuse indicators of missing values where rows are divided by ranges within queries."""
+        if self.needs_queries:
+            raise ValueError(
+                "missing='indicator' cannot be scaled within queries; use missing='mean', or "
+                "another scale than 'query'"
+            )
+
     def transformed(self, data: Dataset, *, n_jobs: int | None = None) -> Dataset:
         """The same data with the rows of `transform`."""
+        if data.filling is not None and len(data.filling.columns):
+            self.check_indicators()
         rows = self.transform(data.rows, data.queries, n_jobs=n_jobs)
         return data if rows is data.rows else replace(data, rows=rows)
 
@@ -213,6 +223,12 @@ class Scaling:
                 "feature, or use float64"
             )
         return scaled
+
+    def of_first(self, n_features: int) -> Scaling:
+        """The scaling of the first features only."""
+        if self.factors is None or len(self.factors) == n_features:
+            return self
+        return replace(self, factors=self.factors[:n_features])
 
     def fold(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights of the scaled features as coefficients of the raw ones, ``d ∘ w``."""

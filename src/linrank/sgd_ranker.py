@@ -84,6 +84,11 @@ class SGDRanker(StreamRanker):
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Train on scaled features, as in :class:`linrank.RankSVM`. The scaled rows are a copy: as
         much memory again as the values of `X`, or of the chunks at work with `memory_limit`.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     warm_start : bool, default=False
         Start at the ``coef_`` of the previous fit, with step sizes that do not erase it.
     early_stopping : bool, default=False
@@ -167,6 +172,7 @@ class SGDRanker(StreamRanker):
         tol: float | None = None,
         record: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         warm_start: bool = False,
         early_stopping: bool = False,
         n_iter_no_change: int = 5,
@@ -190,6 +196,7 @@ class SGDRanker(StreamRanker):
         self.tol = tol
         self.record = record
         self.scale = scale
+        self.missing = missing
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.n_iter_no_change = n_iter_no_change

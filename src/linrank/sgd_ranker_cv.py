@@ -52,6 +52,11 @@ class SGDRankerCV(DescentRanker):
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, fitted on the training part of each fold. Each fold that is being trained
         then has a scaled copy of the rows; with ``"none"``, and `qid` given, none is made.
+    missing : {"error", "zero", "mean", "indicator"}, default="error"
+        What a missing value, NaN or null, means; kept in the model, so that it means the same when
+        scoring. ``"error"`` refuses it; ``"zero"`` reads 0; ``"mean"`` reads the mean of the
+        feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
+        worth, for each feature that has some in the training rows.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs, the same for every fold and for the model on all data.
     n_jobs : int or None, default=None
@@ -100,6 +105,7 @@ class SGDRankerCV(DescentRanker):
         average: bool | str = False,
         record: str | None = None,
         scale: str = "none",
+        missing: str = "error",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -114,6 +120,7 @@ class SGDRankerCV(DescentRanker):
         self.average = average
         self.record = record
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
 

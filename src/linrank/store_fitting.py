@@ -78,7 +78,9 @@ def model_of(
 ) -> LinearModel:
     """The model of a training on a store."""
     sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
-    return LinearModel.of_sizes(result, store.feature_names, scaling, **{**settings, **sizes})
+    known = {**settings, **sizes}
+    model = LinearModel.of_sizes(result, store.feature_names, scaling, **known)
+    return model.knowing(store.statistics)
 
 
 def _asked(

@@ -105,6 +105,11 @@ class StreamRanker(DescentRanker):
                 f"partial_fit cannot use scale={self.scale!r}, which needs all rows; scale X "
                 "before and set scale='none'"
             )
+        if self.missing != "error":
+            raise ValueError(
+                f"partial_fit cannot use missing={self.missing!r}, which is learnt from all rows; "
+                "fill them in before and set missing='error'"
+            )
         if self.algorithm == "hybrid":
             raise ValueError(
                 "partial_fit cannot use algorithm='hybrid', which plans its switch by n_steps; use "
@@ -144,6 +149,11 @@ class StreamRanker(DescentRanker):
                 raise ValueError(
                     "partial_fit cannot go on from a fit with scale='query', whose weights are for "
                     "rows scaled within their query; begin anew with sklearn.base.clone"
+                )
+            if self.model_.missing.is_filled:
+                raise ValueError(
+                    "partial_fit cannot go on from a fit that fills in missing values; begin anew "
+                    "with sklearn.base.clone"
                 )
             stream.descent.grow(self.coef_.size)
             stream.descent.become(0, learner, self.coef_)

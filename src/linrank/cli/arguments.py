@@ -14,6 +14,7 @@ from linrank.options import (
     COUNTINGS,
     DOMINATION_SOLVERS,
     LOSSES,
+    MISSING,
     PAIR_WEIGHTINGS,
     PAIRS,
     SCALES,
@@ -258,6 +259,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "0", "1"),
         default="auto",
         help="number of the first feature in the file; auto: 0 if a feature 0 occurs, else 1",
+    )
+    group.add_argument(
+        "--missing",
+        choices=MISSING,
+        help="what a missing value (NaN, null) means: an error (default), 0, the mean of the "
+        "feature, or 0 and a learnt weight; a model remembers it and scores by it",
     )
     group.add_argument(
         "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"

@@ -62,7 +62,7 @@ def read_folds(data: Dataset, args: argparse.Namespace, console: Console) -> lis
     # Features are counted as in the training data, whatever this file happens to lack.
     known = args.index_base == "auto" and data.index_base is not None
     options = {"zero_based": data.index_base == 0} if known else {}
-    valid = read_data(args.valid, args, console, **options)
+    valid = read_data(args.valid, args, console, filling=data.filling, **options)
     if (valid.qid is None) != (data.qid is None):
         lacking = args.data if data.qid is None else args.valid
         raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")

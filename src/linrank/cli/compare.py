@@ -6,7 +6,7 @@ import argparse
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
     add_metrics,
@@ -214,10 +214,11 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
     from linrank.cli.console import count
     from linrank.cli.reading import read_data
 
-    options = {} if args.n_features is None else {"n_features": args.n_features}
-    parts = []
+    options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
+    parts: list[Dataset] = []
     for path in paths:
-        data = read_data(path, args, console, **options)
+        filling = parts[0].filling if parts else None
+        data = read_data(path, args, console, filling=filling, **options)
         queries = data.queries
         console.say(
             "read",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from linrank.cli.compare_report import show
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
-from linrank.cli.reading import read_data, read_scores, score_rows
+from linrank.cli.reading import kept_missing, read_data, read_scores, score_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +81,9 @@ def _read(
             "which with --index-base, or write the scores of each with linrank predict and use "
             "--scores"
         )
-    options = {"zero_based": known == {0}} if known and args.index_base == "auto" else {}
+    options: dict[str, Any] = {"missing": kept_missing(*models)}
+    if known and args.index_base == "auto":
+        options["zero_based"] = known == {0}
     if args.n_features is not None:
         options["n_features"] = args.n_features
     (path,) = args.files

@@ -57,7 +57,7 @@ def check_dask(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Non
     if args.dask.startswith(_LOCAL) and not (n_workers.isdecimal() and int(n_workers) > 0):
         parser.error(f"--dask {args.dask}: give a number of workers, as in {_LOCAL}2")
     _check_method(args, parser)
-    for name in ("memory_limit", "preferences", "stream"):
+    for name in ("memory_limit", "missing", "preferences", "stream"):
         if getattr(args, name):
             parser.error(f"--dask excludes --{name.replace('_', '-')}")
     if args.resume and args.checkpoint is None:

@@ -35,7 +35,7 @@ _SHARED: dict[str, Any] = {
 }
 # Those that it cannot have: of linear models, of other methods, of stochastic descent.
 _REFUSED = (
-    *("solver", "counting", "positive", "bounds", "constraint", "lam"),
+    *("missing", "solver", "counting", "positive", "bounds", "constraint", "lam"),
     *("penalty", "layers", "margin", "pooled", "feature_induction", "negative_sampling", "order"),
     *("alpha", "algorithm", "n_steps", "sampling", "average", "aggressiveness", "record"),
     *("stream", "passes", "memory", "steps_per_row", "checkpoint", "checkpoint_every"),

@@ -14,27 +14,48 @@ if TYPE_CHECKING:
 
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
+    from linrank.data.filling import Filling
     from linrank.data.preferences import Preferences
     from linrank.kernel_model import KernelModel
     from linrank.model import LinearModel
 
-__all__ = ["read_and_score", "read_data", "read_preferences", "read_scores", "score_rows"]
+__all__ = [
+    "kept_missing",
+    "read_and_score",
+    "read_data",
+    "read_preferences",
+    "read_scores",
+    "score_rows",
+]
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
 
-def read_data(path: str, args: argparse.Namespace, console: Console, **options: Any) -> Dataset:
-    """The dataset of a file or of a store, with the options of ``add_reading``."""
+def read_data(
+    path: str,
+    args: argparse.Namespace,
+    console: Console,
+    *,
+    filling: Filling | None = None,
+    **options: Any,
+) -> Dataset:
+    """The dataset of a file or of a store, with the options of ``add_reading``.
+
+    With ``filling``, that of the training data, missing values are filled in as they were there.
+    """
     from linrank.loading import is_folder, load
 
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
+    options.setdefault("missing", "keep" if filling is not None else args.missing or "error")
     if is_folder(path):
-        return _read_store(path, args, options["zero_based"])
-    data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=console.reading(path), **options)
-    console.clear()
-    return data
+        data = _read_store(path, args, options["zero_based"]).filled(options["missing"])
+    else:
+        progress = console.reading(path)
+        data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=progress, **options)
+        console.clear()
+    return data if filling is None else filling.dataset(data)
 
 
 def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
@@ -75,9 +96,19 @@ def read_and_score(
     otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
     """
     base = model.training.get("index_base")
-    options = {"zero_based": base == 0} if args.index_base == "auto" and base is not None else {}
+    options: dict[str, Any] = {"missing": kept_missing(model)}
+    if args.index_base == "auto" and base is not None:
+        options["zero_based"] = base == 0
     data = read_data(path, args, console, **options)
     return data, score_rows(model, data, args, console)
+
+
+def kept_missing(*models: LinearModel | KernelModel) -> str:
+    """How rows are read that models are to score: missing values stay if any model fills them."""
+    from linrank.model import LinearModel
+
+    filled = any(isinstance(model, LinearModel) and model.missing.is_filled for model in models)
+    return "keep" if filled else "error"
 
 
 def score_rows(
@@ -110,12 +141,21 @@ def _resized(model: LinearModel, n_features: int) -> LinearModel:
         return model
     import numpy as np
 
+    from linrank.missing import Missing
     from linrank.model import LinearModel
     from linrank.scaling import Scaling
 
-    coef, n_known = np.zeros(n_features), min(n_features, model.n_features)
-    coef[:n_known] = model.coef[:n_known]
-    return LinearModel(coef, scaling=Scaling("query" if model.scaling.needs_queries else "none"))
+    def resized(array: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        if array is None:
+            return None
+        return np.pad(array[:n_features], (0, max(0, n_features - array.size)))
+
+    missing = model.missing
+    return LinearModel(
+        np.pad(model.coef[:n_features], (0, max(0, n_features - model.n_features))),
+        scaling=Scaling("query" if model.scaling.needs_queries else "none"),
+        missing=Missing(missing.kind, resized(missing.values), resized(missing.weights)),
+    )
 
 
 def _widened(data: Dataset, n_features: int) -> Dataset:

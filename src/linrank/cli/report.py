@@ -18,7 +18,7 @@ from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics
 from linrank.cli.models import is_model, read_model
-from linrank.cli.reading import read_data, read_scores
+from linrank.cli.reading import kept_missing, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -207,7 +207,11 @@ def _read_parts(
     if base is None and train is not None:
         base = train.index_base
     known = args.index_base == "auto" and base is not None
-    options = {"zero_based": base == 0} if known else {}
+    options: dict[str, Any] = {"zero_based": base == 0} if known else {}
+    if train is not None:
+        options["filling"] = train.filling
+    elif args.missing is None and hasattr(model, "missing"):
+        options["missing"] = kept_missing(model)
     valid = None if args.valid is None else read_data(args.valid, args, console, **options)
     test = read_data(args.test, args, console, **options)
     for part in (valid, test):

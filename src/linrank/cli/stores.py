@@ -20,6 +20,8 @@ def open_store(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Sto
     store = Store(args.data)
     if args.index_base != "auto":
         parser.error("--index-base is for text; a store has its features numbered")
+    if args.missing is not None:
+        parser.error("--missing is decided when a store is written; leave it out")
     return store
 
 

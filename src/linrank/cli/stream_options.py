@@ -27,6 +27,7 @@ _REFUSED = {
     "n_steps": "--n-steps: a stream ends with its data; give --steps-per-row",
     "record": "--record: the objective is over all pairs, which a stream does not have",
     "tol": "-e: see --record",
+    "missing": "--missing: it is learnt from all rows; a stream is text, which has none missing",
 }
 
 

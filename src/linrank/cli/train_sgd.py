@@ -79,7 +79,8 @@ def _fit_store(
     how = {"passes": args.passes, "memory_limit": args.memory_limit}
     result = descend_store(store, scaling, **how, **_options(args, console))
     settings = _settings(args, store.index_base)
-    return LinearModel.of(result, outline(store), scaling, **settings), result
+    model = LinearModel.of(result, outline(store), scaling, **settings)
+    return model.knowing(store.statistics), result
 
 
 def _options(args: argparse.Namespace, console: Console) -> dict[str, Any]:

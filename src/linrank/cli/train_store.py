@@ -69,7 +69,8 @@ def _fit(store: Store, args: argparse.Namespace, console: Console) -> tuple[Line
         "index_base": store.index_base,
         "n_pairs": n_pairs,
     }
-    return LinearModel.of(result, columns, scaling, **settings), result
+    model = LinearModel.of(result, columns, scaling, **settings)
+    return model.knowing(store.statistics), result
 
 
 def fit_domination_store(
@@ -94,4 +95,5 @@ def fit_domination_store(
     )
     settings = describe_parameters(None, seed=args.seed, **options)
     known = {"index_base": store.index_base, "n_pairs": n_pairs}
-    return LinearModel.of(result, outline(store), scaling, **settings, **known), result
+    model = LinearModel.of(result, outline(store), scaling, **settings, **known)
+    return model.knowing(store.statistics), result

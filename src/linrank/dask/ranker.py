@@ -192,6 +192,7 @@ class _Training:
     def __init__(self, data: Partitions) -> None:
         self.qid = data.query_ids
         self.n_features = data.n_features
+        self.filling = None
 
 
 def _counts(found: Outcome) -> tuple[int, int, int, int]:

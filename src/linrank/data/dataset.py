@@ -9,11 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.checks import check_one_of
+from linrank.data.filling import Filling
 from linrank.data.frames import column_names
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import Rows, as_rows
 from linrank.data.vectors import as_labels, as_weights
 from linrank.lazy import cached_property
+from linrank.options import MISSING
 
 __all__ = ["Comments", "Dataset"]
 
@@ -51,6 +54,11 @@ class Dataset:
     index_base : int or None
         The number that the first column has in the file, 0 or 1; None for arrays. Data for the
         same model must be read with the same one.
+    position : array (n_rows,) or None
+        Where each row was shown, if the input says so; for click logs.
+    filling : Filling or None
+        How missing values were filled in, if the input may have had some: the columns of `rows`
+        are then the features and the indicators of ``missing="indicator"``.
     """
 
     rows: Rows
@@ -61,6 +69,8 @@ class Dataset:
     comments: Comments | None = None
     source: str = "<array>"
     index_base: int | None = None
+    position: Array | None = None
+    filling: Filling | None = None
 
     @property
     def X(self) -> Any:
@@ -106,6 +116,8 @@ class Dataset:
             None if self.comments is None else self.comments.select(index),
             self.source,
             self.index_base,
+            None if self.position is None else self.position[index],
+            self.filling,
         )
 
     def __repr__(self) -> str:
@@ -123,6 +135,7 @@ class Dataset:
         group: Any = None,
         sample_weight: Any = None,
         feature_names: Sequence[str] | None = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> Dataset:
         """Build a dataset from arrays or tables and check all of it.
@@ -141,6 +154,10 @@ class Dataset:
             Weights u_i >= 0; a pair weighs ``u_i u_j``, so a weight of 2 equals repeating the row.
         feature_names : sequence of str, optional
             Names of the columns; taken from ``X`` if it has string column names.
+        missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
+            What happens to missing values, NaN or null: they are refused, or filled in as
+            `linrank.data.filling` describes, or, with ``"keep"``, left for a model to score that
+            knows what to do with them.
         n_jobs : int, optional
             Threads of the checks; None uses all cores.
 
@@ -160,7 +177,8 @@ class Dataset:
                 "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop "
                 "the column from X"
             )
-        rows = as_rows(X, n_jobs=n_jobs)
+        check_one_of("missing", missing, (*MISSING, "keep"))
+        rows = as_rows(X, n_jobs=n_jobs, check="finite" if missing == "error" else "missing")
         n_rows = rows.shape[0]
         labels = as_labels(y, n_rows)
         if qid is not None:
@@ -174,7 +192,16 @@ class Dataset:
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)
-        return data
+        return data.filled(missing)
+
+    def filled(self, missing: str) -> Dataset:
+        """The data with missing values filled in by a policy, learnt from these rows.
+
+        ``"error"`` and ``"keep"`` leave them as they are: `of` and ``load`` have checked them.
+        """
+        if missing in ("error", "keep"):
+            return self
+        return Filling.fit(missing, self.rows, self.weight).dataset(self)
 
 
 def _check_names(names: Sequence[str], n_features: int) -> tuple[str, ...]:

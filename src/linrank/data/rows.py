@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,9 +16,11 @@ from linrank.lazy import cached_property
 from linrank.memory import check_fits
 from linrank.threads import resolve
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "narrow_rows", "resized"]
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "check_values", "narrow_rows", "resized"]
 
 Array = NDArray[Any]
+
+_BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +161,7 @@ class CsrRows:
 Rows = DenseRows | CsrRows
 
 
-def as_rows(X: Any, *, n_jobs: int | None = None) -> Rows:
+def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows:
     """Return a matrix as rows, checked, without a copy where its layout allows.
 
     Parameters
@@ -169,6 +172,8 @@ def as_rows(X: Any, *, n_jobs: int | None = None) -> Rows:
         canonical CSR are used in place; anything else is copied once.
     n_jobs : int, optional
         Threads of the check for NaN and infinity; None uses all cores.
+    check : {"finite", "missing", "later"}
+        ``"missing"`` lets NaN pass, ``"later"`` everything: the caller looks at what comes of it.
 
     Raises
     ------
@@ -187,7 +192,8 @@ def as_rows(X: Any, *, n_jobs: int | None = None) -> Rows:
         rows = DenseRows(_by_rows(_from_array(X)))
     _check_size(rows)
     rows = _canonical(rows, resolve(n_jobs))
-    _check_finite(rows, frames.column_names(X), resolve(n_jobs))
+    if check != "later":
+        check_values(rows, frames.column_names(X), missing=check == "missing", n_jobs=n_jobs)
     return rows
 
 
@@ -302,8 +308,17 @@ def _check_size(rows: Rows) -> None:
             )
 
 
-def _check_finite(rows: Rows, names: tuple[str, ...] | None, n_threads: int) -> None:
-    place = _core.first_non_finite(rows.core, n_threads)
+def check_values(
+    rows: Rows,
+    names: Sequence[str] | None = None,
+    *,
+    missing: bool = False,
+    n_jobs: int | None = None,
+) -> None:
+    """Refuse infinite values, and missing ones (NaN) unless they may be; name the first place."""
+    place = _core.first_non_finite(rows.core, resolve(n_jobs))
+    if place is not None and missing:
+        place = _first_infinite(rows, place[0])
     if place is None:
         return
     row, column = place
@@ -314,7 +329,27 @@ def _check_finite(rows: Rows, names: tuple[str, ...] | None, n_threads: int) -> 
         value = rows.values[entries][rows.columns[entries] == column][0]
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     name = f" ({names[column]!r})" if names else ""
+    remedy = "drop such rows or fill them in"
+    if np.isnan(value):
+        remedy += ", or say what missing values mean: missing='zero', 'mean' or 'indicator'"
     raise ValueError(
         f"Input X contains {what} at row {row}, column {column}{name}; "
-        "linrank needs finite values: drop such rows or fill them in"
+        f"linrank needs finite values: {remedy}"
     )
+
+
+def _first_infinite(rows: Rows, start: int) -> tuple[int, int] | None:
+    """(row, column) of the first infinite value from row ``start`` on."""
+    if isinstance(rows, CsrRows):
+        entries = np.flatnonzero(np.isinf(rows.values))
+        if entries.size == 0:
+            return None
+        row = int(np.searchsorted(rows.offsets, entries[0], side="right")) - 1
+        return row, int(rows.columns[entries[0]])
+    step = max(1, _BLOCK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
+    for begin in range(start, rows.shape[0], step):
+        infinite = np.isinf(rows.values[begin : begin + step])
+        if infinite.any():
+            row, column = divmod(int(np.argmax(infinite)), rows.shape[1])
+            return begin + row, column
+    return None

@@ -102,6 +102,33 @@ class ColumnStatistics:
         counts = _core.count_nonzero(rows.core, n_threads)
         return cls(total, n_rows, mean, variance, low, high, counts)
 
+    def of_first(self, n_columns: int) -> ColumnStatistics:
+        """The statistics of the first columns only."""
+        if n_columns == self.n_columns:
+            return self
+        first = slice(n_columns)
+        return ColumnStatistics(
+            self.weight,
+            self.n_rows,
+            self.mean[first],
+            self.variance[first],
+            self.low[first],
+            self.high[first],
+            self.n_nonzero[first],
+        )
+
+    def masked(self, kept: NDArray[np.bool_]) -> ColumnStatistics:
+        """The statistics of some columns, 0 in the place of the others."""
+        return ColumnStatistics(
+            self.weight,
+            self.n_rows,
+            np.where(kept, self.mean, 0.0),
+            np.where(kept, self.variance, 0.0),
+            np.where(kept, self.low, 0.0),
+            np.where(kept, self.high, 0.0),
+            np.where(kept, self.n_nonzero, 0),
+        )
+
     def widened(self, n_columns: int) -> ColumnStatistics:
         """The same rows with more columns, in which all of them are 0."""
         n_new = n_columns - self.n_columns

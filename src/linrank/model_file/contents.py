@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from linrank.data.statistics import ColumnStatistics
+
 __all__ = ["Contents", "Invalid", "KernelContents", "Scalar"]
 
 Scalar = str | int | float | bool | None
 
 FORMAT = "linrank-model"
-VERSION = 3  # the newest that is read; a file is of the oldest version that can say what it says
+VERSION = 4  # the newest that is read; a file is of the oldest version that can say what it says
 LISTS, SPARSE = 1, 2  # versions: all arrays as lists; some by the indices and values of non-zeros
 KERNEL = 3  # the version that brought kernel models
+PROVENANCE = 4  # the version that brought missing values and statistics of the training rows
 MAX_INLINE_FEATURES = 1_000_000  # beyond, the arrays go to a safetensors file, unless sparse
 MAX_SPARSE_FEATURES = 2**24  # of arrays by indices and values: a short file must not take 8 GB
 MAX_FEATURES = 2**30
@@ -38,6 +41,9 @@ class Contents:
     factors: NDArray[np.float64] | None
     training: Mapping[str, Scalar]
     linrank_version: str
+    missing: str = "error"
+    filled: NDArray[np.float64] | None = None  # values of missing="mean", weights of "indicator"
+    statistics: ColumnStatistics | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.data.statistics import ColumnStatistics
 from linrank.model_file import arrays, sparse
 from linrank.model_file.contents import (
     LISTS,
     MAX_FEATURES,
     MAX_INLINE_FEATURES,
+    MAX_ROWS,
+    PROVENANCE,
     SPARSE,
     Contents,
     Invalid,
@@ -26,11 +29,13 @@ KEYS = (
     *("format", "version", "kind", "linrank", "n_features", "scaling", "training"),
     *("arrays", "feature_names", "factors", "coef"),
 )
+LATER_KEYS = ("missing", "filled", "statistics")
+MOMENTS = ("mean", "variance", "low", "high")
 
 
 def decode(document: dict[str, Any], folder: str) -> Contents:
     """The fields of a document, whose header is checked already."""
-    known_keys(document, KEYS)
+    known_keys(document, KEYS if document["version"] < PROVENANCE else (*KEYS, *LATER_KEYS))
     n_features = integer(document, "n_features", 1, MAX_FEATURES)
     reference = field(document, "arrays", dict, type(None))
     if reference is None:
@@ -39,8 +44,47 @@ def decode(document: dict[str, Any], folder: str) -> Contents:
         named, factors, coef = _arrays_beside(document, reference, folder, n_features)
     scaling = field(document, "scaling", str)
     return Contents(
-        coef, named, scaling, factors, training(document), field(document, "linrank", str)
+        coef,
+        named,
+        scaling,
+        factors,
+        training(document),
+        field(document, "linrank", str),
+        *_provenance(document, n_features),
     )
+
+
+def _provenance(document: dict[str, Any], n_features: int) -> tuple[Any, ...]:
+    """The policy for missing values, its numbers, and the statistics of the training rows."""
+    if document["version"] < PROVENANCE:
+        return "error", None, None
+    missing = field(document, "missing", str)
+    filled = field(document, "filled", list, dict, type(None))
+    if filled is not None:
+        filled = _numbers("filled", filled, n_features)
+    statistics = field(document, "statistics", dict, type(None))
+    if statistics is not None:
+        statistics = _statistics(statistics, n_features)
+    return missing, filled, statistics
+
+
+def _statistics(found: dict[str, Any], n_features: int) -> ColumnStatistics:
+    known_keys(found, ("weight", "n_rows", *MOMENTS, "n_nonzero"), " of 'statistics'")
+    weight = float(field(found, "weight", float, int, name="statistics.weight"))
+    n_rows = integer(found, "n_rows", 1, MAX_ROWS, name="statistics.n_rows")
+    arrays_of = {}
+    for key in (*MOMENTS, "n_nonzero"):
+        name = f"statistics.{key}"
+        listed = field(found, key, list, dict, name=name)
+        arrays_of[key] = _numbers(name, listed, n_features)
+        if not np.isfinite(arrays_of[key]).all():
+            raise Invalid(f"{name!r} holds a number that is not finite")
+    counts = arrays_of.pop("n_nonzero")
+    if not (0.0 < weight < np.inf) or (arrays_of["variance"] < 0.0).any():
+        raise Invalid("'statistics' has a weight or a variance that no rows have")
+    if (counts < 0.0).any() or (counts > n_rows).any() or (counts % 1.0).any():
+        raise Invalid(f"'statistics.n_nonzero' counts no rows from 0 to {n_rows}")
+    return ColumnStatistics(weight, n_rows, **arrays_of, n_nonzero=counts.astype(np.int64))
 
 
 _Arrays = tuple["list[str] | None", "NDArray[np.float64] | None", "NDArray[np.float64]"]
@@ -132,8 +176,9 @@ def _document(
     factors: Any = None,
     coef: Any = None,
 ) -> dict[str, Any]:
+    later = _later(contents)
     return {
-        "version": version,
+        "version": PROVENANCE if later else version,
         "kind": "linear",
         "linrank": contents.linrank_version,
         "n_features": int(contents.coef.size),
@@ -143,4 +188,27 @@ def _document(
         "feature_names": feature_names,
         "factors": factors,
         "coef": coef,
+        **later,
     }
+
+
+def _later(contents: Contents) -> dict[str, Any]:
+    """The keys of version 4, or none where an older version says it all."""
+    if contents.missing == "error" and contents.statistics is None:
+        return {}
+    filled, statistics = contents.filled, None
+    if contents.statistics is not None:
+        found = contents.statistics
+        columns = {key: _short(getattr(found, key)) for key in MOMENTS}
+        counts = _short(found.n_nonzero.astype(np.float64))
+        sizes = {"weight": found.weight, "n_rows": found.n_rows}
+        statistics = {**sizes, **columns, "n_nonzero": counts}
+    return {
+        "missing": contents.missing,
+        "filled": None if filled is None else _short(filled),
+        "statistics": statistics,
+    }
+
+
+def _short(array: NDArray[np.float64]) -> Any:
+    return _listed(array, sparse.compact(array))

@@ -1,0 +1,306 @@
+"""Missing values: a policy of training that the model keeps, and scores by."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+
+import linrank
+from linrank import Dataset, RankSVM, load_model
+from linrank.data.filling import Filling
+from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.errors import ModelFormatError
+from linrank.missing import Missing
+
+POLICIES = ("zero", "mean", "indicator")
+LINEAR = {
+    "RankSVM": {},
+    "RankSVMCV": {"Cs": [0.1, 1.0], "cv": 2},
+    "SGDRanker": {"n_steps": 500, "random_state": 0},
+    "SGDRankerCV": {"n_steps": 200, "random_state": 0, "alphas": [0.01, 0.1], "cv": 2},
+    "DominationRanker": {"alpha": 0.01},
+    "DominationRankerCV": {"alphas": [0.01, 0.1], "cv": 2},
+    "FactorizedRankSVM": {"random_state": 0, "max_iter": 5},
+    "RegularizedRankSVM": {"max_iter": 5},
+}
+
+
+def holed(seed: int = 0, n_rows: int = 60, n_features: int = 4, share: float = 0.2):
+    """Rows of which some values are missing, labels that depend on two features, query ids."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(3.0, 2.0, (n_rows, n_features))
+    y = np.clip(np.round(X[:, 0] - X[:, 1] + rng.normal(size=n_rows)) + 4, 0, 8)
+    X[rng.random(X.shape) < share] = np.nan
+    X[:, -1] = rng.normal(size=n_rows)  # one feature is never missing
+    return X, y, np.arange(n_rows) // 10
+
+
+def filled_by_hand(X, policy, weight=None):
+    """The rows that a policy trains on, written out value by value."""
+    X = np.array(X, dtype=float)
+    u = np.ones(len(X)) if weight is None else weight
+    columns = [list(column) for column in X.T]
+    indicators = []
+    for column in columns:
+        there = [(x, w) for x, w in zip(column, u, strict=True) if x == x]
+        total = sum(w for _, w in there)
+        mean = sum(x * w for x, w in there) / total if total else 0.0
+        value = mean if policy == "mean" else 0.0
+        absent = [float(x != x) for x in column]
+        if policy == "indicator" and any(a for a, w in zip(absent, u, strict=True) if w > 0):
+            indicators.append(absent)
+        column[:] = [x if x == x else value for x in column]
+    return np.array([*columns, *indicators]).T
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_are_filled_as_by_hand(policy, weighted, sparse):
+    X, _, _ = holed()
+    X[::3, 1] = 0.0
+    weight = np.arange(len(X)) % 3.0 if weighted else None
+    rows = as_rows(csr_array(X) if sparse else X, check="missing")
+    found = Filling.fit(policy, rows, weight).filled(rows)
+    assert found.is_sparse == sparse
+    values = found.to_user().toarray() if sparse else found.values
+    assert_allclose(values, filled_by_hand(X, policy, weight), rtol=1e-13)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(POLICIES))
+def test_sparse_rows_are_filled_as_dense_ones(seed, policy):
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 7, 2))
+    X = np.where(rng.random(shape) < 0.5, 0.0, rng.normal(size=shape)).astype(np.float32)
+    X[rng.random(shape) < 0.3] = np.nan
+    weight = rng.integers(0, 3, shape[0]) + 0.5
+    dense, sparse = as_rows(X, check="missing"), as_rows(csr_array(X), check="missing")
+    one = Filling.fit(policy, dense, weight).filled(dense)
+    other = Filling.fit(policy, sparse, weight).filled(sparse)
+    assert isinstance(one, DenseRows)
+    assert isinstance(other, CsrRows)
+    assert one.dtype == other.dtype == np.float32
+    assert_allclose(other.to_user().toarray(), one.values, rtol=1e-6)
+    assert other.core is not None  # columns increase: building the view checks it
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "minmax", "query"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_model_scores_raw_rows_as_the_filled_ones_it_learnt_from(policy, scale, tmp_path):
+    X, y, qid = holed()
+    if (policy, scale) == ("indicator", "query"):
+        with pytest.raises(
+            ValueError, match=r"cannot be scaled within queries; use missing='mean'"
+        ):
+            RankSVM(missing=policy, scale=scale).fit(X, y, qid=qid)
+        return
+    ranker = RankSVM(missing=policy, scale=scale).fit(X, y, qid=qid)
+    by_hand = filled_by_hand(X, policy)
+    plain = RankSVM(scale=scale).fit(by_hand, y, qid=qid)
+    assert ranker.coef_.shape == (X.shape[1],)
+    assert_allclose(ranker.coef_, plain.coef_[: X.shape[1]], rtol=1e-9)
+    assert_allclose(ranker.predict(X, qid=qid), plain.predict(by_hand, qid=qid), rtol=1e-9)
+    ranker.save(tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert again.missing.kind == policy
+    assert_array_equal(again.predict(X, qid=qid), ranker.predict(X, qid=qid))
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_every_linear_estimator_has_the_policy(name):
+    X, y, qid = holed(n_rows=40)
+    ranker = getattr(linrank, name)(missing="indicator", **LINEAR[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few epochs, and grids whose best value is at an end
+        ranker.fit(X, y, qid=qid)
+    assert ranker.n_features_in_ == X.shape[1] == ranker.coef_.size
+    assert np.isfinite(ranker.predict(X, qid=qid)).all()
+    assert ranker.model_.missing.weights[-1] == 0.0  # never missing: no indicator
+    assert ranker.__sklearn_tags__().input_tags.allow_nan
+    refusing = getattr(linrank, name)(**LINEAR[name])
+    assert not refusing.__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match=r"NaN at row \d+, column \d+.*missing='zero', 'mean'"):
+        refusing.fit(X, y, qid=qid)
+
+
+def test_an_indicator_learns_what_a_missing_value_is_worth():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=200)
+    absent = rng.random(200) < 0.4
+    y = np.where(absent, 5.0, x)  # rows without the value are the best ones
+    X = np.where(absent, np.nan, x)[:, None]
+    qid = np.arange(200) // 20
+    scores = {p: RankSVM(missing=p, C=10).fit(X, y, qid=qid).score(X, y, qid=qid) for p in POLICIES}
+    assert scores["indicator"] > 0.99
+    assert scores["zero"] < 0.95
+    assert scores["mean"] < 0.95
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_contributions_sum_to_scores(policy, sparse):
+    X, y, qid = holed(1)
+    model = RankSVM(missing=policy).fit(X, y, qid=qid).model_
+    raw = csr_array(X) if sparse else X
+    each = model.explain(raw)
+    each = each.toarray() if sparse else each
+    assert_allclose(each.sum(axis=1), model.predict(raw), rtol=1e-12, atol=1e-12)
+    difference = model.explain(raw, pair=(0, 7))
+    assert_allclose(difference, each[0] - each[7], rtol=1e-12, atol=1e-15)
+
+
+def test_a_row_scores_the_same_bits_in_any_company():
+    X, y, qid = holed(2)
+    model = RankSVM(missing="mean").fit(X.astype(np.float32), y, qid=qid).model_
+    whole = model.predict(X.astype(np.float32))
+    one_by_one = [model.predict(row[None])[0] for row in X.astype(np.float32)]
+    assert_array_equal(whole, one_by_one)
+    assert_array_equal(whole, model.predict(X.astype(np.float32), n_jobs=1))
+
+
+def test_a_weight_of_two_is_a_row_given_twice():
+    X, y, qid = holed(4)
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    times = np.repeat(np.arange(len(y)), weight.astype(int))
+    for policy in POLICIES:
+        weighted = RankSVM(missing=policy, tol=1e-10).fit(X, y, qid=qid, sample_weight=weight)
+        repeated = RankSVM(missing=policy, tol=1e-10).fit(X[times], y[times], qid=qid[times])
+        assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_bounds_are_of_features_and_leave_indicators_free():
+    X, y, qid = holed(10)
+    y = y.max() - y  # so that missing values, and small ones, may be good
+    bounds = np.array([(-0.1, 0.1)] * 4)
+    ranker = RankSVM(missing="indicator", coef_bounds=bounds).fit(X, y, qid=qid)
+    assert (np.abs(ranker.coef_) <= 0.1).all()
+    assert np.abs(ranker.model_.missing.weights).max() > 0.1
+    listed = RankSVM(missing="indicator", coef_bounds=(bounds[:, 0], bounds[:, 1]))
+    assert_array_equal(listed.fit(X, y, qid=qid).coef_, ranker.coef_)
+
+
+def test_validation_rows_are_filled_as_the_training_rows():
+    X, y, qid = holed(5)
+    shifted = X + np.where(np.isnan(X), 0.0, 100.0)
+    ranker = RankSVM(missing="mean", early_stopping=True)
+    ranker.fit(X, y, qid=qid, X_val=shifted, y_val=y, qid_val=qid)
+    model = ranker.model_
+    found = linrank.evaluate(y, model.predict(shifted), qid=qid, metrics="ndcg@10")["ndcg@10"]
+    best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
+    assert best == pytest.approx(found, abs=1e-12)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_warm_start_goes_on_with_indicators(early):
+    X, y, qid = holed(6)
+    ranker = RankSVM(missing="indicator", warm_start=True, early_stopping=early)
+    given = {"X_val": X, "y_val": y, "qid_val": qid} if early else {}
+    ranker.fit(X, y, qid=qid, **given)
+    first = ranker.n_iter_
+    ranker.fit(X, y, qid=qid, **given)
+    assert ranker.n_iter_ <= max(1, first - 1)
+
+
+def test_nulls_of_frames_are_missing():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    X, y, qid = holed(7)
+    plain = RankSVM(missing="mean").fit(X, y, qid=qid)
+    nullable = pd.DataFrame(X, columns=list("abcd")).astype("Float64")
+    holes = {name: [None if x != x else x for x in X[:, j]] for j, name in enumerate("abcd")}
+    for frame in (nullable, pl.DataFrame(holes), pa.table(holes)):
+        ranker = RankSVM(missing="mean").fit(frame, y, qid=qid)
+        assert_array_equal(ranker.coef_, plain.coef_)
+        assert_array_equal(ranker.predict(frame), plain.predict(X))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_infinity_is_never_missing(policy):
+    X, y, qid = holed(8)
+    ranker = RankSVM(missing=policy).fit(X, y, qid=qid)
+    X[11, 2] = -np.inf
+    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 11, column 2"):
+        ranker.predict(X)
+    with pytest.raises(ValueError, match=r"infinity \(inf\) at row 11, column 2"):
+        RankSVM(missing=policy).fit(csr_array(X), y, qid=qid)
+
+
+def test_a_model_without_a_policy_refuses_what_is_missing():
+    X, y, qid = holed(9)
+    whole = np.nan_to_num(X)
+    ranker = RankSVM().fit(whole, y, qid=qid)
+    place = tuple(np.argwhere(np.isnan(X))[0])
+    with pytest.raises(ValueError, match=f"NaN at row {place[0]}, column {place[1]}"):
+        ranker.predict(X)
+    with pytest.raises(ValueError, match=f"NaN at row {place[0]}, column {place[1]}"):
+        ranker.model_.explain(X)
+
+
+def test_bad_policies_are_named():
+    X, y, qid = holed()
+    with pytest.raises(ValueError, match=r"missing must be 'error', .* or 'indicator', got 'drop'"):
+        RankSVM(missing="drop").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"or 'keep', got 'median'"):
+        Dataset.of(X, y, missing="median")
+    with pytest.raises(ValueError, match=r"missing='mean' needs values"):
+        Missing("mean")
+    with pytest.raises(ValueError, match=r"missing='zero' takes no weights"):
+        Missing("zero", weights=np.zeros(2))
+    with pytest.raises(ValueError, match="partial_fit cannot use missing='zero'"):
+        linrank.SGDRanker(missing="zero").partial_fit(X, y, qid=qid)
+
+
+def test_a_model_knows_the_data_it_was_trained_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    qid = np.arange(50) // 5
+    ranker = RankSVM().fit(X, y, qid=qid)
+    ranker.save(tmp_path / "m.json")
+    known = load_model(tmp_path / "m.json").statistics
+    for name, values in (("mean", X.mean(0)), ("variance", X.var(0))):
+        assert_allclose(getattr(known, name), values, rtol=1e-12)
+    assert_array_equal(known.low, X.min(0))
+    assert_array_equal(known.high, X.max(0))
+    mark = ranker.model_.training["fingerprint"]
+    assert mark == RankSVM(C=3).fit(X, y, qid=[f"q{q}" for q in qid]).model_.training["fingerprint"]
+    assert mark != RankSVM().fit(X + 1e-9, y, qid=qid).model_.training["fingerprint"]
+    assert mark != RankSVM().fit(X, y, qid=np.arange(50) // 10).model_.training["fingerprint"]
+    wide = csr_array((np.ones(2), ([0, 1], [0, 20_000])), shape=(2, 20_001))
+    assert RankSVM().fit(wide, [0, 1]).model_.statistics is None
+
+
+DAMAGE = {
+    "unknown policy": (lambda d: d.update(missing="guess"), "missing must be one of"),
+    "no numbers": (lambda d: d.update(filled=None), "missing='mean' needs values"),
+    "too few": (lambda d: d["filled"].pop(), "'filled' has 3 entries for 4 features"),
+    "text": (lambda d: d["filled"].__setitem__(0, "x"), r"filled\[0\] is a str"),
+    "no mean": (lambda d: d["statistics"].pop("mean"), "'statistics.mean' is missing"),
+    "variance": (lambda d: d["statistics"]["variance"].__setitem__(0, -1.0), "that no rows have"),
+    "counts": (lambda d: d["statistics"]["n_nonzero"].__setitem__(0, 0.5), "counts no rows"),
+    "rows": (lambda d: d["statistics"].update(n_rows=0), "'statistics.n_rows' is 0"),
+    "weight": (lambda d: d["statistics"].update(weight=True), "'statistics.weight' is a bool"),
+    "other key": (lambda d: d["statistics"].update(more=1), "unknown key 'more'"),
+    "gone": (lambda d: d.pop("statistics"), "'statistics' is missing"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_numbers_are_told(name, tmp_path):
+    X, y, qid = holed()
+    path = tmp_path / "model.json"
+    RankSVM(missing="mean").fit(X, y, qid=qid).save(path)
+    document = json.loads(path.read_text())
+    change, message = DAMAGE[name]
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(ModelFormatError, match=message):
+        load_model(path)
