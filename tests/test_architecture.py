@@ -81,6 +81,9 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
     "model": SAVED | {"kernel_model"},
+    "column_tallies": DATA,
+    "check_findings": set(),
+    "checking": MODEL | {"check_findings", "column_tallies"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
@@ -168,7 +171,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"metrics", "plots", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
-    | {"comparison", "contest", "reporting", "tables"}
+    | {"check_findings", "checking", "comparison", "contest", "reporting", "tables"}
     | {"chunks", "dask", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
