@@ -80,7 +80,8 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_scores": DATA | {"kernels"},
     "kernel_contents": DATA | {"kernels", "model_file", "scaling"},
     "kernel_model": SAVED,
-    "model": SAVED | {"kernel_model"},
+    "export": DATA | {"missing", "scaling"},
+    "model": SAVED | {"export", "kernel_model"},
     "column_tallies": DATA,
     "check_findings": set(),
     "checking": MODEL | {"check_findings", "column_tallies"},
@@ -114,7 +115,7 @@ ALLOWED: dict[str, set[str]] = {
     "model_selection": DATA | {"metrics", "ranker", "folds"},
     "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
     "store_fitting": MODEL | {"monitor", "chunks", "store"},
-    "linear_ranker": MODEL | {"monitor", "fitted_ranker", "seeds", "stochastic"},
+    "linear_ranker": MODEL | {"export", "monitor", "fitted_ranker", "seeds", "stochastic"},
     "estimators": MODEL | {"monitor", "weights", "linear_ranker"} | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
     | {"metrics", "monitor", "weights", "linear_ranker"}
@@ -146,6 +147,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "validation"},
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},
+    "onnx": MODEL
+    | {"export", "linear_ranker", "estimators", "ranksvm_cv", "sgd_ranker", "sgd_ranker_cv"}
+    | {"domination_ranker", "domination_ranker_cv", "factorized_ranksvm", "regularized_ranksvm"},
     "plot_axes": set(),
     "plot_text": {"tables"},
     "pair_plots": {"plot_axes"},
@@ -172,7 +176,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"check_findings", "checking", "comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "export", "loading", "store", "store_descent"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

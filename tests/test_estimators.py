@@ -481,8 +481,10 @@ def test_what_fit_refuses(params, arguments, error, message):
         RankSVM(**params).fit(X3, Y3, **arguments)
 
 
-def test_a_dataset_in_the_place_of_rows_is_told(data):
-    with pytest.raises(TypeError, match=r"X is a Dataset; pass .* data.X, data.y, qid=data.qid"):
+def test_a_dataset_is_given_alone(data):
+    plain = RankSVM().fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(RankSVM().fit(data).coef_, plain.coef_)
+    with pytest.raises(ValueError, match="y is part of the data set, which is given alone"):
         RankSVM().fit(data, data.y, qid=data.qid)
 
 

@@ -245,6 +245,33 @@ def test_a_model_without_a_policy_refuses_what_is_missing():
         ranker.model_.explain(X)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_data_set_is_fitted_and_scored_as_its_parts(policy):
+    X, y, qid = holed(11)
+    plain = RankSVM(missing=policy).fit(X, y, qid=qid)
+    kept, filled = (
+        Dataset.of(X, y, qid=qid, missing="keep"),
+        Dataset.of(X, y, qid=qid, missing=policy),
+    )
+    for ranker in (RankSVM(missing=policy).fit(kept), RankSVM().fit(filled)):
+        assert_array_equal(ranker.coef_, plain.coef_)
+        assert ranker.n_features_in_ == X.shape[1]
+        assert ranker.model_.missing.kind == policy
+        assert_array_equal(ranker.predict(kept), plain.predict(X))
+        assert_allclose(ranker.predict(filled), plain.predict(X), rtol=1e-12)
+        assert_array_equal(ranker.rank(kept), plain.rank(X, qid=qid))
+        assert ranker.score(kept) == plain.score(X, y, qid=qid)
+    with pytest.raises(ValueError, match="qid is part of the data set"):
+        plain.predict(kept, qid=qid)
+    with pytest.raises(ValueError, match="qid is part of the data set"):
+        RankSVM().fit(filled, qid=qid)
+    with pytest.raises(ValueError, match="but the data set was filled in with"):
+        RankSVM(missing="zero" if policy == "mean" else "mean").fit(filled)
+    other = Dataset.of(X + 1.0, y, qid=qid, missing="mean")
+    with pytest.raises(ValueError, match="load it with missing='keep'"):
+        plain.predict(other)
+
+
 def test_bad_policies_are_named():
     X, y, qid = holed()
     with pytest.raises(ValueError, match=r"missing must be 'error', .* or 'indicator', got 'drop'"):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from linrank.errors import (
         ConvergenceWarning,
         DataFormatError,
+        ExportWarning,
         ModelFormatError,
         NoPairsError,
         TooFewPairsError,
@@ -84,6 +85,7 @@ __all__ = [
     "DominationRanker",
     "DominationRankerCV",
     "DualMatrix",
+    "ExportWarning",
     "FactorizedRankSVM",
     "Findings",
     "KernelModel",
@@ -162,6 +164,7 @@ _HOME = {
     "DominationRanker": "linrank.domination_ranker",
     "DominationRankerCV": "linrank.domination_ranker_cv",
     "DualMatrix": "linrank.duals.matrix",
+    "ExportWarning": "linrank.errors",
     "FactorizedRankSVM": "linrank.factorized_ranksvm",
     "KernelRankSVM": "linrank.kernel_ranksvm",
     "KernelRankSVMCV": "linrank.kernel_ranksvm_cv",

@@ -231,9 +231,9 @@ class DominationRanker(SparseRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), or Store
-            NumPy or SciPy matrix or data frame; float32 stays float32. A store has labels, query
-            ids and weights of its own.
+        X : matrix of shape (n_rows, n_features), Dataset or Store
+            NumPy or SciPy matrix or data frame; float32 stays float32. A data set or store has
+            labels, query ids and weights of its own.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters, unless `margin` or `layers` say
             otherwise.

@@ -7,6 +7,7 @@ __all__ = [
     "ClusterError",
     "ConvergenceWarning",
     "DataFormatError",
+    "ExportWarning",
     "ModelFormatError",
     "NoPairsError",
     "TooFewPairsError",
@@ -39,3 +40,7 @@ class TooFewPairsError(ValueError):
 
 class ConvergenceWarning(UserWarning):
     """The solver stopped before its tolerance was reached."""
+
+
+class ExportWarning(UserWarning):
+    """An exported model does not say all that the model says; the message says what to do."""

@@ -176,7 +176,7 @@ class FactorizedRankSVM(LowRankRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), or Store
+        X : matrix of shape (n_rows, n_features), Dataset or Store
             NumPy or SciPy matrix or data frame; float32 stays float32.
         y : array of shape (n_rows,)
             Real labels; only their order within a query matters.

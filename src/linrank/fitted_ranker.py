@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from linrank.checks import check_one_of
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import as_rows
+from linrank.data.rows import as_rows, check_values
 from linrank.errors import NoPairsError
 from linrank.metrics import rank_within_queries
 from linrank.options import MISSING
@@ -45,8 +45,8 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has query ids of its own.
         qid : array of shape (n_rows,)
             Query of each row; only ``scale="query"`` looks at it, and needs it.
         """
@@ -63,8 +63,8 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has query ids of its own.
         qid : array of shape (n_rows,)
             Query of each row. Required when the ranker was fitted with ``qid``.
         k : int or None
@@ -75,11 +75,12 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows,)
             Ranks; equal scores rank in input order.
         """
-        self._check_qid("rank", qid)
+        ids = X.qid if isinstance(X, Dataset) else qid
+        self._check_qid("rank", ids)
         if k is not None and k < 1:
             raise ValueError(f"k must be >= 1, got {k}")
         scores = self.decision_function(X, qid=qid)
-        ranks = rank_within_queries(scores, qid, n_jobs=self.n_jobs)
+        ranks = rank_within_queries(scores, ids, n_jobs=self.n_jobs)
         return ranks if k is None else np.where(ranks > k, 0, ranks)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -90,11 +91,12 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
     # ---- for fit ---------------------------------------------------------------------------------
 
     def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
-        if isinstance(X, Store):
+        if isinstance(X, (Store, Dataset)):
             own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+            what = f"the store {X.path}" if isinstance(X, Store) else "the data set"
             for name in (name for name, value in own.items() if value is not None):
-                raise ValueError(f"{name} is part of the store {X.path}; call fit(store)")
-            data = X.dataset(n_jobs=self.n_jobs)
+                raise ValueError(f"{name} is part of {what}, which is given alone: fit(X)")
+            data = X.dataset(n_jobs=self.n_jobs) if isinstance(X, Store) else self._filled(X)
             self._note_columns(data)
             return data
         labels = None if y is None else column_or_1d(y, warn=True)
@@ -113,6 +115,21 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, labels, skip_check_array=True)
         return data
 
+    def _filled(self, data: Dataset) -> Dataset:
+        """A data set as the parameter ``missing`` wants it; one may have been filled in already."""
+        missing = self._missing()
+        if data.filling is None:
+            check_values(
+                data.rows, data.feature_names, missing=missing != "error", n_jobs=self.n_jobs
+            )
+            return data.filled(missing)
+        if missing not in ("error", data.filling.kind):
+            raise ValueError(
+                f"missing={missing!r}, but the data set was filled in with {data.filling.kind!r}; "
+                "leave one of them out, or load it with missing='keep'"
+            )
+        return data
+
     def _missing(self) -> str:
         """What happens to missing values in training: the estimators that fill them in say so."""
         missing = getattr(self, "missing", MISSING[0])
@@ -121,9 +138,11 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _note_columns(self, data: Dataset) -> None:
         """Set what scikit-learn keeps of the columns, for data that it does not know."""
-        self.n_features_in_ = data.n_features
+        filling = data.filling
+        self.n_features_in_ = data.n_features if filling is None else filling.n_features
         if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+            names = data.feature_names[: self.n_features_in_]
+            self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
@@ -167,8 +186,12 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = result.history
         self.n_pairs_ = model.training["n_pairs"]
 
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
         check_is_fitted(self)
+        if isinstance(X, Dataset):
+            if qid is not None:
+                raise ValueError("qid is part of the data set; leave it out")
+            return X, X.qid
         rows = as_rows(X, n_jobs=self.n_jobs, check=self._checked)
         validate_data(self, X, reset=False, skip_check_array=True)
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:

@@ -258,6 +258,13 @@ class KernelModel:
             "predict() on rows with a feature changed"
         )
 
+    def export(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: engines take sums over features."""
+        raise TypeError(
+            "a kernel model is no sum over features, which is all that an engine can compute; "
+            "export a LinearModel (RankSVM)"
+        )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`.
 

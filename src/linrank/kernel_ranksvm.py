@@ -202,7 +202,7 @@ class KernelRankSVM(KernelRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), or Store, or (n_rows, n_rows)
+        X : matrix of shape (n_rows, n_features), Dataset or Store, or (n_rows, n_rows)
             NumPy or SciPy matrix or data frame; float32 stays float32. The kernel matrix if the
             kernel is precomputed.
         y : array of shape (n_rows,)

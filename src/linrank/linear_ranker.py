@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.filling import Filling
+    from linrank.export.artefact import Artefact
     from linrank.model import LinearModel
     from linrank.monitor import Monitor
     from linrank.scaling import Scaling
@@ -54,6 +55,13 @@ class LinearRanker(FittedRanker):
         """
         rows, qid = self._rows(X, qid)
         return self.model_.explain(rows, qid=qid, pair=pair)
+
+    def export(self, target: str, **options: Any) -> Artefact:
+        """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""
+        from linrank.export.targets import export
+
+        check_is_fitted(self, "model_")
+        return export(self.model_, target, **options)
 
     # ---- for fit ---------------------------------------------------------------------------------
 

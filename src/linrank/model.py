@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank import __version__, _core, threads
+from linrank.data.dataset import Dataset
 from linrank.data.rows import check_values
 from linrank.missing import Missing, contributions, dense_contributions, scores_with_missing
 from linrank.model_checks import (
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from linrank.data.dataset import Dataset
+    from linrank.data.filling import Filling
     from linrank.data.rows import Rows
     from linrank.data.statistics import ColumnStatistics
+    from linrank.export.artefact import Artefact
     from linrank.kernel_model import KernelModel
     from linrank.model_file import Contents, KernelContents
     from linrank.model_file.contents import Scalar
@@ -214,6 +216,8 @@ class LinearModel:
         n_jobs : int or None
             Threads; None means all cores.
         """
+        if isinstance(X, Dataset) and X.filling is not None:
+            return self._scores_of_filled(X, n_jobs)
         # The rows are read once. A value that is not finite makes a score that is not: only then
         # is it looked for. What CSR leaves out is 0.
         rows = self._raw_rows(X)
@@ -245,6 +249,11 @@ class LinearModel:
             row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
             ``score(i) - score(j)``. A missing value contributes what `missing` says.
         """
+        if isinstance(X, Dataset) and X.filling is not None:
+            raise ValueError(
+                f"the missing values of {X.source} have been filled in; load it with "
+                "missing='keep' to have them explained too"
+            )
         rows = self._raw_rows(X)
         self._check_values(rows, None)
         if self.scaling.needs_queries:
@@ -257,6 +266,43 @@ class LinearModel:
             below, self.coef, self.missing
         )
         return difference[0]
+
+    def export(
+        self,
+        target: str,
+        *,
+        name: str = "linrank",
+        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+        normalizers: str = "folded",
+        **options: Any,
+    ) -> Artefact:
+        """The model as a search engine, a database or another program takes it.
+
+        Parameters
+        ----------
+        target : str
+            One of ``linrank.export.TARGETS``.
+        name : str
+            What the model is to be called there.
+        feature_map : mapping, path or None
+            Names of features in the engine by names in the model, or by numbers as in the training
+            file; or a file of them, a JSON object or lines of two columns.
+        normalizers : {"folded", "engine"}
+            Whether the scaling of the training is in the weights, or done by the engine.
+        **options
+            Options that the target has of its own.
+
+        Returns
+        -------
+        Artefact
+            The files, with a text on where to put them and the request that uses them. It orders
+            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
+        """
+        from linrank.export.targets import export
+
+        return export(
+            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON, to be read by :func:`load_model`.
@@ -280,6 +326,31 @@ class LinearModel:
             self.statistics,
         )
         model_file.write(contents, path)
+
+    def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
+        """Scores of rows that were filled in as those that the model was trained on."""
+        coef = self.missing.joined(self.coef, self._own_filling(data))
+        scaling = Scaling(self.scaling.kind) if self.scaling.needs_queries else Scaling()
+        plain = replace(data, filling=None, feature_names=None)
+        return LinearModel(coef, scaling=scaling).predict(plain, n_jobs=n_jobs)
+
+    def _own_filling(self, data: Dataset) -> Filling | None:
+        """How a data set was filled in, if that is how the model does it."""
+        filling, own = data.filling, self.missing
+        if filling is None:
+            return None
+        values = filling.values is own.values or (
+            filling.values is not None
+            and own.values is not None
+            and np.array_equal(filling.values, own.values)
+        )
+        if filling.kind != own.kind or not values:
+            raise ValueError(
+                f"the missing values of {data.source} were filled in by missing={filling.kind!r} "
+                f"from that data, the model was trained with missing={own.kind!r} on other data; "
+                "load it with missing='keep', and the model fills them in"
+            )
+        return filling
 
     def _raw_rows(self, X: Any) -> Rows:
         rows = raw_rows(X, self.feature_names, check="later")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
 from linrank.metrics.concordance import weighted_pairwise_accuracy
 
@@ -38,13 +39,13 @@ class RankerMixin:
         tags.input_tags.allow_nan = getattr(self, "missing", "error") != "error"
         return tags
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """Share of the pairs that the scores put in the right order.
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features)
-            Raw rows.
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has labels, query ids and weights of its own.
         y : array of shape (n_rows,)
             Labels; a pair is two rows of one query with different labels.
         qid : array of shape (n_rows,)
@@ -57,8 +58,14 @@ class RankerMixin:
         float
             Pooled over all pairs; a pair of equal scores is an error.
         """
+        if isinstance(X, Dataset):
+            given = {"y": y, "qid": qid, "sample_weight": sample_weight}
+            for name in (name for name, value in given.items() if value is not None):
+                raise ValueError(f"{name} is part of the data set; leave it out")
+            y, qid, sample_weight = X.labels, X.qid, X.weight
         self._check_qid("score", qid)
-        scores = self.decision_function(X, qid=qid)  # type: ignore[attr-defined]
+        own_qid = None if isinstance(X, Dataset) else qid
+        scores = self.decision_function(X, qid=own_qid)  # type: ignore[attr-defined]
         if sample_weight is not None:
             return weighted_pairwise_accuracy(y, scores, sample_weight, qid)
         return float(evaluate(y, scores, qid=qid, metrics=_ACCURACY)[_ACCURACY])

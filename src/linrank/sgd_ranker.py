@@ -230,7 +230,7 @@ class SGDRanker(StreamRanker):
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), or Store
+        X : matrix of shape (n_rows, n_features), Dataset or Store
             NumPy or SciPy matrix or data frame; float32 stays float32. A :class:`linrank.Store` has
             labels, query ids and row weights of its own.
         y : array of shape (n_rows,)

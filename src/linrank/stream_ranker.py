@@ -17,6 +17,7 @@ from linrank.stochastic.streaming import StreamTrainer
 from linrank.stochastic.training import DescentResult, regularisation
 
 if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
 
 __all__ = ["StreamRanker"]
@@ -194,7 +195,7 @@ class StreamRanker(DescentRanker):
         for name in ("_stream", "_stream_options", "_steps_before"):
             self.__dict__.pop(name, None)
 
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows, Any]:
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
         if hasattr(self, "_stream") and not hasattr(self, "model_"):
             self._stream.check_pairs("partial_fit so far")
         return super()._rows(X, qid)

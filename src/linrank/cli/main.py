@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "write a page on what a model does on test queries, and where it fails",
     "compare": "train many methods, or take models, and show which ranks best",
     "convert": "turn text of any size into a store, to train from without loading it",
+    "export": "write a model for Elasticsearch, Solr, Vespa and other programs",
     "inspect": "describe a data file or a model, and what looks wrong in it",
     "check": "compare data with what a model was trained on, before it scores them",
 }

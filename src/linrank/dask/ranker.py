@@ -74,7 +74,7 @@ class ClusterRanker(LinearRanker):
             )
         return super().rank(X, qid=qid, k=k)
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
         """Share of the pairs that the scores put in the right order, over all partitions.
 
         Parameters

@@ -1,0 +1,190 @@
+"""``linrank export``: a linear model as a search engine or another program takes it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import add_reporting
+from linrank.cli.console import Console
+from linrank.cli.main import OK
+from linrank.cli.models import read_model
+from linrank.cli.streams import STANDARD, check_apart, write_standard
+from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
+
+if TYPE_CHECKING:
+    from linrank.export.artefact import Artefact
+    from linrank.model import LinearModel
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """\
+Write a linear model as a search engine, a database or another program takes it. Scaling is folded
+into the weights, which apply to raw values; the order of any rows is that of the model. Where an
+engine cannot express that, a warning says so. Where to put the result, and the request that uses
+it, goes to standard error, and beside the result when that is a file.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    width = max(map(len, TARGETS))
+    short = ", ".join(f"{alias} is {name}" for alias, name in ALIASES.items())
+    targets = "\n".join(f"  {name:<{width}}  {what}" for name, what in TARGETS.items())
+    parser.epilog = f"targets ({short}):\n{targets}"
+    parser.add_argument("model", metavar="MODEL", help="a model of linrank; - for stdin")
+    parser.add_argument("--to", required=True, type=_target, metavar="TARGET", help="see below")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        default=STANDARD,
+        help="file to write, or folder where the result has several files (default: stdout)",
+    )
+    parser.add_argument(
+        "--name", default="linrank", help="what the model is called there (default: linrank)"
+    )
+    parser.add_argument(
+        "--feature-map",
+        metavar="FILE",
+        help="names of features in the engine: a JSON object, or lines of two columns, the name or "
+        "number in the model first",
+    )
+    parser.add_argument(
+        "--normalizers",
+        choices=NORMALIZERS,
+        default=NORMALIZERS[0],
+        help="scaling in the weights, or by the engine where it can (default: folded)",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="KEY=VALUE",
+        help="an option of the target; repeat for several",
+    )
+    add_reporting(parser)
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Export, write, and say what to do with it."""
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    _check_options(args, parser)
+    check_apart(args.output, args.model, args.feature_map)
+    artefact = _artefact(_linear(args.model), args)
+    for text in artefact.warnings:
+        console.warn(text)
+    written = _write(artefact, args)
+    for path in written:
+        console.say("wrote", path)
+    if not args.quiet:
+        told = artefact.instructions_for(args.output) if written else artefact.instructions
+        print(f"\n{told}", end="", file=sys.stderr)
+    if args.json:
+        _write_json(artefact, written)
+    return OK
+
+
+def _target(text: str) -> str:
+    try:
+        return target_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, found, value = text.partition("=")
+    if not found or not key:
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, got {text!r}")
+    return key.replace("-", "_"), {"true": True, "false": False}.get(value, value)
+
+
+def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    known, seen = options_of(args.to), set()
+    for key, _ in args.option:
+        if key not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            parser.error(f"the target {args.to} has no option {key!r}; {has}")
+        if key in seen:
+            parser.error(f"--option {key} is given twice")
+        seen.add(key)
+
+
+def _linear(path: str) -> LinearModel:
+    from linrank.model import LinearModel
+
+    model = read_model(path)
+    if not isinstance(model, LinearModel):
+        raise ValueError(
+            f"{path}: a model with the kernel {model.kernel.name!r} is no sum over features and "
+            "cannot be exported; train a linear one"
+        )
+    return model
+
+
+def _artefact(model: LinearModel, args: argparse.Namespace) -> Artefact:
+    from linrank.errors import ExportWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExportWarning)  # they are in the artefact
+        return model.export(
+            args.to,
+            name=args.name,
+            feature_map=args.feature_map,
+            normalizers=args.normalizers,
+            **dict(args.option),
+        )
+
+
+def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
+    """Write files, or the only one to standard output; the paths that were written."""
+    if args.output != STANDARD:
+        return artefact.save(args.output)
+    if args.json:
+        return []
+    if len(artefact.files) > 1:
+        raise ValueError(
+            f"the artefact has {len(artefact.files)} files ({', '.join(artefact.files)}), which "
+            "standard output cannot take; name a folder with -o"
+        )
+    if _is_text(artefact.content):
+        write_standard(artefact.text)
+        return []
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None or sys.stdout.isatty():
+        raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
+    stream.write(artefact.content)
+    return []
+
+
+def _write_json(artefact: Artefact, written: list[str]) -> None:
+    import json
+
+    from linrank import __version__
+
+    if not written and not all(map(_is_text, artefact.files.values())):
+        raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
+    report: dict[str, Any] = {
+        "command": "export",
+        "linrank": __version__,
+        "target": artefact.target,
+        "files": list(artefact.files),
+        "written": written,
+        "instructions": artefact.instructions,
+        "warnings": list(artefact.warnings),
+    }
+    if not written:
+        report["contents"] = {name: data.decode() for name, data in artefact.files.items()}
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

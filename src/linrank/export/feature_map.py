@@ -1,0 +1,137 @@
+"""What the features of a model are called in an engine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["engine_names", "read_feature_map"]
+
+FeatureMap = Mapping[Any, Any] | str | os.PathLike[str]
+
+
+def engine_names(
+    names: Sequence[str] | None, n_features: int, base: int, feature_map: FeatureMap | None
+) -> list[str]:
+    """The name of every feature: that of the map, else its own, else ``f<number>``.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        The model's names.
+    n_features : int
+        How many features there are.
+    base : int
+        The number of the first feature in the training file.
+    feature_map : mapping, path or None
+        Names in the engine by names in the model, or by numbers as in the training file; or a
+        file of them, see :func:`read_feature_map`.
+    """
+    if isinstance(feature_map, str | os.PathLike):
+        feature_map = read_feature_map(feature_map)
+    if not isinstance(feature_map, Mapping | None):
+        raise TypeError(
+            "feature_map must be a mapping from names in the model to names in the engine, or a "
+            f"file of them, got {type(feature_map).__name__}"
+        )
+    found = list(names) if names is not None else [f"f{base + j}" for j in range(n_features)]
+    places = {name: j for j, name in enumerate(found)}
+    mapped: dict[int, str] = {}
+    for feature, name in (feature_map or {}).items():
+        j = _place(feature, places, n_features, base)
+        if j in mapped:
+            raise ValueError(f"the feature map has the feature {found[j]!r} twice")
+        mapped[j] = _engine_name(feature, name)
+    for j, name in mapped.items():
+        found[j] = name
+    _check_distinct(found, mapped, names)
+    return found
+
+
+def read_feature_map(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The map of a file: a JSON object, or lines of two columns, the model's name first.
+
+    Columns are separated by a tab, or by blanks where no name has any. Empty lines and lines that
+    start with ``#`` are skipped.
+    """
+    source = os.fspath(path)
+    with open(source, encoding="utf-8") as file:
+        content = file.read()
+    try:
+        if content.lstrip().startswith("{"):
+            return json.loads(content, object_pairs_hook=_distinct)  # type: ignore[no-any-return]
+        return _distinct(_columns(content))
+    except ValueError as error:  # a JSONDecodeError too
+        raise ValueError(f"{source}: {error}") from None
+
+
+def _columns(content: str) -> Iterable[tuple[str, str]]:
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = line.split("\t") if "\t" in line else line.split()
+        if len(parts) != 2:
+            raise ValueError(
+                f"line {number} has {len(parts)} columns; write the model's name and the "
+                "engine's, separated by a tab where names have blanks"
+            )
+        yield parts[0].strip(), parts[1].strip()
+
+
+def _distinct(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for feature, name in pairs:
+        if feature in found:
+            raise ValueError(f"the feature map has the feature {feature!r} twice")
+        found[feature] = name
+    return found
+
+
+def _place(feature: Any, places: Mapping[str, int], n_features: int, base: int) -> int:
+    """The column of a feature, from its name or its number."""
+    if isinstance(feature, str) and feature in places:
+        return places[feature]
+    is_number = isinstance(feature, str) and feature.isdecimal() and feature.isascii()
+    if is_number or (hasattr(feature, "__index__") and not isinstance(feature, bool)):
+        j = int(feature) - base
+        if 0 <= j < n_features:
+            return j
+        raise ValueError(
+            f"the feature map has the feature {feature}; those of the model are {base} to "
+            f"{base + n_features - 1}"
+        )
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(feature), places, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"the feature map has {feature!r}, which the model does not know{hint}")
+
+
+def _engine_name(feature: Any, name: Any) -> str:
+    if isinstance(name, int) and not isinstance(name, bool):
+        return str(name)
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the feature map gives {feature!r} the name {name!r}; names are texts")
+    return name
+
+
+def _check_distinct(
+    found: Sequence[str], mapped: Mapping[int, str], own: Sequence[str] | None
+) -> None:
+    first: dict[str, int] = {}
+    for j, name in enumerate(found):
+        i = first.setdefault(name, j)
+        if i == j:
+            continue
+        both = [repr(own[k]) if own is not None else f"column {k}" for k in (i, j)]
+        if i not in mapped and j not in mapped:
+            raise ValueError(
+                f"columns {i} and {j} of the model are both called {name!r}; tell them apart by a "
+                "feature map with their numbers"
+            )
+        raise ValueError(
+            f"the feature map leaves {both[0]} and {both[1]} with one name, {name!r}; an engine "
+            "needs a name of its own for each"
+        )

@@ -1,0 +1,276 @@
+"""LinearForm: a linear model as engines see it, names and weights that they can hold.
+
+    score(x) = Σ_j w_j x_j,   a missing x_j counting w_j fill_j + extra_j.
+
+Scaling by columns is folded into the weights. An order is kept by any positive factor, so weights
+that the arithmetic of an engine cannot hold are multiplied by a power of two, which is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from linrank.export.feature_map import engine_names
+from linrank.export.magnitudes import power_of_two, unheld
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.statistics import ColumnStatistics
+    from linrank.export.feature_map import FeatureMap
+    from linrank.missing import Missing
+    from linrank.scaling import Scaling
+
+__all__ = ["FeatureStatistics", "LinearForm"]
+
+_SHOWN = 3  # names that a warning lists
+
+
+class Exportable(Protocol):
+    """What is asked of a model; LinearModel has it."""
+
+    @property
+    def coef(self) -> NDArray[np.float64]:
+        """Weights of the raw features."""
+
+    @property
+    def feature_names(self) -> Sequence[str] | None:
+        """Names of the features, if they have any."""
+
+    @property
+    def scaling(self) -> Scaling:
+        """How the features were scaled."""
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Summary of the training run."""
+
+    @property
+    def missing(self) -> Missing:
+        """What the model does with missing values."""
+
+    @property
+    def statistics(self) -> ColumnStatistics | None:
+        """Of the raw training features."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureStatistics:
+    """What is known of the raw training values of each exported feature."""
+
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearForm:
+    """What there is to write of a model, one entry for each exported feature.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names in the engine.
+    columns : int64 array
+        The column of each feature in the model, ascending.
+    weights : float64 array
+        ``factor · coef``, of raw values.
+    factor : float
+        A power of two, 1 where the engine can hold the weights as they are.
+    fill : float64 array
+        What stands in for a missing value, 0 where the model has no rule for them.
+    extra : float64 array
+        What a missing value adds beside ``weights · fill``; 0 but for ``missing="indicator"``.
+    missing : {"error", "zero", "mean", "indicator"}
+        The model's rule for missing values.
+    scale : {"none", "standard", "minmax", "query"}
+        How the features were scaled when the model was trained.
+    divisors : float64 array or None
+        What ``standard`` and ``minmax`` divide by: ``1 / d_j``, deviation or range in training.
+    statistics : FeatureStatistics or None
+        Of the training values of these features.
+    n_features : int
+        Features of the model, exported or not.
+    base : int or None
+        Number of the first feature in the training file, None where there was no such file.
+    warnings : tuple of str
+        What an engine cannot know of this model.
+    """
+
+    names: tuple[str, ...]
+    columns: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    factor: float
+    fill: NDArray[np.float64]
+    extra: NDArray[np.float64]
+    missing: str
+    scale: str
+    divisors: NDArray[np.float64] | None
+    statistics: FeatureStatistics | None
+    n_features: int
+    base: int | None
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        model: Exportable,
+        *,
+        feature_map: FeatureMap | None = None,
+        names: Sequence[str] | None = None,
+        precision: str = "float32",
+        dense: bool = False,
+        named: bool = True,
+        by_query: bool = False,
+    ) -> LinearForm:
+        """The form of a model.
+
+        Parameters
+        ----------
+        model : LinearModel
+            A trained model.
+        feature_map : mapping, path or None
+            Names in the engine by names, or numbers, in the model.
+        names : sequence of str or None
+            Names of all features in place of the model's.
+        precision : {"float32", "float64"}
+            What the engine computes in.
+        dense : bool
+            Keep features of weight 0 too.
+        named : bool
+            Whether the engine goes by names; without, a model that has none is not warned about.
+        by_query : bool
+            Whether the engine scales within queries itself where the model does.
+        """
+        coef = _coefficients(model)
+        missing, fill, extra = _missing_values(model)
+        kept = np.arange(len(coef)) if dense else np.flatnonzero((coef != 0.0) | (extra != 0.0))
+        own = model.feature_names if names is None else names
+        base: int | None = model.training.get("index_base")
+        called = engine_names(own, len(coef), base or 0, feature_map)
+        statistics = _statistics(model, kept)
+        reach = _reach(statistics, fill[kept])
+        factor = power_of_two(coef[kept], reach, extra[kept], precision)
+        chosen = tuple(called[j] for j in kept)
+        warnings = [
+            *_about_names(own, feature_map, base or 0) * named,
+            *_about_queries(model.scaling.kind) * (not by_query),
+            *_about_magnitudes(chosen, coef[kept] * factor, precision),
+        ]
+        factors = model.scaling.factors
+        return cls(
+            names=chosen,
+            columns=kept,
+            weights=coef[kept] * factor,
+            factor=factor,
+            fill=fill[kept],
+            extra=extra[kept] * factor,
+            missing=missing,
+            scale=model.scaling.kind,
+            divisors=None if factors is None else _inverse(factors[kept]),
+            statistics=statistics,
+            n_features=len(coef),
+            base=base,
+            warnings=tuple(warnings),
+        )
+
+    @property
+    def contributions(self) -> NDArray[np.float64]:
+        """What a missing value of each feature adds to the score: ``w fill + extra``."""
+        return self.weights * self.fill + self.extra
+
+    @property
+    def defaults(self) -> NDArray[np.float64]:
+        """The value whose weight is what a missing one adds: ``fill + extra / w``; NaN for w = 0.
+
+        With it an engine that only knows default values expresses indicators too.
+        """
+        added = np.full_like(self.weights, np.nan)
+        np.divide(self.extra, self.weights, out=added, where=self.weights != 0.0)
+        return np.where(self.extra == 0.0, self.fill, self.fill + added)
+
+
+def _coefficients(model: Any) -> NDArray[np.float64]:
+    if hasattr(model, "kernel"):
+        raise TypeError(
+            f"a model with the kernel {model.kernel.name!r} is no sum over features and cannot be "
+            "exported; what can is a LinearModel, from RankSVM and the other linear estimators"
+        )
+    if not hasattr(model, "coef") or not hasattr(model, "scaling"):
+        raise TypeError(f"what can be exported is a LinearModel, got {type(model).__name__}")
+    coef: NDArray[np.float64] = model.coef
+    if not coef.any():
+        raise ValueError(
+            "all weights of the model are 0, so that every row scores alike: there is nothing to "
+            "export; train with a larger C, a weaker penalty or wider bounds"
+        )
+    return coef
+
+
+def _missing_values(model: Exportable) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+    """The model's rule for missing values, what stands in for them, and what they add to that."""
+    zeros, missing = np.zeros(len(model.coef)), model.missing
+    fill = zeros if missing.values is None else missing.values
+    return missing.kind, fill, zeros if missing.weights is None else missing.weights
+
+
+def _statistics(model: Exportable, kept: NDArray[np.int64]) -> FeatureStatistics | None:
+    known = model.statistics
+    if known is None:
+        return None
+    parts = (known.mean, known.variance, known.low, known.high)
+    return FeatureStatistics(*(part[kept] for part in parts))
+
+
+def _reach(
+    statistics: FeatureStatistics | None, fill: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """The largest value of each feature, without its sign, that training saw or filled in."""
+    if statistics is None:
+        return None
+    reach = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
+    return np.maximum(np.where(np.isfinite(reach), reach, 0.0), np.abs(fill))
+
+
+def _inverse(factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``1 / d``; 1 for a feature that the scaling removes, whose weight is 0."""
+    return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
+
+
+def _about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
+    if own is not None or feature_map is not None:
+        return []
+    return [
+        f"the model has no feature names: the first feature is called f{base} and so on; give "
+        "the engine's names by a feature map"
+    ]
+
+
+def _about_queries(kind: str) -> list[str]:
+    if kind != "query":
+        return []
+    return [
+        "the model was trained with scale='query': its weights are those of features divided by "
+        "their range within each query, which the artefact does not do; divide the features "
+        "before, or train with scale='standard' or 'minmax'"
+    ]
+
+
+def _about_magnitudes(
+    names: Sequence[str], weights: NDArray[np.float64], precision: str
+) -> list[str]:
+    lost = unheld(weights, precision)
+    if not lost.size:
+        return []
+    shown = ", ".join(repr(names[j]) for j in lost[:_SHOWN])
+    more = f" and {lost.size - _SHOWN} more" if lost.size > _SHOWN else ""
+    return [
+        f"the weights span more than {precision} can hold: that of {shown}{more} is next to the "
+        "largest so small that it is written with fewer digits or as 0; rescale these features"
+    ]

@@ -1,0 +1,113 @@
+"""A linear model as an ONNX graph: ``X`` of shape [N, d] in, ``score`` of shape [N, 1] out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank import __version__
+from linrank.export.artefact import Artefact
+from linrank.export.onnx_graph import scoring_graph
+
+if TYPE_CHECKING:
+    from linrank.export.linear_form import LinearForm
+
+__all__ = ["write"]
+
+DENSE = True  # X has all columns of the model, those without a weight too
+NAMED = False  # and goes by their places
+
+# The oldest that has all four operators with doubles; what was trained today is to run in the
+# engines of three years ago.
+_OPSET, _IR_VERSION = 17, 8
+
+
+def write(form: LinearForm, name: str, normalizers: str, *, precision: str = "float32") -> Artefact:
+    """The model as an ONNX file.
+
+    Parameters
+    ----------
+    form : LinearForm
+        Weights of all columns of the model.
+    name : str
+        Name of the graph and of the file.
+    normalizers : str
+        ``folded``: the weights are those of raw values.
+    precision : {"float32", "float64"}
+        Type of ``X`` and ``score``, and what is computed in.
+    """
+    model = _model(form, name, np.float32 if precision == "float32" else np.float64)
+    files = {"model.onnx": model.SerializeToString(deterministic=True)}
+    return Artefact("onnx", files, _instructions(form, precision))
+
+
+def _model(form: LinearForm, name: str, dtype: type[np.floating[Any]]) -> Any:
+    try:
+        import onnx
+        from onnx import helper, numpy_helper
+    except ImportError:
+        raise ImportError("the export to ONNX needs onnx: pip install linrank[onnx]") from None
+    graph = scoring_graph(form, dtype)
+    constants = [numpy_helper.from_array(value, key) for key, value in graph.constants.items()]
+    nodes = [
+        helper.make_node(node.op, list(node.inputs), [node.output], **node.attributes)
+        for node in graph.nodes
+    ]
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    rows = helper.make_tensor_value_info("X", element, ["N", len(form.names)])
+    score = helper.make_tensor_value_info("score", element, ["N", 1])
+    model = helper.make_model(
+        helper.make_graph(nodes, name, [rows], [score], constants),
+        opset_imports=[helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="linrank",
+        producer_version=__version__,
+    )
+    helper.set_model_props(model, _properties(form))
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _properties(form: LinearForm) -> dict[str, str]:
+    """What a program that finds the file later wants to know; values are JSON."""
+    told = {
+        "feature_names": list(form.names),
+        "linrank_version": __version__,
+        "factor": form.factor,
+        "missing": form.missing,
+        "scaling": form.scale,
+    }
+    return {key: json.dumps(value, ensure_ascii=False) for key, value in told.items()}
+
+
+def _instructions(form: LinearForm, precision: str) -> str:
+    if form.missing != "error":
+        missing = "NaN stands for a missing value."
+    else:
+        missing = "The model refuses missing values: a row with a NaN scores NaN."
+    return (
+        f"model.onnx takes X, the {len(form.names)} raw features of N rows in {precision}, and "
+        f"gives score, N × 1; higher is better. The order of the features is in the property "
+        f"feature_names. {missing}\n\n"
+        "    import json, numpy as np, onnxruntime\n"
+        '    session = onnxruntime.InferenceSession("model.onnx")\n'
+        "    properties = session.get_modelmeta().custom_metadata_map\n"
+        '    names = json.loads(properties["feature_names"])\n'
+        f'    X = frame[names].to_numpy(dtype="{precision}")\n'
+        '    score = session.run(["score"], {"X": X})[0][:, 0]\n\n'
+        "In Vespa, put the file into the application package and write in the schema\n\n"
+        "    onnx-model linrank {\n"
+        "        file: files/model.onnx\n"
+        "        input X: my_features\n"
+        "        output score: score\n"
+        "    }\n\n"
+        f"with a function my_features of type tensor<{_VESPA[precision]}>(d0[1],d1"
+        f"[{len(form.names)}]) and the expression sum(onnx(linrank).score). The weights are those "
+        "of raw features: whatever scaled them in training is folded in, so nothing is to be "
+        "scaled before.\n"
+    )
+
+
+_VESPA = {"float32": "float", "float64": "double"}

@@ -1,0 +1,238 @@
+"""A linear model as SQL: a scoring expression, or a query that ranks the rows of a table.
+
+The expression is ``Σ_j w_j x_j`` over the columns x_j with a weight. A column that is NULL adds
+``w_j v_j + c_j`` instead, by COALESCE, where the model fills in missing values; where it refuses
+them the score is NULL. Weights are doubles with an exponent, which is what makes a number
+approximate (a double, not a decimal) in standard SQL, and their digits read back to the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from linrank.export.artefact import Artefact
+from linrank.export.sql_dialects import Dialect, dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from linrank.export.linear_form import LinearForm
+
+__all__ = ["scales_queries", "write"]
+
+PRECISION = "float64"
+
+# A parser nests a + b + c + ... as deep as it is long, and SQLite and DuckDB stop at a depth of
+# 1000. Sums of sums, 32 terms in each, are of depth 64 for a thousand features, 96 for 30,000; and
+# their rounding errors grow with that depth rather than with the number of features.
+_TERMS = 32
+_PLUS = "\n    + "
+
+
+def scales_queries(options: Mapping[str, Any]) -> bool:
+    """Whether the query divides by ranges within queries: where it is told which column has them.
+
+    Window functions can do what search engines cannot, since a table has all rows of a query.
+    """
+    return options.get("table") is not None and options.get("qid") is not None
+
+
+def write(
+    form: LinearForm,
+    name: str,
+    normalizers: str,
+    *,
+    dialect: str = "ansi",
+    table: str | None = None,
+    qid: str | None = None,
+    docid: str | None = None,
+) -> Artefact:
+    """The model as an expression, or as a query where a table is named.
+
+    Parameters
+    ----------
+    form : LinearForm
+        The weights, by the names of columns.
+    name : str
+        The query adds the columns ``NAME_score`` and ``NAME_rank``.
+    normalizers : str
+        ``folded``: the weights are those of raw columns.
+    dialect : {"ansi", "mysql", "bigquery", "sqlserver"}
+        How names are quoted.
+    table : str or None
+        Table or view to rank, ``schema.table`` where needed; None writes the expression alone.
+    qid : str or None
+        Column with the query of a row: ranks count within each. Needs `table`.
+    docid : str or None
+        Column that breaks ties of equal scores. Needs `table`.
+    """
+    spoken = dialect_of(dialect)
+    _check_options(table=table, qid=qid, docid=docid)
+    warnings = _case_warnings(form, spoken)
+    if table is None:
+        text = f"({_expression(form, spoken)})\n"  # for it may become part of a larger one
+    else:
+        text = _query(form, spoken, name, table, qid, docid)
+    instructions = _instructions(form, spoken, name, table, qid)
+    return Artefact("sql", {"model.sql": text.encode()}, instructions, warnings)
+
+
+def _check_options(**columns: Any) -> None:
+    for option, value in columns.items():
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{option} must be a name, got {value!r}")
+        if value is not None and columns["table"] is None:
+            raise ValueError(f"{option}={value!r} is for ranking a table; name it by table=")
+
+
+def literal(value: float) -> str:
+    """A double of SQL: the shortest digits that read back the same, with an exponent.
+
+    Examples
+    --------
+    >>> literal(0.5), literal(-1e-7)
+    ('0.5e0', '-1e-07')
+    """
+    digits = repr(float(value))
+    return digits if "e" in digits else f"{digits}e0"
+
+
+def _case_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
+    same = dialect.same_columns(form.names)
+    if same is None:
+        return ()
+    told = f"the features {same[0]!r} and {same[1]!r} differ in their capitals only"
+    if dialect.folds_case:
+        raise ValueError(
+            f"{told}, which are one column in dialect {dialect.name!r}; tell them apart by "
+            "feature_map"
+        )
+    return (
+        f"{told}: two columns in PostgreSQL and Oracle, one in SQLite and DuckDB; tell them apart "
+        "by feature_map",
+    )
+
+
+def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = "") -> str:
+    """The sum; `owner` is the alias of the table that the columns are of, with its dot."""
+    columns = [owner + dialect.quoted(name) for name in form.names]
+    weights = form.weights.tolist()
+    if qid:
+        fills = [None] * len(columns) if form.missing == "error" else form.fill.tolist()
+        parts = zip(columns, weights, fills, strict=True)
+        return _sum([_scaled_term(column, w, fill, qid) for column, w, fill in parts])
+    added = form.contributions.tolist() if form.missing != "error" else [None] * len(columns)
+    return _sum([_term(c, w, m) for c, w, m in zip(columns, weights, added, strict=True)])
+
+
+def _term(column: str, weight: float, added: float | None) -> str:
+    """``w·x``, or what a missing value adds where x is NULL."""
+    if added is None:
+        return f"{literal(weight)} * {column}"
+    if weight == 0.0:
+        return f"CASE WHEN {column} IS NULL THEN {literal(added)} ELSE 0e0 END"
+    return f"COALESCE({literal(weight)} * {column}, {literal(added)})"
+
+
+def _scaled_term(column: str, weight: float, fill: float | None, qid: str) -> str:
+    """``w·x / (max x - min x)`` over the rows of the query, 0 where the feature is constant there.
+
+    Missing values are filled in before, as in training; indicators cannot be scaled within queries.
+    """
+    value = column if fill is None else f"COALESCE({column}, {literal(fill)})"
+    over = f"OVER (PARTITION BY {qid})"
+    width = f"NULLIF(MAX({value}) {over} - MIN({value}) {over}, 0)"
+    term = f"COALESCE({literal(weight)} * {value} / {width}, 0e0)"
+    if fill is None:  # a NULL is not to turn into the 0 of a constant feature
+        return f"CASE WHEN {column} IS NOT NULL THEN {term} END"
+    return term
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """All terms added, at most `_TERMS` in a row."""
+    if len(terms) <= _TERMS:
+        return _PLUS.join(terms)
+    parts = [_sum(terms[begin : begin + _TERMS]) for begin in range(0, len(terms), _TERMS)]
+    return _sum([f"({part})" for part in parts])
+
+
+def _query(
+    form: LinearForm,
+    dialect: Dialect,
+    name: str,
+    table: str,
+    qid: str | None,
+    docid: str | None,
+) -> str:
+    """All columns of the table, the score and the rank, the best first.
+
+    The score is computed in a query of its own, so that it can be named in the order; columns
+    carry the alias of their table, since SQLite reads an unknown "name" without one as a text.
+    """
+    score, rank = (
+        dialect.quoted(_added_column(form, name, what), "model") for what in ("score", "rank")
+    )
+    query = "" if qid is None else dialect.quoted(qid, "qid")
+    partition = f"PARTITION BY scored.{query} " if query else ""
+    order = f"scored.{score} DESC"
+    if form.missing == "error":  # databases differ on where NULL goes: last
+        order = f"CASE WHEN scored.{score} IS NULL THEN 1 ELSE 0 END, {order}"
+    if docid is not None:
+        order += f", scored.{dialect.quoted(docid, 'docid')}"
+    by_query = f"listed.{query}" if form.scale == "query" and query else ""
+    lines = [
+        "SELECT scored.*,",
+        f"  ROW_NUMBER() OVER ({partition}ORDER BY {order}) AS {rank}",
+        "FROM (",
+        "  SELECT listed.*,",
+        f"    {_expression(form, dialect, 'listed.', by_query)} AS {score}",
+        f"  FROM {dialect.quoted_path(table)} listed",
+        ") scored",
+        f"ORDER BY {f'scored.{query}, ' if query else ''}{rank}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _added_column(form: LinearForm, name: str, what: str) -> str:
+    """The name of a column that the query adds."""
+    column = f"{name}_{what}"
+    if column.casefold() in {feature.casefold() for feature in form.names}:
+        raise ValueError(
+            f"the query would add a column {column!r}, and a feature is called that; pass another "
+            "name="
+        )
+    return column
+
+
+def _instructions(
+    form: LinearForm, dialect: Dialect, name: str, table: str | None, qid: str | None
+) -> str:
+    if form.missing != "error":
+        missing = "NULL counts as a missing value, filled in as the model does."
+    else:
+        missing = (
+            "The model refuses missing values: a row with a NULL in one of these columns gets the "
+            "score NULL. Train with missing='zero', 'mean' or 'indicator' to have them filled in."
+        )
+    if table is not None:
+        within = f"within each {qid}" if qid is not None else "of the whole table"
+        use = (
+            f"model.sql is a query over the table {table}: its columns, the score as "
+            f"{name}_score and the rank {within} as {name}_rank, 1 being the best. Run it as it "
+            f"is, or keep it: CREATE VIEW {name}_ranked AS ... (leave out its last line, ORDER BY)."
+        )
+    else:
+        use = (
+            "model.sql is an expression. Put it into a query over a table that has a column of "
+            "this name for each feature:\n\n"
+            "    SELECT docid, <expression> AS score FROM documents ORDER BY score DESC\n\n"
+            "Higher is better. SQLite takes a quoted name that the table does not have for a text, "
+            "worth 0: export with table= to have that reported."
+        )
+    factor = ""
+    if form.factor != 1.0:
+        factor = f" Scores are those of the model times {form.factor!r}; the order is the same."
+    return (
+        f"{use}\n\n{missing} NaN, where the database has it, is not NULL and makes the score NaN. "
+        f"Names are quoted as dialect={dialect.name!r} has it.{factor}\n"
+    )

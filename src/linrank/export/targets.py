@@ -1,0 +1,125 @@
+"""The targets of an export, by name; each is a module with a function ``write``.
+
+A target module has
+
+    def write(form: LinearForm, name: str, normalizers: str, *, option=default, ...) -> Artefact
+
+whose keyword-only parameters are the target's options, and may say of itself
+
+    PRECISION = "float32" | "float64"   what the engine computes in (default: float32); an option
+                                        of the name ``precision`` takes its place
+    DENSE = True                        features of weight 0 are written too
+    NAMED = False                       the engine knows features by numbers, not names
+    NORMALIZERS = True                  the engine can scale features itself
+    scales_queries(options) -> bool     whether it scales within queries, given these options
+
+Nothing heavy is imported here: the command line lists the targets in its help.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings as python_warnings
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from linrank.errors import ExportWarning
+
+if TYPE_CHECKING:
+    from linrank.export.artefact import Artefact
+    from linrank.export.feature_map import FeatureMap
+
+__all__ = ["ALIASES", "TARGETS", "export", "options_of", "target_name"]
+
+# Name -> what it is, for help texts; the module has the same name.
+TARGETS = {
+    "elasticsearch": "Elasticsearch with the learning-to-rank plugin",
+    "opensearch": "OpenSearch with the learning-to-rank plugin",
+    "solr": "Apache Solr's learning-to-rank module",
+    "vespa": "a rank profile of Vespa",
+    "ranklib": "RankLib's Coordinate Ascent, also for the engines that read RankLib",
+    "liblinear": "a regression model of LIBLINEAR",
+    "onnx": "an ONNX graph, for onnxruntime and others",
+    "pmml": "a PMML 4.4 document, a RegressionModel",
+    "sql": "a scoring expression, or a query that ranks a table",
+    "json": "names and weights, for a program of one's own",
+}
+ALIASES = {"es": "elasticsearch", "os": "opensearch"}
+NORMALIZERS = ("folded", "engine")
+
+
+def target_name(target: str) -> str:
+    """The full name of a target; a ValueError for an unknown one names the nearest."""
+    name = str(target).lower()
+    name = ALIASES.get(name, name)
+    if name in TARGETS:
+        return name
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*TARGETS, *ALIASES], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"unknown export target {target!r}; {hint}there are {', '.join(TARGETS)}")
+
+
+def options_of(target: str) -> tuple[str, ...]:
+    """The options that a target has of its own."""
+    parameters = inspect.signature(_module(target_name(target)).write).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def export(
+    model: Any,
+    target: str,
+    *,
+    name: str = "linrank",
+    feature_map: FeatureMap | None = None,
+    normalizers: str = "folded",
+    **options: Any,
+) -> Artefact:
+    """A linear model as an engine takes it; see :meth:`linrank.LinearModel.export`."""
+    target = target_name(target)
+    module = _module(target)
+    _check_options(target, options)
+    _check_normalizers(target, module, normalizers)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"name must be a text, the name of the model in the engine, got {name!r}")
+    from linrank.export.linear_form import LinearForm
+
+    precision: Any = options.get("precision") or getattr(module, "PRECISION", "float32")
+    form = LinearForm.of(
+        model,
+        feature_map=feature_map,
+        precision=precision,
+        dense=getattr(module, "DENSE", False),
+        named=getattr(module, "NAMED", True),
+        by_query=hasattr(module, "scales_queries") and module.scales_queries(options),
+    )
+    artefact: Artefact = module.write(form, name, normalizers, **options)
+    artefact = replace(artefact, warnings=(*form.warnings, *artefact.warnings))
+    for text in artefact.warnings:
+        python_warnings.warn(text, ExportWarning, stacklevel=3)
+    return artefact
+
+
+def _module(target: str) -> Any:
+    return import_module(f"linrank.export.{target}")
+
+
+def _check_options(target: str, options: dict[str, Any]) -> None:
+    known = options_of(target)
+    for option in options:
+        if option not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise TypeError(f"the target {target} has no option {option!r}; {has}")
+
+
+def _check_normalizers(target: str, module: Any, normalizers: str) -> None:
+    if normalizers not in NORMALIZERS:
+        expected = " or ".join(map(repr, NORMALIZERS))
+        raise ValueError(f"normalizers must be {expected}, got {normalizers!r}")
+    if normalizers == "engine" and not getattr(module, "NORMALIZERS", False):
+        raise ValueError(
+            f"{target} has no normalizers of its own; with normalizers='folded' the scaling is in "
+            "the weights"
+        )

@@ -1,0 +1,138 @@
+"""Pipelines that end in a linear ranker as ONNX graphs, by skl2onnx.
+
+    import linrank.onnx
+    from skl2onnx import to_onnx
+
+    linrank.onnx.register()
+    pipeline = make_pipeline(StandardScaler(), RankSVM()).fit(X, y, ranksvm__qid=qid)
+    graph = to_onnx(pipeline, X[:1].astype("float32"))
+
+A ranker alone needs none of this: ``ranker.export("onnx")`` does without skl2onnx.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from linrank.errors import ExportWarning
+from linrank.export.linear_form import LinearForm
+from linrank.export.onnx_graph import scoring_graph
+from linrank.linear_ranker import LinearRanker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["register"]
+
+_OPSET = 13  # of the operators as they are written here
+
+
+def register() -> list[type[LinearRanker]]:
+    """Make linear rankers known to skl2onnx, so that it converts pipelines which end in one.
+
+    Every linear estimator of linrank is registered, and every class derived from one that is
+    defined by then; calling it again does no harm. A ranker gives one output, ``variable`` of
+    shape [N, 1], the scores. It is computed in the type of its input, float32 or float64; weights
+    that float32 cannot hold are multiplied by a power of two, which keeps the order.
+
+    Returns
+    -------
+    list of types
+        The classes that were registered.
+    """
+    try:
+        from skl2onnx import update_registered_converter
+    except ImportError:
+        raise ImportError(
+            "converting pipelines needs skl2onnx: pip install linrank[onnx] skl2onnx"
+        ) from None
+    found = list(dict.fromkeys([*_estimators(), *_below(LinearRanker)]))
+    for cls in found:
+        alias = f"Linrank{cls.__module__}.{cls.__qualname__}"
+        update_registered_converter(cls, alias, _set_shape, _convert)
+    return found
+
+
+def _estimators() -> tuple[type[LinearRanker], ...]:
+    """Those of linrank: a class is known to be derived from LinearRanker once it is imported."""
+    from linrank.domination_ranker import DominationRanker
+    from linrank.domination_ranker_cv import DominationRankerCV
+    from linrank.estimators import RankSVM
+    from linrank.factorized_ranksvm import FactorizedRankSVM
+    from linrank.ranksvm_cv import RankSVMCV
+    from linrank.regularized_ranksvm import RegularizedRankSVM
+    from linrank.sgd_ranker import SGDRanker
+    from linrank.sgd_ranker_cv import SGDRankerCV
+
+    exact = (RankSVM, RankSVMCV, FactorizedRankSVM, RegularizedRankSVM)
+    return (*exact, SGDRanker, SGDRankerCV, DominationRanker, DominationRankerCV)
+
+
+def _below(cls: type[LinearRanker]) -> Iterator[type[LinearRanker]]:
+    for derived in cls.__subclasses__():
+        yield derived
+        yield from _below(derived)
+
+
+def _set_shape(operator: Any) -> None:
+    """One score a row, of the type of the features; integers and booleans make float32."""
+    from skl2onnx.common.data_types import guess_tensor_type
+
+    features = operator.inputs[0].type
+    score = guess_tensor_type(features)
+    score.shape = [features.shape[0], 1]
+    operator.outputs[0].type = score
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the operators of `scoring_graph` for one fitted ranker."""
+    from onnx.helper import np_dtype_to_tensor_dtype
+    from skl2onnx.common.data_types import guess_proto_type
+
+    score = operator.outputs[0]
+    element = guess_proto_type(score.type)
+    double = element == np_dtype_to_tensor_dtype(np.dtype(np.float64))
+    dtype = np.float64 if double else np.float32
+    form = _form(operator.raw_operator, np.dtype(dtype).name)
+    names = {"X": _cast(scope, operator.inputs[0], element, container), "score": score.full_name}
+    graph = scoring_graph(form, dtype)
+    for key, value in graph.constants.items():
+        names[key] = scope.get_unique_variable_name(key)
+        kind = np_dtype_to_tensor_dtype(value.dtype)
+        container.add_initializer(names[key], kind, list(value.shape), value.ravel().tolist())
+    for node in graph.nodes:
+        if node.output not in names:
+            names[node.output] = scope.get_unique_variable_name(node.output)
+        container.add_node(
+            node.op,
+            [names[key] for key in node.inputs],
+            names[node.output],
+            op_version=_OPSET,
+            name=scope.get_unique_operator_name(node.op),
+            **node.attributes,
+        )
+
+
+def _form(ranker: LinearRanker, precision: str) -> LinearForm:
+    check_is_fitted(ranker, "model_")
+    form = LinearForm.of(ranker.model_, precision=precision, dense=True, named=False)
+    for text in form.warnings:
+        warnings.warn(text, ExportWarning, stacklevel=2)
+    return form
+
+
+def _cast(scope: Any, features: Any, element: int, container: Any) -> str:
+    """The name of the features as floating-point numbers."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    name: str = features.full_name
+    if isinstance(features.type, DoubleTensorType | FloatTensorType):
+        return name
+    cast: str = scope.get_unique_variable_name("features")
+    label = scope.get_unique_operator_name("Cast")
+    container.add_node("Cast", name, cast, op_version=_OPSET, name=label, to=element)
+    return cast

@@ -1,0 +1,141 @@
+"""Bad input of exports: each is an error that names the value, the place and the remedy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from exported_models import training_rows
+
+import linrank
+from linrank import LinearModel
+from linrank.export import TARGETS
+
+NAMES = ("bm25", "age", "clicks")
+
+
+@pytest.fixture
+def model() -> LinearModel:
+    return LinearModel([0.5, -1.0, 2.0], NAMES)
+
+
+@pytest.mark.parametrize(
+    ("target", "nearest"),
+    [("elasticsaerch", "elasticsearch"), ("opensarch", "opensearch"), ("slor", "solr")],
+)
+def test_an_unknown_target_is_told_the_nearest(model, target, nearest):
+    with pytest.raises(ValueError, match=rf"{target!r}.*did you mean {nearest!r}") as caught:
+        model.export(target)
+    assert all(name in str(caught.value) for name in TARGETS)
+
+
+def test_a_target_that_is_like_none_lists_them(model):
+    with pytest.raises(ValueError, match="xyz") as caught:
+        model.export("xyz")
+    assert "did you mean" not in str(caught.value)
+    assert all(name in str(caught.value) for name in TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_weights_that_are_all_zero_rank_nothing(target):
+    with pytest.raises(ValueError, match="all weights"):
+        LinearModel([0.0, 0.0, 0.0], NAMES).export(target)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "told"),
+    [
+        ({"bm25": "x", "age": "x"}, ("bm25", "age", "'x'")),  # two features to one name
+        ({"bm25": "age"}, ("bm25", "age")),  # the name of a feature that is not mapped
+        ({"bm25": "x", 0: "y"}, ("bm25", "twice")),  # one feature by its name and its number
+        ({"bm52": "x"}, ("'bm52'", "did you mean 'bm25'")),
+        ({7: "x"}, ("7", "0 to 2")),
+        ({"bm25": ""}, ("bm25", "''")),
+        ({"bm25": None}, ("bm25", "None")),
+    ],
+)
+def test_a_feature_map_that_is_wrong(model, feature_map, told):
+    with pytest.raises(ValueError, match="feature map") as caught:
+        model.export("elasticsearch", feature_map=feature_map)
+    for text in told:
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("bm25 x\nbm25 y\n", "twice"),
+        ('{"bm25": "x", "bm25": "y"}', "twice"),
+        ("bm25 x\nage\n", "line 2"),
+        ('{"bm25": "x"', ""),
+        ("age x\nbm25 x\n", "'x'"),
+    ],
+)
+def test_a_feature_map_file_that_is_wrong(model, tmp_path, content, told):
+    path = tmp_path / "features.map"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=told):
+        model.export("elasticsearch", feature_map=path)
+
+
+def test_a_feature_map_that_is_not_there(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        model.export("elasticsearch", feature_map=tmp_path / "nowhere.map")
+
+
+def test_a_feature_map_of_another_type(model):
+    with pytest.raises(TypeError, match="feature_map"):
+        model.export("elasticsearch", feature_map=["x", "y", "z"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_option_that_the_target_does_not_have(model, target):
+    with pytest.raises(TypeError, match=f"{target}.*'colour'"):
+        model.export(target, colour="red")
+
+
+def test_normalizers_that_there_are_not(model):
+    with pytest.raises(ValueError, match=r"'folded' or 'engine'.*'engines'"):
+        model.export("elasticsearch", normalizers="engines")
+
+
+def test_normalizers_of_the_engine_need_a_scaling(model):
+    with pytest.raises(ValueError, match="scale='none'"):
+        model.export("elasticsearch", normalizers="engine")
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 3])
+def test_a_name_that_is_none(model, name):
+    with pytest.raises((TypeError, ValueError), match="name"):
+        model.export("elasticsearch", name=name)
+
+
+def test_a_kernel_model_is_no_sum_over_features():
+    rows = training_rows(3, 0)[:20]
+    ranker = linrank.KernelRankSVM(kernel="rbf").fit(rows, np.arange(20) % 3)
+    from linrank.export import export
+
+    with pytest.raises(TypeError, match=r"rbf.*LinearModel"):
+        export(ranker.model_, "elasticsearch")
+
+
+def test_what_is_no_model_at_all():
+    from linrank.export import export
+
+    with pytest.raises(TypeError, match="LinearModel, got ndarray"):
+        export(np.ones(3), "elasticsearch")
+
+
+def test_an_estimator_that_was_not_fitted():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        linrank.RankSVM().export("elasticsearch")
+
+
+def test_nothing_is_saved_where_there_is_no_folder(model, tmp_path):
+    artefact = model.export("elasticsearch")
+    with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / "nowhere"))):
+        artefact.save(tmp_path / "nowhere" / "model.json")
+    assert not list(tmp_path.iterdir())

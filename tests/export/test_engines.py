@@ -1,0 +1,393 @@
+"""The twins of the engines do what the documentation of the engines says: its own examples."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from engines import learning_to_rank_plugin, liblinear, pmml, ranklib, solr, vespa
+from engines.rules import Refused
+from engines.vespa_expression import evaluate, unknown
+
+PLUGIN_SET = ("title_query", "body_query", "recency")
+PLUGIN_BODY = {
+    "model": {
+        "name": "my_linear_model",
+        "model": {
+            "type": "model/linear",
+            "definition": '{"title_query": 0.3, "body_query": 0.5, "recency": 0.1}',
+        },
+    }
+}
+
+
+def plugin_model(features=PLUGIN_SET, **changes):
+    body = json.loads(json.dumps(PLUGIN_BODY))
+    body["model"]["model"] |= changes
+    return learning_to_rank_plugin.create_model(json.dumps(body).encode(), features)
+
+
+def test_plugin_scores_with_zeros_for_what_does_not_match():
+    columns = {"title_query": [1.0, np.nan], "body_query": [2.0, 2.0], "recency": [0.0, 10.0]}
+    scores = plugin_model().score({name: np.array(values) for name, values in columns.items()})
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, [1.3, 2.0], rtol=1e-6)
+
+
+def test_plugin_normalises_the_zero_of_a_missing_feature():
+    normalizers = {
+        "title_query": {"standard": {"mean": 1970, "standard_deviation": 30}},
+        "body_query": {"min_max": {"minimum": 0, "maximum": 10}},
+    }
+    model = plugin_model(feature_normalizers=normalizers)
+    columns = {name: np.array([np.nan, 5.0]) for name in PLUGIN_SET}
+    expected = [-0.3 * 1970 / 30, 0.3 * (5 - 1970) / 30 + 0.5 * 0.5 + 0.1 * 5]
+    np.testing.assert_allclose(model.score(columns), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"definition": '{"titel_query": 0.3}'}, "is unknown"),
+        ({"definition": '{"title_query": "0.3"}'}, "not a number"),
+        ({"definition": '{"title_query": null}'}, "not a number"),
+        ({"definition": '{"title_query": true}'}, "not a number"),
+        ({"definition": '{"title_query": NaN}'}, "no JSON number"),
+        ({"definition": '{"title_query": 1e39}'}, "infinite"),
+        ({"definition": '{"title_query": 1, "title_query": 2}'}, "duplicate"),
+        ({"definition": "[]"}, "Expected start object"),
+        ({"type": "model/linaer"}, "unknown type"),
+        ({"weights": {}}, "unknown fields"),
+        ({"feature_normalizers": {"x": {"standard": {}}}}, "not found"),
+        ({"feature_normalizers": {"recency": {"standard": {"mean": 1}}}}, "Must Be Positive"),
+        ({"feature_normalizers": {"recency": {"min_max": {"minimum": 1, "maximum": 1}}}}, "larger"),
+        ({"feature_normalizers": {"recency": {"min_max": {"maximum": -1, "minimum": -2}}}}, "Max"),
+    ],
+)
+def test_plugin_refuses(changes, complaint):
+    with pytest.raises(Refused, match=complaint):
+        plugin_model(**changes)
+
+
+def test_plugin_takes_no_weights_at_all_and_definitions_that_are_objects():
+    assert not plugin_model(definition="{}").weights.any()
+    assert plugin_model(definition={"recency": 1}).weights.tolist() == [0.0, 0.0, 1.0]
+
+
+SOLR_FEATURES = [
+    {"name": name, "class": "org.apache.solr.ltr.feature.ValueFeature", "store": "s", "params": {}}
+    for name in ("documentRecency", "popularity", "originalScore")
+]
+SOLR_MODEL = {
+    "class": "org.apache.solr.ltr.model.LinearModel",
+    "name": "myModel",
+    "store": "s",
+    "features": [
+        {
+            "name": "documentRecency",
+            "norm": {
+                "class": "org.apache.solr.ltr.norm.StandardNormalizer",
+                "params": {"avg": "42", "std": "6"},
+            },
+        },
+        {
+            "name": "popularity",
+            "norm": {
+                "class": "org.apache.solr.ltr.norm.MinMaxNormalizer",
+                "params": {"min": "0", "max": "50"},
+            },
+        },
+        {"name": "originalScore"},
+    ],
+    "params": {"weights": {"documentRecency": 1.0, "popularity": 0.1, "originalScore": 0.5}},
+}
+
+
+def solr_model(model=SOLR_MODEL, features=SOLR_FEATURES):
+    server = solr.Server()
+    server.put_features(json.dumps(features))
+    return server.put_model(json.dumps(model))
+
+
+def test_solr_normalises_as_its_javadoc_says():
+    columns = {
+        "documentRecency": np.array([39.0, 42.0, 45.0]),
+        "popularity": np.array([-5.0, 55.0, 5.0]),
+        "originalScore": np.zeros(3),
+    }
+    np.testing.assert_allclose(solr_model().score(columns), [-0.51, 0.11, 0.51], rtol=1e-6)
+
+
+def test_solr_fills_in_the_default_before_it_normalises():
+    features = [dict(feature) for feature in SOLR_FEATURES]
+    features[0]["params"] = {"defaultValue": "48"}
+    columns = {name: np.array([np.nan]) for name in SOLR_MODEL["params"]["weights"]}
+    np.testing.assert_allclose(solr_model(features=features).score(columns), [1.0], rtol=1e-6)
+
+
+def solr_change(**changes):
+    return {**json.loads(json.dumps(SOLR_MODEL)), **changes}
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (solr_change(params={"weights": {"popularity": 1.0}}), "lacks weight"),
+        (solr_change(params={"weights": {}}), "doesn't contain any weights"),
+        (solr_change(features=[]), "no features"),
+        (solr_change(features=[{"name": "x"}]), "not found in store"),
+        (solr_change(features=[{"name": "popularity"}] * 2), "duplicated"),
+        (solr_change(store="other"), "empty feature store"),
+        (solr_change(weights={}), "unknown fields"),
+        (solr_change(**{"class": "LinearModel"}), "unknown class"),
+    ],
+)
+def test_solr_refuses_models(model, complaint):
+    with pytest.raises(Refused, match=complaint):
+        solr_model(model)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "complaint"),
+    [
+        ("Standard", {"avg": "1", "std": "0"}, "must be positive"),
+        ("Standard", {"avg": 1.0, "std": 2.0}, "no string"),
+        ("Standard", {"avg": "1,5", "std": "2"}, "NumberFormatException"),
+        ("MinMax", {"min": "3", "max": "3"}, "must not be zero"),
+        ("MinMax", {"min": "3", "max": "2"}, "turns the order"),
+    ],
+)
+def test_solr_refuses_norms(kind, params, complaint):
+    norm = {"class": f"org.apache.solr.ltr.norm.{kind}Normalizer", "params": params}
+    features = [{"name": "popularity", "norm": norm}]
+    with pytest.raises(Refused, match=complaint):
+        solr_model(solr_change(features=features, params={"weights": {"popularity": 1}}))
+
+
+RANKLIB = "## Coordinate Ascent\n## Restart = 5\n## Slack = 0.001\n1:0.3 2:0.5 4:-1.0E-4\n"
+
+
+def test_ranklib_reads_the_line_of_weights():
+    model = ranklib.load(RANKLIB)
+    scores = model.score(np.array([[1.0, 2.0, 100.0, 0.0], [np.nan, 1.0, 0.0, 1000.0]]))
+    np.testing.assert_allclose(scores, [1.3, 0.4], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RANKLIB.replace("Coordinate Ascent", "Linear Regression"),
+        RANKLIB.replace("1:", "0:"),
+        RANKLIB.replace("2:", "1:"),
+        RANKLIB.replace("0.3", "inf"),
+        RANKLIB.replace(" 2:", "\n2:"),
+        RANKLIB.replace(" 4:", " # 4:"),
+        RANKLIB.splitlines()[0],
+    ],
+)
+def test_ranklib_refuses(text):
+    with pytest.raises(Refused):
+        ranklib.load(text)
+
+
+def test_ranklib_knows_no_feature_beyond_the_data():
+    with pytest.raises(Refused, match="unspecified feature"):
+        ranklib.load(RANKLIB).score(np.zeros((1, 3)))
+
+
+LIBLINEAR = (
+    "solver_type L2R_L2LOSS_SVC\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n0.5 \n-2 \n"
+)
+
+
+def test_liblinear_scores_by_the_vector_of_the_first_label():
+    scores = liblinear.load(LIBLINEAR).score(np.array([[2.0, 1.0], [np.nan, -1.0]]))
+    assert scores.tolist() == [-1.0, 2.0]
+
+
+def test_liblinear_has_a_weight_for_the_bias():
+    model = liblinear.load(LIBLINEAR.replace("bias -1", "bias 1") + "4\n")
+    assert model.score(np.array([[2.0, 1.0]])).tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LIBLINEAR.replace("L2R_L2LOSS_SVC", "RANKSVM"),
+        LIBLINEAR.replace("label 1 -1", "label -1 1"),
+        LIBLINEAR.replace("label 1 -1\n", ""),
+        LIBLINEAR.replace("nr_feature 2", "nr_feature 3"),
+        LIBLINEAR.replace("bias -1\n", ""),
+        LIBLINEAR.replace("nr_class", "classes"),
+        LIBLINEAR.replace("nr_class 2\nlabel 1 -1", "label 1 -1\nnr_class 2"),
+    ],
+)
+def test_liblinear_refuses(text):
+    with pytest.raises(Refused):
+        liblinear.load(text)
+
+
+VESPA = """
+rank-profile learned-linear inherits default, other {
+    # the weights of the blueprint
+    inputs {
+        query(w_title) double: 0.25
+        query(bias) double
+    }
+    function freshness_or_zero() {
+        expression: if (isNan(attribute(last_update)), 0, attribute(last_update))
+    }
+    first-phase {
+        expression {
+            query(bias) + query(w_title) * bm25(title) - 2e-1 * freshness_or_zero()
+              + -1.5 * fieldMatch(title).completeness
+        }
+    }
+    match-features: bm25(title)
+}
+"""
+VESPA_COLUMNS = {
+    "bm25(title)": np.array([4.0, 8.0]),
+    "attribute(last_update)": np.array([np.nan, 10.0]),
+    "fieldMatch( title ).completeness": np.array([1.0, 0.0]),
+}
+
+
+def test_vespa_scores_by_its_first_phase():
+    profile = vespa.parse_rank_profile(VESPA)
+    assert profile.name == "learned-linear"
+    assert profile.inherits == ("default", "other")
+    assert profile.score(VESPA_COLUMNS, {"bias": 1.0}).tolist() == [0.5, 1.0]
+    with pytest.raises(Refused, match="without a value"):
+        profile.score(VESPA_COLUMNS)
+
+
+def test_vespa_takes_inputs_from_a_query_profile():
+    fields = '<field name="ranking.features.query(bias)">1e1</field><field name="hits">5</field>'
+    query = vespa.parse_query_profile(f'<query-profile id="default">{fields}</query-profile>')
+    assert query == {"bias": 10.0}
+    assert vespa.parse_rank_profile(VESPA).score(VESPA_COLUMNS, query).tolist() == [9.5, 10.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        VESPA.replace("double: 0.25", "double: 2.5e-1"),  # the language of schemas knows no such
+        VESPA.replace("double: 0.25", "double: .25"),
+        VESPA.replace("expression {", "expression:"),  # ends at the end of the line
+        VESPA.replace("rank-profile learned", "rank-profile 7learned"),
+        VESPA.replace("query(bias) double", "query(w_title) double"),
+        VESPA + "}",
+        VESPA.replace("first-phase", "frist-phase"),
+    ],
+)
+def test_vespa_refuses_profiles(text):
+    with pytest.raises(Refused):
+        vespa.parse_rank_profile(text).score(VESPA_COLUMNS, {"bias": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3", 7),
+        ("2 * 3 ^ 2 - 1", 17),
+        ("10 - 2 - 3", 5),
+        ("8 / 4 * 2", 4),
+        ("-(1 - 3) * -0.5", -1),
+        ("1 + 1 == 2", 1),
+        ("if (2 > 1, 10, 20) + 1e-2", 10.01),
+        ("max(min(3, 2), 1) + isNan(0 / 0)", 3),
+        ("!0 + (1 && 0)", 1),
+    ],
+)
+def test_vespa_evaluates(text, value):
+    assert evaluate(text, unknown) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["1 +", "(1", "bm25(title", "a b", "1 ? 2", "missing_feature"])
+def test_vespa_refuses_expressions(text):
+    with pytest.raises(Refused):
+        evaluate(text, unknown)
+
+
+PMML = """<?xml version="1.0"?>
+<PMML version="4.4" xmlns="http://www.dmg.org/PMML-4_4">
+  <Header copyright="DMG.org"><Application name="linrank"/></Header>
+  <DataDictionary numberOfFields="3">
+    <DataField name="age" optype="continuous" dataType="double"/>
+    <DataField name="salary" optype="continuous" dataType="double"/>
+    <DataField name="claims" optype="continuous" dataType="double"/>
+  </DataDictionary>
+  <RegressionModel functionName="regression" targetFieldName="claims">
+    <MiningSchema>
+      <MiningField name="age" missingValueReplacement="40"/>
+      <MiningField name="salary"/>
+      <MiningField name="claims" usageType="target"/>
+    </MiningSchema>
+    <LocalTransformations>
+      <DerivedField name="gap" optype="continuous" dataType="double">
+        <Apply function="if"><Apply function="isMissing"><FieldRef field="salary"/></Apply>
+          <Constant>3</Constant><Constant>0</Constant></Apply>
+      </DerivedField>
+      <DerivedField name="pay" optype="continuous" dataType="double">
+        <FieldRef field="salary" mapMissingTo="100"/>
+      </DerivedField>
+    </LocalTransformations>
+    <RegressionTable intercept="132.37">
+      <NumericPredictor name="age" exponent="1" coefficient="7.1"/>
+      <NumericPredictor name="pay" coefficient="0.01"/>
+      <NumericPredictor name="gap" coefficient="1"/>
+    </RegressionTable>
+  </RegressionModel>
+</PMML>"""
+
+
+def test_pmml_replaces_what_is_missing_and_then_transforms():
+    model = pmml.load(PMML.encode())
+    columns = {"age": np.array([30.0, np.nan]), "salary": np.array([200.0, np.nan])}
+    expected = [132.37 + 7.1 * 30 + 2, 132.37 + 7.1 * 40 + 1 + 3]
+    np.testing.assert_allclose(model.score(columns), expected, rtol=1e-12)
+
+
+def test_pmml_sees_no_missing_value_behind_the_mining_schema():
+    gate = PMML.replace(
+        '<MiningField name="salary"/>', '<MiningField name="salary" missingValueReplacement="100"/>'
+    )
+    model = pmml.load(gate.encode())
+    score = model.score({"age": np.array([0.0]), "salary": np.array([np.nan])})
+    np.testing.assert_allclose(score, [132.37 + 1], rtol=1e-12)
+
+
+def test_pmml_has_no_score_for_a_missing_predictor():
+    text = PMML.replace(' missingValueReplacement="40"', "")
+    score = pmml.load(text.encode()).score({"age": np.array([np.nan]), "salary": np.array([1.0])})
+    assert np.isnan(score).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('xmlns="http://www.dmg.org/PMML-4_4"', 'xmlns="http://www.dmg.org/PMML-4_3"'),
+        ('version="4.4"', ""),
+        ('numberOfFields="3"', 'numberOfFields="2"'),
+        (' optype="continuous" dataType="double"/>', "/>"),
+        ('functionName="regression" ', ""),
+        (' intercept="132.37"', ""),
+        (' coefficient="7.1"', ""),
+        ('coefficient="7.1"', 'coefficient="nan"'),
+        ('coefficient="7.1"', 'coefficient="7.1" weight="2"'),
+        ('<NumericPredictor name="pay"', '<NumericPredictor name="salery"'),
+        ('<MiningField name="salary"/>', '<MiningField name="salery"/>'),
+        ('<DerivedField name="gap"', '<DerivedField name="age"'),
+        ("<Header", "<Extra/><Header"),
+        (
+            '<RegressionTable intercept="132.37">',
+            '<RegressionTable intercept="0"/><Output/><RegressionTable intercept="132.37">',
+        ),
+    ],
+)
+def test_pmml_refuses(change):
+    assert change[0] in PMML
+    with pytest.raises(Refused):
+        pmml.load(PMML.replace(*change).encode())

@@ -1,0 +1,137 @@
+"""Names of features and models: what an engine takes arrives there, what it does not is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import vespa
+from serving import SCORERS, columns_of
+from test_order import exported
+
+from linrank import LinearModel
+from linrank.export import TARGETS
+
+ROWS = np.array([[1.0, 2.0, 3.0], [2.0, -3.0, 0.5], [0.0, 0.0, 1.0]])
+COEF = (1.0, -2.0, 0.25)
+
+
+def check_scores(names, target, **options):
+    model = LinearModel(COEF, names)
+    scores = SCORERS[target](exported(model, target, **options), columns_of(model, ROWS))
+    np.testing.assert_allclose(scores, model.predict(ROWS), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("two words", 'a "quoted" one', "back\\slash"),
+        ("größe", "価格", "naïve\u0301"),
+        ("<b>", "&amp;", "it's"),
+        ("a.b", "a-b", "a/b"),
+        ("1", "2", "3"),
+        ("if", "null", "true"),
+    ],
+)
+def test_names_of_all_kinds_arrive(target, names):
+    check_scores(names, target)
+
+
+@pytest.mark.parametrize("weights", ["literal", "query"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("bm25(title)", "attribute(popularity)", "fieldMatch(title).completeness"),
+        ("plain", "_private", "with9digits"),
+        ("foo(bar(baz))", "matches(title, 2)", "term(0).significance"),
+        ("a_b", "a(b)", "a.b"),  # inputs made of them must stay apart
+    ],
+)
+def test_rank_features_are_names_in_vespa(names, weights):
+    check_scores(names, "vespa", weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "character"),
+    [
+        ("two words", "'w'"),
+        ("a+b", r"'\+'"),
+        ("größe", "'ö'"),
+        ("a-b", "'-'"),
+        ("bm25(title", ""),
+        ("bm25(title))", r"'\)'"),
+        ("7days", "'7'"),
+        ("1", "'1'"),
+        ("if", "'if'"),
+        ("a#b", "'#'"),
+        ("a}b", "'}'"),
+    ],
+)
+def test_vespa_cannot_read_everything_as_a_feature(name, character):
+    model = LinearModel(COEF, ("a", name, "c"))
+    with pytest.raises(ValueError, match=rf"vespa cannot take .*{character}.*feature map"):
+        model.export("vespa")
+    mapped = exported(model, "vespa", feature_map={name: "attribute(x)"})
+    columns = dict(zip(("a", "attribute(x)", "c"), ROWS.T, strict=True))
+    np.testing.assert_allclose(SCORERS["vespa"](mapped, columns), model.predict(ROWS))
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa"])
+@pytest.mark.parametrize("name", ["", " ", "a\x00b", "a\nb", "a\x7fb", " a", "a\t"])
+def test_names_that_no_request_carries(target, name):
+    model = LinearModel(COEF, ("a", "b", "c"))
+    with pytest.raises(ValueError, match="name"):
+        model.export(target, feature_map={"b": name})
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa"])
+@pytest.mark.parametrize("name", ["two words", "a/b", "a?b", 'a"b', "a'b", "a\n", "<a>"])
+def test_names_of_models_go_into_urls(target, name):
+    with pytest.raises(ValueError, match=rf"{target} cannot take"):
+        LinearModel(COEF, ("a", "b", "c")).export(target, name=name)
+
+
+def test_a_vespa_profile_cannot_inherit_from_itself():
+    with pytest.raises(ValueError, match="default"):
+        LinearModel(COEF, ("a", "b", "c")).export("vespa", name="default")
+    artefact = exported(LinearModel(COEF, ("a", "b", "c")), "vespa", name="x", inherits="unranked")
+    assert vespa.parse_rank_profile(artefact.text).inherits == ("unranked",)
+
+
+@pytest.mark.parametrize("magnitude", [1e-9, 1.0, 1e25, 1e-100])
+def test_inputs_of_a_vespa_profile_are_decimals_without_exponent(magnitude):
+    model = LinearModel(np.array(COEF) * magnitude, ("a", "b", "c"))
+    artefact = exported(model, "vespa", weights="query")
+    profile = vespa.parse_rank_profile(artefact.text)
+    np.testing.assert_allclose(
+        profile.score(columns_of(model, ROWS)), model.predict(ROWS), rtol=1e-15
+    )  # by the defaults, without the query profile
+
+
+@pytest.mark.parametrize("target", ["ranklib", "liblinear"])
+def test_features_by_number(target):
+    check_scores(("a", "b", "c"), target)
+    check_scores(None, target)
+    model = LinearModel(COEF, ("a", "b", "c"))
+    moved = exported(model, target, feature_map={"a": "3", "b": "1", "c": "5"})
+    rows = np.zeros((len(ROWS), 6))
+    rows[:, [2, 0, 4]] = ROWS
+    columns = {str(j): column for j, column in enumerate(rows.T)}
+    np.testing.assert_allclose(SCORERS[target](moved, columns), model.predict(ROWS))
+
+
+@pytest.mark.parametrize("numbers", [("3", "1", "x"), ("0", "1", "2"), ("1", "2", "9999999999")])
+@pytest.mark.parametrize("target", ["ranklib", "liblinear"])
+def test_numbers_that_are_none(target, numbers):
+    feature_map = dict(zip("abc", numbers, strict=True))
+    with pytest.raises(ValueError, match="numbers from 1"):
+        LinearModel(COEF, ("a", "b", "c")).export(target, feature_map=feature_map)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_instructions_name_what_there_is(target):
+    artefact = exported(LinearModel(COEF, ("a", "b", "c")), target, name="my_model")
+    assert artefact.target == target
+    assert next(iter(artefact.files)) in artefact.instructions
+    assert all(name in artefact.instructions for name in ("a", "b", "c"))
+    assert 100 < len(artefact.instructions) < 4000

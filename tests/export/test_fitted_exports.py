@@ -1,0 +1,108 @@
+"""From training to the engine: estimators and the command line, with data that lack values."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from rounding import bounds, first_inversion
+from serving import FILLS_ZERO, PRECISION, SCORERS, columns_of
+from test_order import exported
+
+import linrank
+from linrank.cli.main import main
+from linrank.export.artefact import Artefact
+
+NAMES = ("bm25", "age", "clicks", "length", "links")
+
+
+def training_data(missing: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    qid = np.repeat(np.arange(30), 10)
+    rows = rng.normal(size=(300, 5)) * [1.0, 1e-3, 50.0, 1e4, 1.0] + [3.0, 0.0, 50.0, 2e4, 0.0]
+    labels = np.digitize(rows[:, 0] + rows[:, 3] / 1e4 - rows[:, 2] / 50, [3.0, 5.0])
+    rows[:, 4] = 1.0  # constant: scaled away, so of no weight
+    if missing:
+        rows[rng.random(rows.shape) < 0.15] = np.nan
+    return rows.astype(np.float32), labels, qid
+
+
+def status_of(arguments: list[str]) -> object:
+    """The exit status; wrong usage leaves by an exception."""
+    try:
+        return main(arguments)
+    except SystemExit as left:
+        return left.code
+
+
+def check_order(model, target, artefact, rows):
+    computed = SCORERS[target](artefact, columns_of(model, rows)).astype(np.float64)
+    added = model.missing.contributions(model.coef)
+    terms = np.where(np.isnan(rows), added, model.coef * rows)
+    bound = bounds(terms, PRECISION[target])
+    assert first_inversion(model.predict(rows), bound, computed) is None
+
+
+@pytest.mark.parametrize("missing", ["error", "zero", "mean", "indicator"])
+@pytest.mark.parametrize("scale", ["none", "standard", "minmax"])
+def test_a_fitted_ranker_orders_alike_in_every_engine(scale, missing, tmp_path):
+    rows, labels, qid = training_data(missing != "error")
+    ranker = linrank.RankSVM(scale=scale, missing=missing).fit(rows, labels, qid=qid)
+    model = ranker.model_
+    if scale != "none" and missing in ("error", "mean"):
+        assert model.coef[4] == 0.0  # the constant feature, left out of most artefacts
+    model.save(tmp_path / "model.json")
+    loaded = linrank.load_model(tmp_path / "model.json")
+    for target in SCORERS:
+        artefact = exported(ranker, target)
+        assert dict(exported(loaded, target).files) == dict(artefact.files)
+        if target in FILLS_ZERO and missing in ("mean", "indicator"):
+            assert artefact.warnings
+        else:
+            check_order(model, target, artefact, rows)
+
+
+@pytest.mark.parametrize("target", SCORERS)
+def test_the_command_line_writes_what_the_engine_reads(target, tmp_path, capsys):
+    rows, labels, qid = training_data(missing=True)
+    model = linrank.RankSVM(scale="standard", missing="zero").fit(rows, labels, qid=qid).model_
+    named = linrank.LinearModel(model.coef, NAMES, model.scaling, missing=model.missing)
+    named.save(tmp_path / "model.json")
+    path = tmp_path / "artefact"
+    command = ["export", str(tmp_path / "model.json"), "--to", target, "-o", str(path), "-q"]
+    assert main(command) == 0
+    assert path.is_file()  # of one file: zeros need no defaults beside it
+    capsys.readouterr()
+    check_order(named, target, Artefact(target, {"model": path.read_bytes()}, ""), rows)
+
+
+def test_the_command_line_takes_a_feature_map(tmp_path, capsys):
+    named = linrank.LinearModel([0.5, 1.0, 2.0, 0.25, 3.0], NAMES)
+    named.save(tmp_path / "model.json")
+    (tmp_path / "map.txt").write_text("bm25\ttitle score\nlinks\tinlinks\n")
+    command = ["export", str(tmp_path / "model.json"), "--to", "es", "-q", "--name", "mine"]
+    assert main([*command, "--feature-map", str(tmp_path / "map.txt")]) == 0
+    body = json.loads(capsys.readouterr().out)
+    weights = json.loads(body["model"]["model"]["definition"])
+    assert body["model"]["name"] == "mine"
+    assert list(weights) == ["title score", "age", "clicks", "length", "inlinks"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["--to", "slor"], 2, "'solr'"),
+        (["--to", "solr", "--option", "colour=red"], 2, "colour"),
+        (["--to", "vespa", "--normalizers", "engine"], 1, "normalizers"),
+        (["--to", "solr", "--feature-map", "nowhere.map"], 1, "nowhere.map"),
+        (["--to", "solr", "-o", "nowhere/model.json"], 1, "nowhere"),
+        (["--to", "solr", "--name", "two words"], 1, "two words"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(arguments, status, told, tmp_path, capsys):
+    linrank.LinearModel([0.5, 1.0], ["a", "b"]).save(tmp_path / "model.json")
+    assert status_of(["export", str(tmp_path / "model.json"), *arguments]) == status
+    error = capsys.readouterr().err
+    assert told in error
+    assert "Traceback" not in error

@@ -1,0 +1,134 @@
+"""linrank export: where the artefact goes, what is said, and how mistakes are answered."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from linrank import LinearModel
+from linrank.cli.main import main
+from linrank.missing import Missing
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.json"
+    LinearModel([0.5, 0.25], ["bm25", "age"]).save(path)
+    return str(path)
+
+
+def test_one_file_goes_to_standard_output(model, capsys):
+    assert main(["export", model, "--to", "solr", "--name", "mine"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["name"] == "mine"
+    assert "schema/model-store" in err
+    assert "warning" not in err
+
+
+def test_quiet_leaves_the_warnings(tmp_path, capsys):
+    path = str(tmp_path / "model.json")
+    LinearModel([0.5, -0.25], ["bm25", "age"]).save(path)
+    assert main(["export", path, "--to", "es", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["model"]["name"] == "linrank"
+    assert err.startswith("linrank: warning: scores can be negative")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_file_gets_its_instructions_beside(model, tmp_path, capsys):
+    output = tmp_path / "solr.json"
+    assert main(["export", model, "--to", "solr", "-o", str(output)]) == 0
+    assert json.loads(output.read_text())["name"] == "linrank"
+    assert "@solr.json" in (tmp_path / "solr.README.txt").read_text()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"wrote     {output}\n" in err
+    assert "@solr.json" in err
+
+
+def test_several_files_need_a_folder(tmp_path, capsys):
+    path = str(tmp_path / "model.json")
+    missing = Missing("mean", values=np.array([1.0, 0.0]))
+    LinearModel([0.5, 0.25], ["bm25", "age"], missing=missing).save(path)
+    assert main(["export", path, "--to", "solr"]) == 1
+    assert "2 files (model.json, features.json)" in capsys.readouterr().err
+    assert main(["export", path, "--to", "solr", "-o", str(tmp_path / "out"), "-q"]) == 0
+    names = sorted(entry.name for entry in (tmp_path / "out").iterdir())
+    assert names == ["README.txt", "features.json", "model.json"]
+
+
+def test_maps_and_options_reach_the_target(model, tmp_path, capsys):
+    mapping = tmp_path / "map.txt"
+    mapping.write_text("bm25 bm25(title)\nage attribute(age)\n")
+    options = ["--option", "phase=second", "--option", "inherits=other"]
+    command = ["export", model, "--to", "vespa", "--feature-map", str(mapping), *options, "-q"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "inherits other" in out
+    assert "second-phase" in out
+    assert "0.5 * bm25(title)" in out
+
+
+def test_json_holds_all_of_it(model, tmp_path, capsys):
+    assert main(["export", model, "--to", "ranklib", "--json", "-q"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["command"] == "export"
+    assert report["contents"]["model.txt"].endswith("1:0.5 2:0.25\n")
+    assert report["written"] == []
+    assert "RankLib" in report["instructions"]
+    output = str(tmp_path / "ranker.txt")
+    assert main(["export", model, "--to", "ranklib", "--json", "-q", "-o", output]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["written"][0] == output
+    assert "contents" not in report
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--to", "elastic"], "did you mean 'elasticsearch'?"),
+        (["--to", "solr", "--option", "shop=1"], "no option 'shop'; it has store, collection"),
+        (["--to", "solr", "--option", "store"], "must be KEY=VALUE, got 'store'"),
+        (["--to", "solr", "--option", "store=a", "--option", "store=b"], "store is given twice"),
+        ([], "--to"),
+    ],
+)
+def test_wrong_usage(model, options, words, capsys):
+    assert main(["export", model, *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_bad_values_are_one_line(model, tmp_path, capsys):
+    mapping = tmp_path / "map.json"
+    mapping.write_text('{"bm25": "age"}')
+    assert main(["export", model, "--to", "solr", "--feature-map", str(mapping)]) == 1
+    err = capsys.readouterr().err
+    assert "'bm25' and 'age' with one name, 'age'" in err
+    assert len(err.splitlines()) == 1
+    assert main(["export", str(tmp_path / "none.json"), "--to", "solr"]) == 1
+    assert main(["export", model, "--to", "solr", "-o", model]) == 1
+    assert "would be overwritten" in capsys.readouterr().err
+
+
+def test_kernel_models_are_refused(tmp_path, capsys):
+    from linrank import KernelModel
+    from linrank.kernels.functions import Kernel
+
+    path = str(tmp_path / "kernel.json")
+    KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf", gamma=0.5)).save(path)
+    assert main(["export", path, "--to", "solr"]) == 1
+    assert "is no sum over features" in capsys.readouterr().err
+
+
+def test_listing_the_targets_loads_nothing_heavy():
+    code = (
+        "import sys; from linrank.cli.main import main; main(['export', '--help']); "
+        "print(*{m.split('.')[0] for m in sys.modules} & {'numpy', 'scipy', 'sklearn', 'onnx'})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "liblinear" in run.stdout
+    assert run.stdout.splitlines()[-1] == ""

@@ -1,0 +1,196 @@
+"""LinearForm: names and weights that an engine can hold, in the order of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_cases import statistics
+from linrank import ExportWarning, LinearModel, RankSVM, make_ranking
+from linrank.export.linear_form import LinearForm
+from linrank.export.magnitudes import power_of_two
+from linrank.export.numbers import positional, singles, text
+from linrank.missing import Missing
+from linrank.scaling import Scaling
+
+NAMES = ["bm25", "age", "clicks"]
+
+
+def test_features_without_weight_are_left_out():
+    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES))
+    assert form.names == ("bm25", "clicks")
+    assert form.columns.tolist() == [0, 2]
+    assert form.weights.tolist() == [0.5, -2.0]
+    assert form.factor == 1.0
+    assert form.warnings == ()
+
+
+def test_a_dense_target_keeps_them():
+    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES), dense=True)
+    assert form.names == tuple(NAMES)
+    assert form.weights.tolist() == [0.5, 0.0, -2.0]
+
+
+def test_a_feature_that_only_counts_when_missing_stays():
+    missing = Missing("indicator", weights=np.array([0.0, 0.25, 0.0]))
+    form = LinearForm.of(LinearModel([0.5, 0.0, 0.0], NAMES, missing=missing))
+    assert form.names == ("bm25", "age")
+    assert form.extra.tolist() == [0.0, 0.25]
+    assert form.contributions.tolist() == [0.0, 0.25]
+    assert form.defaults[0] == 0.0
+    assert np.isnan(form.defaults[1])
+
+
+def test_defaults_say_what_means_and_indicators_add():
+    mean = Missing("mean", values=np.array([2.0, 3.0, 4.0]))
+    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=mean))
+    assert form.fill.tolist() == [2.0, 4.0]
+    assert form.defaults.tolist() == [2.0, 4.0]
+    indicator = Missing("indicator", weights=np.array([1.5, 0.0, 0.0]))
+    form = LinearForm.of(LinearModel([0.5, 0.0, -2.0], NAMES, missing=indicator))
+    assert form.defaults.tolist() == [3.0, 0.0]
+    np.testing.assert_array_equal(form.weights * form.defaults, form.contributions)
+
+
+def test_constant_features_are_scaled_away():
+    scaling = Scaling("standard", np.array([2.0, 0.0, 0.5]))
+    form = LinearForm.of(LinearModel(scaling.fold([1.0, 1.0, 1.0]), NAMES, scaling))
+    assert form.names == ("bm25", "clicks")
+    assert form.divisors.tolist() == [0.5, 2.0]
+
+
+def test_only_zeros_are_refused():
+    with pytest.raises(ValueError, match="all weights of the model are 0"):
+        LinearForm.of(LinearModel([0.0, 0.0]))
+
+
+def test_other_models_are_refused_by_type():
+    with pytest.raises(TypeError, match="what can be exported is a LinearModel, got int"):
+        LinearForm.of(3)
+
+
+def test_names_without_names():
+    model = LinearModel([1.0, 2.0], training={"index_base": 1})
+    form = LinearForm.of(model)
+    assert form.names == ("f1", "f2")
+    assert "no feature names" in form.warnings[0]
+    assert LinearForm.of(model, named=False).warnings == ()
+    assert LinearForm.of(LinearModel([1.0, 2.0])).names == ("f0", "f1")
+    given_names = LinearForm.of(model, names=["a", "b"])
+    assert given_names.names == ("a", "b")
+    assert given_names.warnings == ()
+
+
+def test_scaling_by_query_is_warned_about():
+    form = LinearForm.of(LinearModel([1.0], ["a"], Scaling("query")))
+    assert "scale='query'" in form.warnings[0]
+
+
+# ---- magnitudes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-45, 1e-30, 1e30, 1e45, 1e300])
+def test_weights_beyond_float32_are_rescaled_by_a_power_of_two(size):
+    coef = np.array([1.0, -3.0, 0.5]) * size
+    form = LinearForm.of(LinearModel(coef, NAMES))
+    assert np.frexp(form.factor)[0] == 0.5
+    np.testing.assert_array_equal(form.weights, coef * form.factor)
+    held = form.weights.astype(np.float32)
+    np.testing.assert_allclose(held, form.weights, rtol=1e-7)
+    assert form.warnings == ()
+
+
+def test_ordinary_weights_are_left_alone():
+    assert LinearForm.of(LinearModel([1e-12, 1e12], ["a", "b"])).factor == 1.0
+
+
+def test_values_of_training_count():
+    """A weight that float32 holds well, of values so large that the score overflows."""
+    large = statistics([0.0, 0.0], [1e30, 1.0])
+    model = LinearModel([1e10, 1.0], ["a", "b"], statistics=large)
+    form = LinearForm.of(model)
+    with np.errstate(over="raise", under="raise"):
+        scores = form.weights.astype(np.float32) * np.array([1e30, 1.0], dtype=np.float32)
+    assert np.isfinite(scores).all()
+    assert form.factor < 1.0
+    assert LinearForm.of(model, precision="float64").factor == 1.0
+
+
+def test_dust_beside_values_that_are_known_is_no_reason_to_rescale():
+    known = statistics([0.0, 0.0], [1.0, 1.0])
+    assert LinearForm.of(LinearModel([1.0, 1e-25], ["a", "b"], statistics=known)).factor == 1.0
+    assert LinearForm.of(LinearModel([1.0, 1e-25], ["a", "b"])).factor > 1.0
+
+
+def test_too_wide_a_span_keeps_the_large_and_warns_of_the_small():
+    form = LinearForm.of(LinearModel([1e60, 1e-60], ["large", "small"]))
+    assert np.isfinite(np.float32(form.weights[0]))
+    assert "'small'" in form.warnings[0]
+    assert "float32" in form.warnings[0]
+    assert LinearForm.of(LinearModel([1e60, 1e-60], ["a", "b"]), precision="float64").factor == 1.0
+
+
+@settings(max_examples=50)
+@given(
+    exponents=st.lists(st.integers(-1000, 1000), min_size=1, max_size=5),
+    reach=st.integers(-200, 200),
+)
+def test_no_factor_lets_a_score_of_training_overflow(exponents, reach):
+    coef = np.ldexp(np.ones(len(exponents)), exponents)
+    reaches = np.full(len(coef), np.ldexp(1.0, reach))
+    factor = power_of_two(coef, reaches, np.zeros_like(coef), "float32")
+    assert np.frexp(factor)[0] == 0.5
+    # In exponents: the products themselves may overflow in double precision.
+    largest = max(max(exponents), max(exponents) + reach) + np.log2(len(coef)) + np.log2(factor)
+    span = max(exponents) - min(exponents) + abs(reach) + 3
+    if abs(np.log2(factor)) < 1022:
+        assert largest <= 127
+        if span < 180:
+            assert min(exponents) + np.log2(factor) >= -126
+
+
+def test_precision_is_one_of_two():
+    with pytest.raises(ValueError, match="precision must be 'float32' or 'float64', got 'half'"):
+        LinearForm.of(LinearModel([1.0]), precision="half")
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(st.floats(allow_nan=False, allow_infinity=False, width=32))
+def test_numbers_read_back_as_the_same_bits(value):
+    (single,) = singles([value])
+    assert np.float32(single) == np.float32(value)
+    assert len(repr(single).lstrip("-").split("e")[0].replace(".", "").strip("0")) <= 9
+    assert float(text(value)) == value
+    assert float(positional(value)) == value
+    assert "e" not in positional(value)
+    assert "." in positional(value)
+
+
+# ---- with estimators ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["error", "zero", "mean", "indicator"])
+@pytest.mark.parametrize("scale", ["none", "standard", "minmax"])
+def test_the_form_scores_as_the_model(scale, missing):
+    data = make_ranking(n_queries=12, n_features=4, random_state=1)
+    X = data.X.copy()
+    if missing != "error":
+        X[::3, 1] = np.nan
+    ranker = RankSVM(scale=scale, missing=missing).fit(X, data.y, qid=data.qid)
+    form = LinearForm.of(ranker.model_)
+    rows = X[:, form.columns]
+    added = np.where(np.isnan(rows), form.contributions, rows * form.weights)
+    np.testing.assert_allclose(added.sum(axis=1), ranker.predict(X) * form.factor, rtol=1e-12)
+
+
+def test_estimators_export_too_and_warn_where_they_are_called():
+    data = make_ranking(n_queries=5, n_features=3, random_state=0)
+    ranker = RankSVM().fit(data.X, data.y, qid=data.qid)
+    with pytest.warns(ExportWarning, match="no feature names") as caught:
+        assert ranker.export("solr").text == ranker.model_.export("solr").text
+    assert [warning.filename for warning in caught] == [__file__, __file__]
