@@ -47,12 +47,11 @@ def check(data: Any, model: LinearModel) -> Findings:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from linrank import LinearModel
+    >>> from linrank import Dataset, LinearModel
     >>> model = LinearModel([0.5, -1.0], feature_names=["bm25", "age"])
     >>> data = Dataset.of([[1.0], [2.0]], [0, 1], feature_names=["bm25"])
-    >>> print(check(data, model)[0])  # doctest: +ELLIPSIS
-    CheckFinding(code='missing-feature', severity='error', message="feature age ...
+    >>> [(item.code, item.feature) for item in check(data, model).of("error")]
+    [('missing-feature', 'age'), ('no-signal', None)]
     """
     if not isinstance(model, LinearModel):
         raise TypeError(
