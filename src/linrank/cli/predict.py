@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from typing import TYPE_CHECKING
 
-from linrank.cli.arguments import add_reading, add_volume, positive_int
+from linrank.cli.arguments import add_reading, add_volume, flag, given, positive_int
 from linrank.cli.console import Console, count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
@@ -86,15 +87,33 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     return OK
 
 
+# What is told of a table; text has no columns.
+COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
+TABLES = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow files and streams
+
+
 def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool:
-    """Whether rows are scored as they come: those of standard input, unless told otherwise."""
+    """Whether rows are scored as they come: text of standard input, unless told otherwise."""
+    told = given(args, COLUMNS)
+    is_text = getattr(args, "format", None) in (None, "svmlight") and not told
     if args.stream is None:
-        return args.data == STANDARD and can_stream(model)
-    if args.stream and not can_stream(model):
+        return args.data == STANDARD and can_stream(model) and is_text and not _is_table()
+    if not args.stream:
+        return False
+    if not can_stream(model):
         raise ValueError(
             f"{args.model}: a model of a precomputed kernel scores whole matrices; "
             "leave out --stream"
         )
-    if args.stream and os.path.isdir(args.data):
+    if os.path.isdir(args.data):
         raise ValueError(f"{args.data}: is a store, which is not read as text; leave out --stream")
-    return bool(args.stream)
+    if not is_text:
+        options = ", ".join(map(flag, told or ["format"]))
+        raise ValueError(f"--stream reads SVMlight text, and {options} is for tables; leave it out")
+    return True
+
+
+def _is_table() -> bool:
+    """Whether standard input begins like a table; looks without reading."""
+    peek = getattr(sys.stdin.buffer, "peek", None)
+    return peek is not None and bytes(peek(8)[:8]).startswith(TABLES)
