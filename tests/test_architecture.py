@@ -46,9 +46,10 @@ ALLOWED: dict[str, set[str]] = {
     "lazy": set(),
     "memory": {"checks"},
     "options": set(),
+    "eval_sets": DATA,
     "seeds": set(),
     "tables": set(),
-    "text_features": set(),
+    "text_features": GROUND | {"data"},
     "threads": set(),
     "reference": DATA,
     "data": GROUND,
@@ -90,7 +91,7 @@ ALLOWED: dict[str, set[str]] = {
     "pathwise": TRAINING,
     "path": TRAINING | {"scaling", "grids", "pathwise"},
     "model_scores": MODEL | {"metrics"},
-    "monitor": MODEL | {"metrics"},
+    "monitor": MODEL | {"eval_sets", "metrics"},
     "validation": MODEL | {"metrics", "folds", "model_scores", "monitor"},
     "tuning": MODEL | {"metrics", "path", "validation"},
     "stochastic": DATA | {"pairs", "losses", "risk", "objective", "solvers"},
@@ -108,7 +109,7 @@ ALLOWED: dict[str, set[str]] = {
     "duals": MODEL | {"lowrank", "seeds", "weights"},
     "domination_tuning": MODEL | {"metrics", "layering", "domination", "validation"},
     "domination_ranker_cv": MODEL
-    | {"metrics", "monitor", "weights", "seeds", "linear_ranker"}
+    | {"eval_sets", "metrics", "monitor", "weights", "seeds", "linear_ranker"}
     | {"domination", "domination_tuning", "validation"},
     "store_descent": DATA | {"scaling", "store", "stochastic"},
     "ranker": DATA | {"metrics"},
@@ -116,21 +117,25 @@ ALLOWED: dict[str, set[str]] = {
     "fitted_ranker": TRAINING | {"metrics", "ranker", "store"},
     "store_fitting": MODEL | {"monitor", "chunks", "store"},
     "linear_ranker": MODEL | {"export", "monitor", "fitted_ranker", "seeds", "stochastic"},
-    "estimators": MODEL | {"monitor", "weights", "linear_ranker"} | {"store", "store_fitting"},
+    "sklearn_callbacks": MODEL | {"store"},
+    "query_scaler": DATA | {"scaling"},
+    "estimators": MODEL
+    | {"monitor", "weights", "linear_ranker", "sklearn_callbacks"}
+    | {"store", "store_fitting"},
     "ranksvm_cv": MODEL
-    | {"metrics", "monitor", "weights", "linear_ranker"}
+    | {"eval_sets", "metrics", "monitor", "weights", "linear_ranker"}
     | {"path", "tuning", "validation"}
     | {"chunks", "chunked_path", "chunked_tuning", "store", "store_fitting"},
     "stream_ranker": MODEL | {"linear_ranker", "seeds", "stochastic"},
     "sgd_ranker": MODEL
     | {"monitor", "weights", "seeds", "stochastic"}
-    | {"store", "store_descent", "store_fitting", "stream_ranker"},
+    | {"sklearn_callbacks", "store", "store_descent", "store_fitting", "stream_ranker"},
     "domination_ranker": MODEL
     | {"monitor", "weights", "seeds", "linear_ranker"}
-    | {"domination", "store", "store_fitting"},
+    | {"domination", "sklearn_callbacks", "store", "store_fitting"},
     "lowrank_ranker": MODEL | {"monitor", "weights", "seeds", "linear_ranker"},
-    "factorized_ranksvm": MODEL | {"monitor", "lowrank", "lowrank_ranker"},
-    "regularized_ranksvm": MODEL | {"monitor", "lowrank", "lowrank_ranker"},
+    "factorized_ranksvm": MODEL | {"sklearn_callbacks", "monitor", "lowrank", "lowrank_ranker"},
+    "regularized_ranksvm": MODEL | {"sklearn_callbacks", "monitor", "lowrank", "lowrank_ranker"},
     "kernel_training": MODEL | {"kernels", "kernel_model"},
     "kernel_ranker": MODEL | {"fitted_ranker", "kernel_model"},
     "kernel_folds": MODEL | {"validation"},
@@ -138,12 +143,13 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_tuning": MODEL
     | {"metrics", "model_scores", "validation", "kernel_folds", "kernel_training"},
     "kernel_ranksvm_cv": MODEL
-    | {"metrics", "monitor", "weights", "seeds", "validation"}
+    | {"eval_sets", "metrics", "monitor", "weights", "seeds", "validation"}
     | {"kernel_grids", "kernel_ranker", "kernel_training", "kernel_tuning"},
-    "kernel_ranksvm": MODEL | {"monitor", "weights", "seeds", "kernel_ranker", "kernel_training"},
+    "kernel_ranksvm": MODEL
+    | {"monitor", "weights", "seeds", "kernel_ranker", "kernel_training", "sklearn_callbacks"},
     "sgd_tuning": MODEL | {"metrics", "grids", "stochastic", "validation"},
     "sgd_ranker_cv": MODEL
-    | {"metrics", "weights", "linear_ranker", "seeds", "stochastic"}
+    | {"eval_sets", "metrics", "weights", "linear_ranker", "seeds", "stochastic"}
     | {"sgd_tuning", "validation"},
     "topics": MODEL | {"metrics", "monitor", "linear_ranker", "margins", "seeds"},
     "per_query_ranker": MODEL | {"metrics", "linear_ranker", "seeds", "topics"},

@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -184,6 +186,25 @@ def test_names_output_copies_and_pickles():
     assert clone(weigh).get_params() == {"slope": 0.2, "min_count": 1}
     again = pickle.loads(pickle.dumps(weigh))
     assert_array_equal(again.transform(frame), out)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_frames_keep_type_and_names(library, make, dtype):
+    if make is not pd.DataFrame:  # older scikit-learn reads no names from current polars
+        pytest.importorskip("sklearn", minversion="1.9")
+    counts = np.array([[1, 0], [0, 2], [3, 1]], dtype)
+    frame = make({"tea": counts[:, 0], "pepper": counts[:, 1]})
+    weigh = PivotedTfidf().set_output(transform=library)
+    out = weigh.fit_transform(frame)
+    assert type(out).__module__.startswith(library)
+    assert list(out.columns) == ["tea", "pepper"]
+    assert out.to_numpy().dtype == dtype
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_array_equal(weigh.transform(frame).to_numpy(), out.to_numpy())
+    assert_array_equal(out.to_numpy(), PivotedTfidf().fit_transform(counts))
 
 
 def test_texts_are_ranked_by_a_pipeline():

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from linrank.path import PathResult
     from linrank.paths import ranksvm_path
     from linrank.per_query_ranker import PerQueryRanker
+    from linrank.query_scaler import QueryScaler
     from linrank.ranker import RankerMixin
     from linrank.ranksvm_cv import RankSVMCV
     from linrank.regularized_ranksvm import RegularizedRankSVM
@@ -104,6 +105,7 @@ __all__ = [
     "Qrels",
     "QueryHistogramDisplay",
     "QueryKFold",
+    "QueryScaler",
     "QueryScatterDisplay",
     "RankProfile",
     "RankSVM",
@@ -182,6 +184,7 @@ _HOME = {
     "Qrels": "linrank.data.trec",
     "QueryHistogramDisplay": "linrank.displays",
     "QueryKFold": "linrank.model_selection",
+    "QueryScaler": "linrank.query_scaler",
     "QueryScatterDisplay": "linrank.displays",
     "RankProfile": "linrank.duals.profile",
     "RankSVM": "linrank.estimators",

@@ -14,6 +14,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.store.outline import columns_of
 from linrank.store_fitting import fit_domination, is_limited, model_of
 from linrank.weights import query_weights
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["DominationRanker"]
 
 
-class DominationRanker(SparseRanker):
+class DominationRanker(CallbackSupport, SparseRanker):
     """Sparse linear ranker by the domination loss: every row is to beat all rows below it at once.
 
     Minimises ``F(w) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(w·(x_j - x_i) + s_i - s_j)) + α pen(w)``,
@@ -211,6 +212,7 @@ class DominationRanker(SparseRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -263,7 +265,7 @@ class DominationRanker(SparseRanker):
         data = self._training_data(X, y, qid, group, sample_weight)
         sets = validation_sets(data, *given)
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling)
+        monitor = Monitor.of(self, sets, scaling, data.filling)
         scaled = scaling.transformed(data, n_jobs=self.n_jobs)
         options: dict[str, Any] = {
             "alpha": self.alpha,
@@ -317,7 +319,7 @@ class DominationRanker(SparseRanker):
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"DominationRanker did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if isinstance(result, InductionResult):
             if monitor.keys:
                 result = result.validated(monitor.history[monitor.keys[-1]])

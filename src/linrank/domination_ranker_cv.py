@@ -9,6 +9,7 @@ from linrank.domination.parameters import describe_parameters
 from linrank.domination.path_problem import PathProblem, as_alphas, check_path
 from linrank.domination.path_result import warn_unless_certified
 from linrank.domination_tuning import tune_domination
+from linrank.eval_sets import folds_or_validation
 from linrank.linear_ranker import SparseRanker
 from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
@@ -172,6 +173,9 @@ class DominationRankerCV(SparseRanker):
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> DominationRankerCV:
         """Choose alpha and learn ``coef_`` with it.
 
@@ -180,6 +184,9 @@ class DominationRankerCV(SparseRanker):
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`DominationRanker.fit`. Weights count in training, not
             in the measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -193,6 +200,7 @@ class DominationRankerCV(SparseRanker):
             max_features=self.max_features,
         )
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             **self._options(),
@@ -204,7 +212,7 @@ class DominationRankerCV(SparseRanker):
         whole = PathProblem.of(data, **options)
         tuning = tune_domination(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             as_alphas(self.alphas, whole.problem, self.n_alphas, self.eps),
             scoring=self.scoring,
             selection=self.selection,

@@ -12,6 +12,7 @@ from linrank.model import LinearModel
 from linrank.monitor import Monitor, validation_sets
 from linrank.ranksvm import train
 from linrank.scaling import Scaling
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.store.outline import columns_of
 from linrank.store_fitting import fit_ranksvm, is_limited, model_of
 from linrank.weights import query_weights
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["RankSVM"]
 
 
-class RankSVM(ExactRanker):
+class RankSVM(CallbackSupport, ExactRanker):
     """Linear ranker by RankSVM on all pairs, or on fewer.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
@@ -208,6 +209,7 @@ class RankSVM(ExactRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -261,6 +263,7 @@ class RankSVM(ExactRanker):
         data = self._training_data(X, y, qid, group, sample_weight)
         return self._fit(data, validation_sets(data, *given), query_weight)
 
+    @with_callbacks
     def fit_pairs(
         self,
         X: Any,
@@ -342,7 +345,7 @@ class RankSVM(ExactRanker):
         preferences: Preferences | None = None,
     ) -> RankSVM:
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling)
+        monitor = Monitor.of(self, sets, scaling, data.filling)
         options = {"C": self.C, **self._options()}
         result = train(
             scaling.transformed(data, n_jobs=self.n_jobs),
@@ -370,7 +373,7 @@ class RankSVM(ExactRanker):
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"RankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
         if self.early_stopping:
             best = monitor.best(result)
             model = model if best is result else model.moved_to(best, data, monitor.scaling)

@@ -8,6 +8,7 @@ from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank_ranker import LowRankRanker
 from linrank.monitor import validation_sets
 from linrank.options import FACTORIZED
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FactorizedRankSVM"]
 
 
-class FactorizedRankSVM(LowRankRanker):
+class FactorizedRankSVM(CallbackSupport, LowRankRanker):
     """Linear ranker by RankSVM with the hinge, its dual variables factorized.
 
     RankSVM with the hinge is ``w = Σ α_ij (x_i - x_j)`` over the pairs "i above j" of each query,
@@ -156,6 +157,7 @@ class FactorizedRankSVM(LowRankRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,

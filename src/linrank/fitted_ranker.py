@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from linrank.checks import check_one_of
 from linrank.data.dataset import Dataset
+from linrank.data.id_columns import check_no_query_ids
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows, check_values
 from linrank.errors import NoPairsError
@@ -192,6 +193,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             if qid is not None:
                 raise ValueError("qid is part of the data set; leave it out")
             return X, X.qid
+        check_no_query_ids(X, getattr(self, "feature_names_in_", ()))
         rows = as_rows(X, n_jobs=self.n_jobs, check=self._checked)
         validate_data(self, X, reset=False, skip_check_array=True)
         if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:

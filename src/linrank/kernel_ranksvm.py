@@ -10,6 +10,7 @@ from linrank.kernel_ranker import KernelRanker
 from linrank.kernel_training import fit_kernel
 from linrank.monitor import Monitor
 from linrank.seeds import seed_of
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.weights import query_weights
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _PARAMETERS = (
 )
 
 
-class KernelRankSVM(KernelRanker):
+class KernelRankSVM(CallbackSupport, KernelRanker):
     """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
 
     Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and
@@ -188,6 +189,7 @@ class KernelRankSVM(KernelRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -225,6 +227,7 @@ class KernelRankSVM(KernelRanker):
         data = self._training_data(X, y, qid, group, sample_weight)
         return self._fit(data, query_weight)
 
+    @with_callbacks
     def fit_pairs(
         self,
         X: Any,
@@ -287,6 +290,6 @@ class KernelRankSVM(KernelRanker):
         if result.stopped in ("max_iter", "precision"):
             remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
             message = f"KernelRankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self._adopt(result, model, data)
         return self

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from linrank.errors import ConvergenceWarning
+from linrank.eval_sets import folds_or_validation
 from linrank.kernel_grids import as_gammas, as_kernel_Cs
 from linrank.kernel_ranker import KernelRanker
 from linrank.kernel_training import check_kernel_rows
@@ -158,6 +159,9 @@ max_iter
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> KernelRankSVMCV:
         """Choose C and γ, and learn β with them.
 
@@ -166,6 +170,9 @@ max_iter
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`KernelRankSVM.fit`. Weights count in training, not in
             the measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -174,6 +181,7 @@ max_iter
         """
         Cs = as_kernel_Cs(self.Cs)
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         data = self._training_data(X, y, qid, group, sample_weight)
         check_kernel_rows(self.kernel, self.scale, data)
         options = {
@@ -185,7 +193,7 @@ max_iter
         }
         tuning = tune_kernel(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             as_gammas(self.gammas, self.kernel, data, self.scale),
             Cs,
             scoring=self.scoring,

@@ -42,7 +42,7 @@ class LowRankRanker(LinearRanker):
     ) -> Any:
         """Train, validate, warn; the outcome, after the attributes that both methods have."""
         scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling)
+        monitor = Monitor.of(self, sets, scaling, data.filling)
         options = {name: getattr(self, name) for name in ("C", *self._passed_on)}
         if self._is_random:
             options["seed"] = seed_of(self.random_state)
@@ -57,7 +57,7 @@ class LowRankRanker(LinearRanker):
         result = run(callback=monitor if monitor.is_needed else None)
         if result.stopped in ("max_iter", "precision"):
             message = f"{type(self).__name__} did not converge: {result.message}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.early_stopping:
             result = _best(result, monitor, run)
         self._adopt_validation(monitor)

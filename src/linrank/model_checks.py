@@ -10,6 +10,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
+from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows, check_values
 from linrank.pairs import chosen_sizes
@@ -67,6 +68,7 @@ def raw_rows(
         if check == "finite":  # it may have been read with missing="keep"
             check_values(X.rows, feature_names, n_jobs=n_jobs)
         return X.rows
+    check_no_query_ids(X, feature_names or ())
     _check_same_names(column_names(X), feature_names)
     return as_rows(X, n_jobs=n_jobs, check=check)
 

@@ -11,6 +11,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
+from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.folds import query_folds
 from linrank.metrics import convention as named_convention
@@ -162,7 +163,7 @@ def _scores(estimator: Any, X: Any, qid: Any) -> Any:
     """The scores of any estimator; ``qid`` goes along where it is asked for."""
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     if isinstance(estimator, RankerMixin):
-        takes_qid = True
+        takes_qid = not isinstance(X, Dataset)  # which has ids of its own
     else:
         # A pipeline or search forwards parameters only when routing is on.
         routing = sklearn.get_config()["enable_metadata_routing"]

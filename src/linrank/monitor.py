@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from linrank.data.dataset import Dataset
+from linrank.eval_sets import entries
 from linrank.metrics import convention, evaluate, parse, parse_scoring
+from linrank.missing import Missing
 from linrank.model import LinearModel
 from linrank.scaling import Scaling
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from linrank.data.filling import Filling
     from linrank.solvers.result import Result
 
     State = dict[str, Any]
@@ -90,27 +93,17 @@ def _from_eval_set(
 ) -> list[Dataset]:
     if any(part is not None for part in (X_val, y_val, qid_val)):
         raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
-    pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
-    qids, groups = (
-        _one_each("eval_qid", eval_qid, pairs),
-        _one_each("eval_group", eval_group, pairs),
-    )
     return [
         Dataset.of(X, y, qid=qid, group=group, missing=missing)
-        for (X, y), qid, group in zip(pairs, qids, groups, strict=True)
+        for X, y, qid, group in entries(eval_set, eval_qid, eval_group)
     ]
 
 
-def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
-    if values is None:
-        return [None] * len(pairs)
-    each = list(values)
-    # A single validation set may come without the list around it.
-    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
-        return [values]
-    if len(each) != len(pairs):
-        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
-    return each
+class Watch(Protocol):
+    """Somebody else who is told of every iterate: callbacks of scikit-learn."""
+
+    def begin(self) -> None: ...
+    def report(self, n_iter: int, model: Callable[[], LinearModel] | None) -> bool: ...
 
 
 class Monitor:
@@ -133,6 +126,10 @@ class Monitor:
         Report each iteration when positive.
     callback : callable or None
         Called with the state of the solver, the validation measures included; True stops.
+    watch : Watch or None
+        Told of every iterate as well; it may stop too.
+    filling : Filling or None
+        How missing values of the training rows were filled in.
     """
 
     def __init__(
@@ -144,6 +141,8 @@ class Monitor:
         patience: int | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
+        watch: Watch | None = None,
+        filling: Filling | None = None,
         n_jobs: int | None = None,
     ) -> None:
         many = len(sets) > 1
@@ -158,9 +157,18 @@ class Monitor:
         self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
         self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
+        self._watch, self._filling, self._has_weights = watch, filling, True
+        if watch is not None:
+            watch.begin()
 
     @classmethod
-    def of(cls, ranker: Any, sets: Sequence[Dataset], scaling: Scaling) -> Monitor:
+    def of(
+        cls,
+        ranker: Any,
+        sets: Sequence[Dataset],
+        scaling: Scaling,
+        filling: Filling | None = None,
+    ) -> Monitor:
         """The monitor that the parameters of an estimator ask for."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
@@ -176,18 +184,24 @@ class Monitor:
             patience=ranker.n_iter_no_change if ranker.early_stopping else None,
             verbose=ranker.verbose,
             callback=ranker.callback,
+            watch=getattr(ranker, "_fit_watch", None),
+            filling=filling,
             n_jobs=ranker.n_jobs,
         )
 
     @classmethod
     def watching(cls, ranker: Any) -> Monitor:
         """The monitor of an estimator that takes no validation data: progress and callback."""
-        return cls((), _UNUSED, Scaling(), verbose=ranker.verbose, callback=ranker.callback)
+        options = {"verbose": ranker.verbose, "callback": ranker.callback}
+        monitor = cls((), _UNUSED, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
+        monitor._has_weights = False  # what the solver calls w are no weights of features
+        return monitor
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to do at an iterate."""
-        return bool(self._sets) or self._verbose > 0 or self._callback is not None
+        asked = (self._callback, self._watch)
+        return bool(self._sets) or self._verbose > 0 or any(each is not None for each in asked)
 
     def __call__(self, state: State) -> bool:
         if self._sets:
@@ -196,6 +210,9 @@ class Monitor:
         if self._verbose > 0:
             _report(state, latest)
         wanted = self._callback is not None and self._callback({**state, **latest})
+        if self._watch is not None:
+            model = (lambda: self._model(state["w"])) if self._has_weights else None
+            wanted = self._watch.report(int(state["n_iter"]), model) or wanted
         return bool(wanted) or self._out_of_patience()
 
     def best(self, result: Result) -> Result:
@@ -233,6 +250,11 @@ class Monitor:
             # The first iterate always, later ones only when strictly better.
             if self.best_w is None or gain > 0.0:
                 self.best_iteration, self.best_w = len(steering) - 1, w.copy()
+
+    def _model(self, w: NDArray[np.float64]) -> LinearModel:
+        """The model of an iterate, for raw rows."""
+        coef, missing = Missing.split(self.scaling.fold(w), self._filling)
+        return LinearModel(coef, scaling=self.scaling.of_first(coef.size), missing=missing)
 
     def _out_of_patience(self) -> bool:
         if self._patience is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.chunked_path import path_of_parts
 from linrank.chunked_tuning import folds_of, tune_parts
 from linrank.chunks.store_parts import StoreParts, recipe_of
+from linrank.eval_sets import folds_or_validation
 from linrank.linear_ranker import ExactRanker
 from linrank.metrics import parse_scoring
 from linrank.monitor import tell
@@ -167,6 +168,9 @@ class RankSVMCV(ExactRanker):
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> RankSVMCV:
         """Choose C and learn ``coef_`` with it.
 
@@ -175,6 +179,9 @@ class RankSVMCV(ExactRanker):
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`RankSVM.fit`, or a store. Weights count in training,
             not in the measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -183,9 +190,10 @@ class RankSVMCV(ExactRanker):
         """
         grid = as_Cs(self.Cs)
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
         if is_limited(X, y, self.memory_limit, **own):
-            return self._fit_in_passes(X, grid, query_weight)
+            return self._fit_in_passes(X, cv, grid, query_weight)
         data = self._training_data(X, y, qid, group, sample_weight)
         training = self._options()
         options = {
@@ -198,7 +206,7 @@ class RankSVMCV(ExactRanker):
         }
         tuning = tune(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             grid,
             scoring=self.scoring,
             selection=self.selection,
@@ -211,7 +219,7 @@ class RankSVMCV(ExactRanker):
         self._adopt(path.results[tuning.chosen], model, data)
         return self._adopt_tuning(tuning, path)
 
-    def _fit_in_passes(self, store: Store, grid: Any, query_weight: Any) -> RankSVMCV:
+    def _fit_in_passes(self, store: Store, cv: Any, grid: Any, query_weight: Any) -> RankSVMCV:
         """The same over a store that is read pass after pass."""
         training = self._options()
         settings = self._settings(training) | {"scoring": self.scoring}
@@ -222,7 +230,7 @@ class RankSVMCV(ExactRanker):
         options = {name: getattr(self, name) for name in names}
         tuning = tune_parts(
             parts,
-            folds_of(self.cv, parts),
+            folds_of(cv, parts),
             recipe,
             grid,
             scoring=self.scoring,

@@ -8,6 +8,7 @@ from linrank.lowrank.regularized import train_regularized
 from linrank.lowrank_ranker import LowRankRanker
 from linrank.monitor import validation_sets
 from linrank.options import REGULARIZED
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["RegularizedRankSVM"]
 
 
-class RegularizedRankSVM(LowRankRanker):
+class RegularizedRankSVM(CallbackSupport, LowRankRanker):
     """Linear RankSVM (hinge) whose dual variables form matrices of low rank.
 
     Minimises ``Ψ(α) = ½‖w‖² - Σ α_ij + Σ_q min over A of γ‖A‖_* + λ‖α_q - A‖²`` over
@@ -159,6 +160,7 @@ class RegularizedRankSVM(LowRankRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,

@@ -14,6 +14,7 @@ from linrank.monitor import Monitor, validation_sets
 from linrank.options import DESCENT
 from linrank.scaling import Scaling
 from linrank.seeds import seed_of
+from linrank.sklearn_callbacks import CallbackSupport, with_callbacks
 from linrank.stochastic.training import descend
 from linrank.store.outline import outline
 from linrank.store_descent import descend_store
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["SGDRanker"]
 
 
-class SGDRanker(StreamRanker):
+class SGDRanker(CallbackSupport, StreamRanker):
     """Linear ranker by stochastic descent on pairs drawn at random.
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
@@ -210,6 +211,7 @@ class SGDRanker(StreamRanker):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -272,7 +274,7 @@ class SGDRanker(StreamRanker):
             data = self._training_data(X, y, qid, group, sample_weight)
             scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
         sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        monitor = Monitor.of(self, sets, scaling)
+        monitor = Monitor.of(self, sets, scaling, data.filling)
         seed = seed_of(self.random_state)
         options = self._options() | {
             "alpha": self.alpha,
@@ -305,7 +307,7 @@ class SGDRanker(StreamRanker):
     ) -> SGDRanker:
         if self.tol is not None and result.stopped == "n_steps":
             message = f"SGDRanker did not reach tol={self.tol:g}: {result.message}; raise n_steps"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self._adopt_validation(monitor)
         if self.early_stopping and monitor.best_w is not None:
             result = _at(result, monitor.best_iteration, monitor.best_w)

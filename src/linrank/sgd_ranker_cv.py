@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from linrank.eval_sets import folds_or_validation
 from linrank.linear_ranker import DescentRanker
 from linrank.metrics import parse_scoring
 from linrank.model import LinearModel
@@ -133,6 +134,9 @@ class SGDRankerCV(DescentRanker):
         sample_weight: Any = None,
         query_weight: Any = None,
         group: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
     ) -> SGDRankerCV:
         """Choose λ and algorithm, and learn ``coef_`` with them.
 
@@ -141,6 +145,9 @@ class SGDRankerCV(DescentRanker):
         X, y, qid, sample_weight, query_weight, group
             The training data, as in :meth:`SGDRanker.fit`. Weights count in training, not in the
             measure.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the choice is made on the
+            last one, in place of the folds of `cv`, which must be None.
 
         Returns
         -------
@@ -151,6 +158,7 @@ class SGDRankerCV(DescentRanker):
         for algorithm in algorithms:
             check_descent(algorithm, self.n_steps, self.record, None)
         parse_scoring(self.scoring)
+        cv = folds_or_validation(self.cv, eval_set, eval_qid, eval_group)
         data = self._training_data(X, y, qid, group, sample_weight)
         options: dict[str, Any] = {
             "n_steps": self.n_steps,
@@ -163,7 +171,7 @@ class SGDRankerCV(DescentRanker):
         }
         tuning = tune_sgd(
             data,
-            as_folds(self.cv, data, X),
+            as_folds(cv, data, X),
             algorithms,
             alphas,
             scale=self.scale,

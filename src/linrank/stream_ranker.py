@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from linrank.data.frames import column_names
+from linrank.data.id_columns import check_no_query_ids
 from linrank.linear_ranker import DescentRanker
 from linrank.model import LinearModel
 from linrank.seeds import seed_of
@@ -77,6 +78,8 @@ class StreamRanker(DescentRanker):
         """
         labels = None if y is None else column_or_1d(y, warn=True)
         self._check_stream(qid)
+        if qid is None:
+            check_no_query_ids(X)
         is_new = not hasattr(self, "n_features_in_")
         try:
             validate_data(self, X, labels, reset=is_new, skip_check_array=True)

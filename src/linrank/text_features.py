@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from linrank.data.frames import is_frame, sparse_part, to_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,9 +134,13 @@ class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def _counts(self, X: Any, *, reset: bool) -> Any:
         """A CSR copy of checked counts, without duplicates and stored zeros."""
-        checked: Any = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=_FLOATS, accept_large_sparse=True
-        )
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS}
+        if is_frame(X) and sparse_part(X) is None:
+            # scikit-learn would widen float32 columns of polars and pyarrow.
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            checked: Any = check_array(to_matrix(X), estimator=self, input_name="X", **options)
+        else:
+            checked = validate_data(self, X, reset=reset, **options)
         counts: Any = sparse.csr_array(checked) if not sparse.issparse(X) else checked.copy()
         counts.sum_duplicates()
         self._check_counts(counts)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linrank.checks import check_one_of
 from linrank.data.filling import Filling
 from linrank.data.frames import column_names
+from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import Rows, as_rows
 from linrank.data.vectors import as_labels, as_weights
@@ -170,13 +171,10 @@ class Dataset:
         if qid is not None and group is not None:
             raise ValueError("give qid (one id per row) or group (sizes), not both")
         names = column_names(X)
-        if qid is None and group is None and names is not None and "qid" in names:
+        if qid is None and group is None:
             # With one query over everything the id column would be learnt from; inside its own
             # query it is constant and harmless.
-            raise ValueError(
-                "X has a column named 'qid' but qid is None; pass it as qid=X['qid'] and drop "
-                "the column from X"
-            )
+            check_no_query_ids(X)
         check_one_of("missing", missing, (*MISSING, "keep"))
         rows = as_rows(X, n_jobs=n_jobs, check="finite" if missing == "error" else "missing")
         n_rows = rows.shape[0]
