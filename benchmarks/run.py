@@ -36,6 +36,7 @@ SUBJECTS = {
     "methods": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
+    "tables": ["--quick"],
     "convert": ["--quick"],
     "out_of_core": ["--quick"],
     "metrics": ["--rows", "100000", "--queries", "1000", "--sample", "100"],

@@ -28,4 +28,5 @@ NB_MODULE(_core, m) {
     bind_rectangles(m);
     bind_kernels(m);
     bind_checksum(m);
+    bind_tables(m);
 }

@@ -23,3 +23,4 @@ void bind_samplers(nanobind::module_ &m);
 void bind_rectangles(nanobind::module_ &m);
 void bind_kernels(nanobind::module_ &m);
 void bind_checksum(nanobind::module_ &m);
+void bind_tables(nanobind::module_ &m);

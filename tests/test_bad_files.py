@@ -213,7 +213,7 @@ CASES: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "parquet": (
         b"PAR1rest",
         {},
-        ": expected UTF-8 text, got a Parquet file; read it with pandas",
+        ": expected UTF-8 text, got a Parquet file; read it with linrank.load",
     ),
     "utf16": (
         "1 1:1\n".encode("utf-16"),

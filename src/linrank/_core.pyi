@@ -698,3 +698,12 @@ def symmetric_product(q: Annotated[NDArray[numpy.float64], dict(shape=(None, Non
 
 def crc32c(bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], before: int = 0) -> int:
     """CRC-32C of the bytes, which continues that of what came before."""
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]: ...
+
+@overload
+def interleave_columns(columns: list, valid: list, first_bit: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device='cpu')], n_threads: int = 1) -> tuple[bool, bool]:
+    """
+    Columns into the rows of `out`, NaN where a bit of `valid` is 0: whether any is NaN, and whether any is infinite.
+    """

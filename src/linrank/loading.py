@@ -1,75 +1,128 @@
-"""load: a data set from text, or from a store."""
+"""load: a data set from text, tables, frames, or a store."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+from linrank.checks import check_one_of
+from linrank.options import MISSING
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from linrank.data.dataset import Dataset
+    from linrank.tabular.arrow_tables import Table
+    from linrank.tabular.roles import Choice, TableOptions
 
-__all__ = ["is_folder", "load"]
+__all__ = ["is_folder", "load", "read"]
+
+Progress = Callable[[int, "int | None"], object]
+Note = Callable[[str], object]
+_log = logging.getLogger(__name__)
 
 
 def load(
     source: Any,
     *,
+    format: str | None = None,
+    label: Choice = None,
+    qid: Choice = None,
+    docid: Choice = None,
+    weight: Choice = None,
+    position: Choice = None,
+    features: str | Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
     storage: Literal["auto", "dense", "csr"] = "auto",
     n_features: int | None = None,
     zero_based: Literal["auto"] | bool = "auto",
     missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
+    sidecars: bool = True,
     n_jobs: int | None = None,
-    progress: Callable[[int, int | None], object] | None = None,
+    progress: Progress | None = None,
 ) -> Dataset:
-    """Read a data set from SVMlight/LETOR text, or map a store.
+    """Read a data set from a table, a frame, SVMlight/LETOR text, or map a store.
 
-    Each line of text is ``label qid:id index:value ... # comment``. Labels are real numbers;
+    **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
+    of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
+
+    ========  =================================================================
+    label     label, y, relevance, rel, grade, target
+    qid       qid, query_id, group, group_id, query; without one, one query
+    docid     docid, docno, doc_id
+    weight    weight, sample_weight
+    position  position, rank
+    features  a list or vector column named ``features``, else all other numbers
+    ========  =================================================================
+
+    What is left out, such as text, is logged (INFO). Query ids are numbers, strings or categories,
+    in any order of rows.
+
+    **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
     ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
     of rows; without ids all rows are one query. Indices increase within a line; what is not given
     is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
 
-    A folder is taken for a store, as ``linrank convert`` writes it: all of it is compared with its
-    checksums and mapped, not copied. What says how to read text does not apply to it and is
-    refused. ``linrank.Store`` reads one chunk by chunk.
+    **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
+    compared with its checksums and mapped, not copied. What says how to read text or tables does
+    not apply to it and is refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------
-    source : path, "-" or binary file object
-        A file, ``"-"`` for standard input, or the folder of a store. gzip, bzip2, xz and Zstandard
-        are told by their first bytes.
+    source : path, "-", binary file object, or frame
+        A file, ``"-"`` for standard input, the folder of a store, or a table of pandas, polars or
+        pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
+        By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
+        name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
+    label, qid, docid, weight, position : str or False, optional
+        The column of a table with this role; False where there is none: no label is 0 everywhere.
+    features : str or sequence of str, optional
+        The columns of a table that are features, in this order: names, patterns such as ``"bm25*"``
+        and exceptions such as ``"!price"``; one string may hold several with commas. A column of
+        lists or of Spark's vectors must be the only one. ``features=model.feature_names`` selects
+        what a model knows.
     dtype : {"float32", "float64"}, optional
-        Type of the feature values of text, float32 by default; labels and weights are float64. A
-        store has its own, which this must equal where it is given.
+        Type of the feature values: by default float32 for text and CSV, and for tables float32 if
+        no feature is float64 or integer, else float64. Labels and weights are float64. A store has
+        its own, which this must equal where it is given.
     storage : {"auto", "dense", "csr"}, default="auto"
-        ``"auto"`` takes the smaller of the two: dense if
-        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``. ``rows.describe()`` tells which.
+        ``"auto"`` takes the smaller of the two for text and vectors: dense if
+        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``; other tables are dense.
+        ``rows.describe()`` tells which.
     n_features : int, optional
         Number of columns; by default as many as the largest index asks for. An index beyond it is
         an error. Give it for test data that may lack the last features.
     zero_based : {"auto", True, False}, default="auto"
-        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
+        Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
+        it.
     missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
-        What happens to missing values, as in :meth:`Dataset.of`; a model that is trained on the
-        data scores by the same policy. Text has none: what a line leaves out is 0.
+        What happens to missing values (null, NaN, an empty field of CSV), as in
+        :meth:`Dataset.of`; a model that is trained on the data scores by the same policy. SVMlight
+        text has none: what a line leaves out is 0.
+    sidecars : bool, default=True
+        Whether files beside a text are read: ``NAME.query`` or ``NAME.group`` (rows of each query,
+        one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
+        pairs) and ``NAME.position``.
     n_jobs : int, optional
         Threads; None uses all cores.
     progress : callable, optional
-        Called as ``progress(bytes_done, bytes_total or None)`` after each block of text.
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
 
     Returns
     -------
     Dataset
-        With ``comments`` (and so ``docids``) if the file has any.
+        With ``docids`` if the file has any, and ``feature_names`` if each feature is a column.
 
     Raises
     ------
     DataFormatError
-        The text or the store is not as described; the message names file, line and column of the
+        The contents are not as described; the message names file, line or row, and column of the
         first fault, or the file and the chunk.
+    ValueError
+        It is not clear which column is what; the message names the columns and the remedy.
     MemoryError
         The matrix would not fit; it is not allocated then.
 
@@ -79,21 +132,119 @@ def load(
     >>> data = load(io.BytesIO(b"2 qid:7 1:0.5 3:1 # docid = a\\n0 qid:7 2:2 3:4 # docid = b\\n"))
     >>> print(data.rows.describe(), data.qid, data.docids)
     dense float32, 2 × 3 [7 7] ['a', 'b']
+    >>> table = io.BytesIO(b"qid,rel,bm25,clicks\\n7,2,0.5,3\\n7,0,0.25,1\\n")
+    >>> data = load(table, format="csv")
+    >>> print(data.y, data.qid, data.feature_names)
+    [2. 0.] [7 7] ('bm25', 'clicks')
     """
-    if is_folder(source):
-        return _load_store(source, dtype, storage, n_features, zero_based, n_jobs).filled(missing)
-    from linrank.data import svmlight
+    from linrank.tabular.roles import TableOptions
 
-    data = svmlight.load(
+    data = read(
         source,
-        dtype="float32" if dtype is None else dtype,
+        TableOptions(label, qid, docid, weight, position, features),
+        note=lambda text: _log.info("%s", text),
+        format=format,
+        dtype=dtype,
         storage=storage,
         n_features=n_features,
         zero_based=zero_based,
+        missing=missing,
+        sidecars=sidecars,
         n_jobs=n_jobs,
         progress=progress,
     )
+    if zero_based != "auto" and data.index_base is None and not is_folder(source):
+        raise ValueError(
+            f"zero_based={zero_based} is for text, and the features of {data.source} are columns; "
+            "leave it out"
+        )
+    return data
+
+
+def read(
+    source: Any,
+    options: TableOptions,
+    *,
+    note: Note,
+    format: str | None = None,
+    missing: str = "error",
+    sidecars: bool = True,
+    zero_based: Any = "auto",
+    progress: Progress | None = None,
+    **how: Any,
+) -> Dataset:
+    """As `load`; ``note`` is told what the user should know, such as columns left out.
+
+    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
+    has named columns.
+    """
+    check_one_of("missing", missing, (*MISSING, "keep"))
+    if is_folder(source):
+        _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
+        return _load_store(source, zero_based=zero_based, **how).filled(missing)
+    from linrank.data.frames import is_frame
+    from linrank.tabular.formats import format_of, open_source
+
+    opened: tuple[Any, str, bytes] = (source, "", b"")
+    kind = "frame"
+    if not is_frame(source):
+        opened = open_source(source)
+        kind = format_of(opened[1], opened[2], format)
+    if kind == "svmlight":
+        _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
+        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
+    else:
+        table = _open_table(*opened, kind, how["n_jobs"])
+        keeps = missing != "error"
+        data = _load_table(table, kind, options, keeps, progress, note, **how)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
+        from linrank.tabular.sidecars import attach
+
+        data = attach(data, source, note)
     return data.filled(missing)
+
+
+def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
+    from linrank.data import svmlight
+
+    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
+
+
+def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
+    from linrank.tabular.tables import open_table
+    from linrank.threads import resolve
+
+    return open_table(source, name, head, format, resolve(n_jobs))
+
+
+def _load_table(
+    table: Table,
+    format: str,
+    options: TableOptions,
+    keeps_missing: bool,
+    progress: Progress | None,
+    note: Note,
+    *,
+    dtype: Any,
+    storage: Any,
+    n_features: int | None,
+    n_jobs: int | None,
+) -> Dataset:
+    from linrank.data.survey import ReadingOptions
+    from linrank.tabular.arrow_tables import Form, read_table
+    from linrank.threads import resolve
+
+    checked = ReadingOptions.of(dtype, storage, n_features, "auto")
+    by_column = dtype is None and format not in ("csv", "tsv")
+    form = Form(None if by_column else checked.dtype, storage, n_features, keeps_missing)
+    return read_table(table, options, form, resolve(n_jobs), progress, note)
+
+
+def _refuse(options: TableOptions, format: str | None, what: str) -> None:
+    """Fail on options that name columns of what has none."""
+    given = [*options.given(), *(["format"] if format is not None else [])]
+    if given:
+        raise ValueError(f"{given[0]}= is for tables, and {what}; leave it out")
 
 
 def is_folder(source: Any) -> bool:

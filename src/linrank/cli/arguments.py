@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
 from linrank.cli.pair_options import add_sizes, check_sizes
+from linrank.cli.table_options import add_columns
 from linrank.memory import parse_bytes
 from linrank.options import (
     COUNTED,
@@ -269,6 +270,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
     )
+    add_columns(parser)
 
 
 def add_volume(parser: argparse.ArgumentParser) -> None:

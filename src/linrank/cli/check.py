@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         )
     console = Console(quiet=args.quiet, verbose=args.verbose)
     base = model.training.get("index_base")
-    options: dict[str, Any] = {"missing": "keep"}
+    options: dict[str, Any] = {"missing": "keep", "labelled": False}
     if args.index_base == "auto" and base is not None:
         options["zero_based"] = base == 0
     data = read_data(args.data, args, console, **options)

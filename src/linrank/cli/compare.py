@@ -212,13 +212,14 @@ def _orderly_end() -> Iterator[None]:
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
     from linrank.cli.console import count
-    from linrank.cli.reading import read_data
+    from linrank.cli.reading import known_features, read_data
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
     for path in paths:
-        filling = parts[0].filling if parts else None
-        data = read_data(path, args, console, filling=filling, **options)
+        if parts:  # features as in the first
+            options.update(filling=parts[0].filling, known=known_features(parts[0]))
+        data = read_data(path, args, console, **options)
         queries = data.queries
         console.say(
             "read",

@@ -87,7 +87,16 @@ def _read(
     if args.n_features is not None:
         options["n_features"] = args.n_features
     (path,) = args.files
-    return read_data(path, args, console, **options)
+    names = {model.feature_names for model in models if model.feature_names is not None}
+    if len(names) == 1:
+        options["known"] = next(iter(names))
+    data = read_data(path, args, console, **options)
+    if len(names) > 1 and data.feature_names is not None:
+        raise ValueError(
+            f"the models know different features, and {path} is read for one of them; write the "
+            "scores of each with linrank predict and use --scores"
+        )
+    return data
 
 
 def _matching(path: str, data: Dataset) -> NDArray[np.float64]:

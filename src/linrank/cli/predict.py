@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     model = read_model(args.model)
     if _streams(args, model):
         return run_stream(model, output, args, console)
-    data, scores = read_and_score(model, args.data, args, console)
+    data, scores = read_and_score(model, args.data, args, console, labelled=False)
     if args.trec:
         ids = data.queries.ids
         write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
@@ -115,5 +115,5 @@ def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool
 
 def _is_table() -> bool:
     """Whether standard input begins like a table; looks without reading."""
-    peek = getattr(sys.stdin.buffer, "peek", None)
+    peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
     return peek is not None and bytes(peek(8)[:8]).startswith(TABLES)

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.models import is_model
 from linrank.cli.streams import STANDARD, read_text
+from linrank.cli.table_options import column_options, in_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "kept_missing",
+    "known_features",
     "read_and_score",
     "read_data",
     "read_preferences",
@@ -37,13 +41,17 @@ def read_data(
     console: Console,
     *,
     filling: Filling | None = None,
+    known: Sequence[str] | None = None,
+    labelled: bool = True,
     **options: Any,
 ) -> Dataset:
     """The dataset of a file or of a store, with the options of ``add_reading``.
 
     With ``filling``, that of the training data, missing values are filled in as they were there.
+    Of a table, the features ``known`` by name are taken, in this order; it may lack labels unless
+    it has to be ``labelled``.
     """
-    from linrank.loading import is_folder, load
+    from linrank.loading import is_folder, read
 
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
@@ -52,9 +60,25 @@ def read_data(
     if is_folder(path):
         data = _read_store(path, args, options["zero_based"]).filled(options["missing"])
     else:
-        progress = console.reading(path)
-        data = load(path, dtype=args.dtype, n_jobs=args.jobs, progress=progress, **options)
+        columns = column_options(args, known, labelled)
+        how = {"storage": "auto", "n_features": None, **options}
+        with in_options():
+            data = read(
+                path,
+                columns,
+                note=lambda text: console.say("note", text),
+                format=args.format,
+                sidecars=not args.no_sidecars,
+                dtype=args.dtype,
+                n_jobs=args.jobs,
+                progress=console.reading(path),
+                **how,
+            )
         console.clear()
+        if data.index_base is None and args.index_base != "auto":
+            raise ValueError(
+                f"{path}: is a table, whose features have names; leave out --index-base"
+            )
     return data if filling is None else filling.dataset(data)
 
 
@@ -88,19 +112,33 @@ def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferen
 
 
 def read_and_score(
-    model: LinearModel | KernelModel, path: str, args: argparse.Namespace, console: Console
+    model: LinearModel | KernelModel,
+    path: str,
+    args: argparse.Namespace,
+    console: Console,
+    *,
+    labelled: bool = True,
 ) -> tuple[Dataset, NDArray[np.float64]]:
     """The dataset of a file, and the scores that the model gives its rows.
 
     Features are counted as in the training data: a file that happens to lack feature 0 would
-    otherwise be taken to start at 1, and every feature would meet its neighbour's weight.
+    otherwise be taken to start at 1, and every feature would meet its neighbour's weight. Columns
+    of a table are taken by the names that the model knows, in whatever order they come.
     """
     base = model.training.get("index_base")
     options: dict[str, Any] = {"missing": kept_missing(model)}
     if args.index_base == "auto" and base is not None:
         options["zero_based"] = base == 0
-    data = read_data(path, args, console, **options)
+    names = model.feature_names
+    data = read_data(path, args, console, known=names, labelled=labelled, **options)
     return data, score_rows(model, data, args, console)
+
+
+def known_features(data: Dataset) -> tuple[str, ...] | None:
+    """The names of the features that were read, without those of indicators of missing values."""
+    if data.feature_names is None or data.filling is None:
+        return data.feature_names
+    return data.feature_names[: data.filling.n_features]
 
 
 def kept_missing(*models: LinearModel | KernelModel) -> str:

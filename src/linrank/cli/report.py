@@ -18,7 +18,7 @@ from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics
 from linrank.cli.models import is_model, read_model
-from linrank.cli.reading import kept_missing, read_data, read_scores
+from linrank.cli.reading import kept_missing, known_features, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -210,8 +210,11 @@ def _read_parts(
     options: dict[str, Any] = {"zero_based": base == 0} if known else {}
     if train is not None:
         options["filling"] = train.filling
+        options["known"] = known_features(train)
     elif args.missing is None and hasattr(model, "missing"):
         options["missing"] = kept_missing(model)
+    if train is None and model is not None:
+        options["known"] = getattr(model, "feature_names", None)
     valid = None if args.valid is None else read_data(args.valid, args, console, **options)
     test = read_data(args.test, args, console, **options)
     for part in (valid, test):

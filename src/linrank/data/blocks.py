@@ -177,7 +177,7 @@ _MAGIC = {
 }
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive; unpack it first",
-    b"PAR1": "a Parquet file; read it with pandas or polars and use Dataset.of",
+    b"PAR1": "a Parquet file; read it with linrank.load, or format='parquet'",
     b"\xff\xfe": "UTF-16 text; convert it to UTF-8",
     b"\xfe\xff": "UTF-16 text; convert it to UTF-8",
 }

@@ -1,0 +1,106 @@
+"""The columns of a table: their names, and what kind of values they hold."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from linrank.errors import DataFormatError
+
+__all__ = ["Column", "Kind", "arrow", "columns_of", "listed", "nearest"]
+
+Kind = Literal["number", "text", "list", "vector", "other"]
+_VECTOR = {"type", "size", "indices", "values"}  # the fields of a vector of Spark ML
+_LISTED = 12  # columns named in a message
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    name : str
+        Its name, as in the file.
+    kind : {"number", "text", "list", "vector", "other"}
+        Numbers and booleans; strings and categories; a list of numbers in each row; a vector as
+        Spark ML stores it; anything else, such as dates.
+    type : str
+        The type in Arrow's words, for messages.
+    """
+
+    name: str
+    kind: Kind
+    type: str = ""
+
+
+def arrow() -> Any:
+    """The pyarrow module, or an error that says how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(
+            "reading tables (Parquet, Arrow, CSV, frames) needs the pyarrow package: "
+            "pip install linrank[arrow]"
+        ) from None
+    return pyarrow
+
+
+def columns_of(schema: Any, source: str) -> list[Column]:
+    """The columns of an Arrow schema; names must differ and not be empty."""
+    counts = Counter(schema.names)
+    repeated = [name for name, n in counts.items() if n > 1]
+    if repeated:
+        raise DataFormatError(
+            f"{source}: {counts[repeated[0]]} columns are named {repeated[0]!r}; rename all but one"
+        )
+    if "" in counts:
+        raise DataFormatError(
+            f"{source}: column {schema.names.index('')} (counted from 0) has no name; name it, or "
+            "leave it out: pandas writes its index so unless index=False"
+        )
+    return [Column(field.name, _kind(field.type), str(field.type)) for field in schema]
+
+
+def listed(columns: Sequence[Column]) -> str:
+    """The names of columns, not too many of them."""
+    names = ", ".join(repr(c.name) for c in columns[:_LISTED])
+    more = len(columns) - _LISTED
+    return f"{names} and {more} more" if more > 0 else names or "no columns"
+
+
+def nearest(name: str, columns: Sequence[Column]) -> str:
+    """The end of a sentence on a column that is not there."""
+    close = difflib.get_close_matches(name, [c.name for c in columns], 1, 0.6)
+    return f"; did you mean {close[0]!r}?" if close else f"; it has {listed(columns)}"
+
+
+def _kind(type: Any) -> Kind:
+    types = arrow().types
+    if types.is_dictionary(type):
+        return "text" if _is_text(type.value_type) else "other"
+    if _is_text(type):
+        return "text"
+    if _is_number(type) or types.is_null(type):  # a column of nulls only: all values are missing
+        return "number"
+    if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
+        return "list" if _is_number(type.value_type) else "other"
+    if types.is_struct(type) and {field.name for field in type} == _VECTOR:
+        return "vector"
+    return "other"
+
+
+def _is_number(type: Any) -> bool:
+    types = arrow().types
+    plain = types.is_integer(type) or types.is_floating(type)
+    return bool(plain or types.is_boolean(type) or types.is_decimal(type))
+
+
+def _is_text(type: Any) -> bool:
+    types = arrow().types
+    view = getattr(types, "is_string_view", None)
+    short = types.is_string(type) or types.is_large_string(type)
+    return bool(short or (view is not None and view(type)))

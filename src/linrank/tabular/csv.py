@@ -1,0 +1,186 @@
+"""Text with a header line and separators (CSV, TSV) as tables."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from linrank.errors import DataFormatError
+from linrank.tabular.columns import arrow
+from linrank.tabular.faults import reading
+from linrank.tabular.roles import Roles
+from linrank.tabular.text_stream import TextStream
+
+__all__ = ["CsvTable"]
+
+_PROBE = 1 << 20  # bytes from which types are told
+_BLOCK = 1 << 20
+_LOOKED_AT = 1000  # values of a column of words
+_MOSTLY = 0.9
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'"
+)
+_SHAPE = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+
+
+class CsvTable:
+    """Text whose first line names the columns.
+
+    Features, labels and weights are read as float64 numbers, ids as text; what type a column has
+    is told from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are a
+    missing number.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+        Plain or compressed.
+    name : str
+        What it is called in messages.
+    separator : str
+        What stands between two fields: a comma or a tab.
+    n_threads : int
+        1 converts on this thread, more use those of pyarrow.
+    """
+
+    n_rows: int | None = None
+    is_text = True
+
+    def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:
+        self.name, self._separator, self._n_threads = name, separator, n_threads
+        self._source = source if _can_reopen(source) else None
+        self._stream = TextStream(source)
+        self.size = self._stream.size
+        head = self._stream.peek(_PROBE)[:_PROBE]
+        if not head.strip():
+            raise DataFormatError(f"{name}: empty; the first line must name the columns")
+        end = head.rfind(b"\n") + 1 if len(head) >= _PROBE else len(head)
+        with reading(name, "CSV"):
+            reader = self._open(_Bytes(head[: end or len(head)]), {}, None, True)
+            self.schema = _with_slips(reader)
+        self._check_header()
+
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        """Batches of the columns that are used, numbers as float64 and ids as strings."""
+        types = self._types(roles)
+        stream, n_threads = self._stream, self._n_threads
+        try:
+            reader = self._open(stream, types, roles.used, False, n_threads)
+            n_rows = 0
+            for batch in reader:
+                yield batch, n_rows, stream.n_done
+                n_rows += batch.num_rows
+        except arrow().ArrowException as error:
+            raise self._explained(error, types, roles) from None
+
+    def _types(self, roles: Roles) -> dict[str, Any]:
+        pa = arrow()
+        types = {name: pa.float64() for name in (*roles.features, *roles.fields.values())}
+        for role, name in roles.fields.items():
+            # A column of words is no number: said on reading its first value, with the value.
+            if role in ("qid", "docid") or pa.types.is_string(self.schema.field(name).type):
+                types[name] = pa.string()
+        return types
+
+    def _open(
+        self,
+        stream: Any,
+        types: dict[str, Any],
+        columns: list[str] | None,
+        is_probe: bool,
+        n_threads: int = 1,
+    ) -> Any:
+        from pyarrow import csv
+
+        return csv.open_csv(
+            arrow().PythonFile(stream, "r"),
+            read_options=csv.ReadOptions(
+                use_threads=n_threads > 1, block_size=2 * _PROBE if is_probe else _BLOCK
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                invalid_row_handler=(lambda row: "skip") if is_probe else None,
+            ),
+            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        )
+
+    def _check_header(self) -> None:
+        names = self.schema.names
+        if all(_is_number(name) for name in names):
+            raise DataFormatError(
+                f"{self.name}: the first line, {', '.join(names[:4])}, ..., holds numbers; it must "
+                "name the columns: put a line such as label,qid,f1,f2 in front"
+            )
+        if len(names) == 1:
+            other = next((c for c in ",\t;|" if c != self._separator and c in names[0]), None)
+            if other is not None:
+                raise DataFormatError(
+                    f"{self.name}: the first line has no {self._separator!r} but {other!r}; "
+                    "csv is separated by commas, tsv by tabs: say format='csv' or 'tsv', or "
+                    "write the file with one of them"
+                )
+
+    def _explained(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
+        """The fault with its row: threads lose count, so the text is read again without."""
+        text = str(error)
+        if self._source is not None and "Row #" not in text:
+            try:
+                for _ in self._open(TextStream(self._source), types, roles.used, False):
+                    pass
+            except arrow().ArrowException as again:
+                text = str(again)
+        place = f"{self.name}"
+        if found := _CONVERSION.search(text):
+            place += f":{found[2]}" if found[2] else ""
+            column = self.schema.names[int(found[1])]
+            return DataFormatError(
+                f"{place}: the column {column!r} holds {found[3][:60]!r}, which is no number; "
+                "correct it, or leave the column out with features="
+            )
+        if found := _SHAPE.search(text):
+            place += f":{found[1]}" if found[1] else ""
+            return DataFormatError(
+                f"{place}: a line with {found[3]} fields, the first line has {found[2]}"
+            )
+        return DataFormatError(f"{self.name}: damaged CSV data: {' '.join(text.split())[:300]}")
+
+
+class _Bytes(TextStream):
+    """Bytes as they are."""
+
+    def __init__(self, data: bytes) -> None:
+        self._blocks, self._ready = iter(()), bytearray(data)
+        self._error, self._is_over, self.n_done = None, True, 0
+
+
+def _with_slips(reader: Any) -> Any:
+    """The schema of a text; a column of numbers with a few words is one of numbers.
+
+    Then the words are faults, named with their line, and no feature goes missing for them.
+    """
+    pa, schema = arrow(), reader.schema
+    batch = next(iter(reader), None)
+    for i, field in enumerate(schema):
+        if batch is None or not pa.types.is_string(field.type):
+            continue
+        values = [v for v in batch.column(i).slice(0, _LOOKED_AT).to_pylist() if v]
+        if sum(map(_is_number, values)) > _MOSTLY * len(values):
+            schema = schema.set(i, pa.field(field.name, pa.float64()))
+    return schema
+
+
+def _can_reopen(source: Any) -> bool:
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    return stat.S_ISREG(os.stat(source).st_mode)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

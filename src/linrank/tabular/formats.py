@@ -1,0 +1,112 @@
+"""What a source is: told by its first bytes, then by its name."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from typing import Any
+
+__all__ = ["FORMATS", "Opened", "format_of", "is_arrow_stream", "open_source"]
+
+FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
+_EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_HEAD = 8
+
+
+class Opened:
+    """A stream whose first bytes were looked at; reading starts with them."""
+
+    closed = False
+
+    def __init__(self, raw: Any, name: str) -> None:
+        self.raw, self.name = raw, name
+        self.head = b""
+        while len(self.head) < _HEAD and (more := raw.read(_HEAD - len(self.head))):
+            if not isinstance(more, bytes):
+                raise TypeError(
+                    f"the file object must give bytes, got {type(more).__name__}; "
+                    "open it in binary mode, 'rb'"
+                )
+            self.head += more
+        self._ahead = self.head
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        if not self._ahead:
+            data: bytes = self.raw.read(size)
+            return data
+        if size < 0:
+            data, self._ahead = self._ahead + self.raw.read(), b""
+        else:
+            data, self._ahead = self._ahead[:size], self._ahead[size:]
+        return data
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """The stream belongs to who opened it."""
+
+
+def open_source(source: Any) -> tuple[Any, str, bytes]:
+    """(what to read, its name in messages, its first bytes) of a path, "-" or file object.
+
+    What can be opened again stays a path; of anything else no byte is lost.
+    """
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        opened = Opened(source, name if isinstance(name, str) else "<stream>")
+    elif source == "-":
+        opened = Opened(sys.stdin.buffer, "<stdin>")
+    else:
+        name = os.fsdecode(os.fspath(source))
+        if stat.S_ISREG(os.stat(source).st_mode):
+            with open(source, "rb") as file:
+                return source, name, file.read(_HEAD)
+        opened = Opened(open(source, "rb", buffering=0), name)  # noqa: SIM115  (a pipe)
+    return opened, opened.name, opened.head
+
+
+def format_of(name: str, head: bytes, wanted: str | None) -> str:
+    """The format: as wanted, by the first bytes, by the name, else SVMlight text.
+
+    Examples
+    --------
+    >>> format_of("a", b"PAR1....", None), format_of("b.csv.gz", b"", None)
+    ('parquet', 'csv')
+    """
+    by_bytes = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    if by_bytes is None and is_arrow_stream(head):
+        by_bytes = "arrow"
+    if wanted is None:
+        return by_bytes or _by_name(name)
+    if wanted not in FORMATS:
+        import difflib
+
+        close = difflib.get_close_matches(str(wanted), FORMATS, 1, 0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}{hint}")
+    return wanted
+
+
+def is_arrow_stream(head: bytes) -> bool:
+    """Whether these are the first bytes of an Arrow stream: a mark and a length below 2³⁰."""
+    return head.startswith(_STREAM) and len(head) >= _HEAD and head[7] < 0x40
+
+
+def _by_name(name: str) -> str:
+    stem, extension = os.path.splitext(name.lower())
+    if extension in _COMPRESSIONS:
+        extension = os.path.splitext(stem)[1]
+    return _EXTENSIONS.get(extension, "svmlight")

@@ -1,0 +1,128 @@
+"""The columns of a table that are no features: numbers, query ids, document ids."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.words import Words
+from linrank.errors import DataFormatError
+from linrank.tabular.buffers import missing_of, one_array, plain_numbers
+from linrank.tabular.columns import arrow
+from linrank.tabular.docids import Docids
+
+__all__ = ["as_docids", "as_numbers", "as_query_ids"]
+
+Array = NDArray[Any]
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as str() writes one, within int64
+_EXACT = 2.0**53  # integers below are float64 numbers, each by itself
+
+
+def as_numbers(column: Any, role: str, name: str, source: str) -> Array:
+    """The finite float64 numbers of a column that has a role, one per row."""
+    if not _is_numeric(column.type):
+        first = next((str(v) for v in column if v.is_valid), None)
+        told = f"; the first value is {first[:60]!r}" if first is not None else ""
+        raise DataFormatError(
+            f"{source}: the {role} column {name!r} is {_type_words(column.type)}, not numbers"
+            f"{told}; convert it to numbers, or choose another with {role}="
+        )
+    whole = one_array(column)
+    out = plain_numbers(whole)[0].astype(np.float64)
+    out[missing_of(whole)] = np.nan
+    finite = np.isfinite(out)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        what = "is missing" if np.isnan(out[row]) else f"is {out[row]}"
+        raise DataFormatError(
+            f"{source}: the {role} of row {row} (column {name!r}) {what}; every row needs a number"
+        )
+    return out
+
+
+def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> Array:
+    """Query ids: integers as they are, others as an object array, one object per id.
+
+    Of a text, where all is written in one way, ids that are integers are taken for integers.
+    """
+    types, whole = arrow().types, one_array(column)
+    if whole.null_count:
+        raise _no_id(int(np.argmax(missing_of(whole))), name, source)
+    if types.is_dictionary(whole.type) and types.is_integer(whole.type.value_type):
+        whole = whole.dictionary_decode()
+    if types.is_integer(whole.type) or types.is_boolean(whole.type):
+        return plain_numbers(whole)[0]
+    if types.is_floating(whole.type):
+        return _whole_numbers(plain_numbers(whole)[0], name, source)
+    if types.is_nested(whole.type) or types.is_null(whole.type):
+        raise DataFormatError(
+            f"{source}: the qid column {name!r} is {whole.type}; ids are numbers or strings"
+        )
+    if not types.is_dictionary(whole.type):
+        whole = whole.dictionary_encode()
+    codes = plain_numbers(whole.indices)[0]
+    found = [None if v is None else str(v) for v in whole.dictionary.to_pylist()]
+    for code, id_ in enumerate(found):
+        if (id_ is None or (is_text and not id_)) and (codes == code).any():
+            raise _no_id(int(np.argmax(codes == code)), name, source)
+    if is_text and all(_INTEGER.fullmatch(id_ or "0") for id_ in found):
+        numbers: Array = np.array([int(id_ or "0") for id_ in found], np.int64)
+        return numbers[codes]
+    names: Array = np.array(found, dtype=object)
+    return names[codes]
+
+
+def _whole_numbers(ids: Array, name: str, source: str) -> Array:
+    """Float ids as integers where they are: pandas makes floats of integers with gaps."""
+    bad = ~np.isfinite(ids)
+    if bad.any():
+        raise _no_id(int(np.argmax(bad)), name, source)
+    whole = bool(np.all((np.abs(ids) < _EXACT) & (ids == np.floor(ids))))
+    return ids.astype(np.int64) if whole else ids
+
+
+def _no_id(row: int, name: str, source: str) -> DataFormatError:
+    return DataFormatError(
+        f"{source}: the qid of row {row} (column {name!r}) is missing; every row belongs to a query"
+    )
+
+
+def as_docids(column: Any, name: str, source: str) -> Docids:
+    """Document ids as text; a missing one is none."""
+    pa, whole = arrow(), one_array(column)
+    if pa.types.is_floating(whole.type):  # integers with gaps, as pandas has them
+        whole = whole.cast(pa.int64(), safe=False) if _are_whole(whole) else whole
+    try:
+        if pa.types.is_dictionary(whole.type):
+            whole = whole.dictionary_decode()
+        whole = whole.cast(pa.large_string())
+    except pa.ArrowException:
+        raise DataFormatError(
+            f"{source}: the docid column {name!r} is {column.type}; ids are numbers or strings"
+        ) from None
+    if whole.null_count:
+        whole = whole.fill_null("")
+    _, offsets, text = whole.buffers()
+    ends = np.frombuffer(offsets, np.int64, whole.offset + len(whole) + 1)[whole.offset :]
+    data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
+    return Docids(Words(data[ends[0] : ends[-1]], ends - ends[0]))
+
+
+def _are_whole(numbers: Any) -> bool:
+    values = plain_numbers(numbers)[0][~missing_of(numbers)]
+    return bool(np.all((np.abs(values) < _EXACT) & (values == np.floor(values))))
+
+
+def _is_numeric(type: Any) -> bool:
+    types = arrow().types
+    plain = types.is_integer(type) or types.is_floating(type)
+    return bool(plain or types.is_boolean(type) or types.is_decimal(type) or types.is_null(type))
+
+
+def _type_words(type: Any) -> str:
+    types = arrow().types
+    is_text = types.is_dictionary(type) or "string" in str(type)
+    return f"text ({type})" if is_text else str(type)

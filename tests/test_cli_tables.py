@@ -1,0 +1,127 @@
+"""Commands on tables: which column is what, features by name, notes and errors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import linrank
+from linrank.cli.main import main
+from linrank.cli.table_options import FORMATS
+from linrank.datasets import make_ranking
+from linrank.tabular import formats
+from table_files import as_table, write_table
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    data = make_ranking(25, 8, 4, random_state=2)
+    table = as_table(data, url=["u"] * data.n_rows)
+    write_table(table, folder / "t.parquet")
+    write_table(table, folder / "t.csv")
+    assert main(["train", str(folder / "t.parquet"), str(folder / "m.json"), "-q"]) == 0
+    return folder, table
+
+
+def run(capsys, *arguments, status=0):
+    assert main([str(a) for a in arguments]) == status
+    return capsys.readouterr()
+
+
+def test_formats_are_those_of_the_library():
+    assert FORMATS == formats.FORMATS
+
+
+def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
+    folder, table = place
+    expected = run(capsys, "predict", folder / "t.parquet", folder / "m.json", "-q").out
+    assert len(expected.split()) == table.num_rows
+    other = table.select(["f3", "f1", "url", "f4", "qid", "f2"])
+    other = other.append_column("extra", pa.array(np.ones(len(table))))
+    for ending in ("parquet", "csv", "arrow"):
+        path = write_table(other, tmp_path / f"o.{ending}")
+        found = run(capsys, "predict", path, folder / "m.json")
+        assert found.out == expected
+        assert "left out, the model does not know them: 'extra'" in found.err
+    path = write_table(other.drop_columns(["f2"]), tmp_path / "less.parquet")
+    found = run(capsys, "predict", path, folder / "m.json", status=1)
+    assert "no column 'f2', a feature that the model knows" in found.err
+
+
+def test_all_commands_take_tables(place, capsys):
+    folder, table = place
+    data, model = folder / "t.parquet", folder / "m.json"
+    measures = json.loads(run(capsys, "evaluate", data, "--model", model, "--json").out)
+    assert measures == json.loads(
+        run(capsys, "evaluate", folder / "t.csv", "--model", model, "--json").out
+    ) | {"data": measures["data"]}
+    assert str(table.num_rows) in run(capsys, "inspect", data).out.replace(",", "")
+    tuned = folder / "tuned.json"
+    run(capsys, "tune", data, "-o", tuned, "--Cs", "0.1,1", "--valid", folder / "t.csv", "-q")
+    assert linrank.load_model(tuned).feature_names == ("f1", "f2", "f3", "f4")
+    run(capsys, "train", data, tuned, "--valid", folder / "t.csv", "-q")
+    run(capsys, "compare", data, "--models", model, tuned, "-q")
+
+
+def test_columns_are_told(place, capsys, tmp_path):
+    _, table = place
+    renamed = table.rename_columns(["stars", "session", "a", "b", "c", "d", "doc"])
+    path = write_table(renamed, tmp_path / "t.parquet")
+    model = tmp_path / "m.json"
+    found = run(capsys, "train", path, model, status=1)
+    assert "choose with --label, or --label none" in found.err
+    told = ["--label", "stars", "--qid", "session", "--docid", "doc"]
+    run(capsys, "train", path, model, *told, "--features", "?", "-q")
+    assert linrank.load_model(model).feature_names == ("a", "b", "c", "d")
+    run(capsys, "train", path, model, *told, "--features", "*,!d", "-q")
+    assert linrank.load_model(model).feature_names == ("a", "b", "c")
+
+
+def test_an_id_left_among_the_features_is_a_leak(place, capsys, tmp_path):
+    folder, _ = place
+    found = run(
+        capsys, "train", folder / "t.parquet", tmp_path / "m.json", "--qid", "none", status=1
+    )
+    assert "'qid' would be a feature" in found.err
+    assert "give --qid qid" in found.err
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_missing_values_are_part_of_the_model(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    columns = {"label": (x > 0).astype(int), "a": np.where(rng.random(60) < 0.2, np.nan, x)}
+    path = write_table(pa.Table.from_pydict(columns), tmp_path / "t.csv")
+    model = tmp_path / "m.json"
+    found = run(capsys, "train", path, model, status=1)
+    assert "say what stands in for missing values with --missing zero" in found.err
+    run(capsys, "train", path, model, "--missing", "mean", "-q")
+    assert linrank.load_model(model).missing.kind == "mean"
+    scores = run(capsys, "predict", path, model, "-q").out.split()
+    assert len(scores) == 60
+
+
+def test_notes_and_sidecars(capsys, tmp_path):
+    (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n1 1:3\n0 1:1\n")
+    (tmp_path / "t.txt.query").write_text("2\n2\n")
+    found = run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json")
+    assert "note      read beside" in found.err
+    assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 2
+    run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json", "--no-sidecars", "-q")
+    assert linrank.load_model(tmp_path / "m.json").training["n_queries"] == 1
+    (tmp_path / "t.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:3\n0 qid:2 1:1\n")
+    found = run(capsys, "train", tmp_path / "t.txt", tmp_path / "m.json", status=1)
+    assert "ignore the files beside the data with --no-sidecars" in found.err
+
+
+def test_options_that_do_not_apply(place, capsys, tmp_path):
+    folder, _ = place
+    (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n")
+    found = run(capsys, "inspect", tmp_path / "t.txt", "--label", "y", status=1)
+    assert "--label is for tables" in found.err
+    found = run(capsys, "inspect", folder / "t.parquet", "--index-base", "0", status=1)
+    assert "leave out --index-base" in found.err

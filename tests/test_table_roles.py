@@ -1,0 +1,128 @@
+"""Which column is what: conventions, choices, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linrank.tabular.columns import Column
+from linrank.tabular.roles import CONVENTIONS, IF_PRESENT, TableOptions, assign
+
+
+def table(*columns: str) -> list[Column]:
+    """Columns by name; ``name:kind`` for one that is no number."""
+    return [Column(*(text.split(":") if ":" in text else (text, "number"))) for text in columns]
+
+
+def roles_of(*columns: str, **options):
+    return assign(table(*columns), TableOptions(**options), "t")
+
+
+@pytest.mark.parametrize(
+    ("role", "name"), [(role, name) for role, names in CONVENTIONS.items() for name in names]
+)
+def test_every_conventional_name_in_any_case(role, name):
+    base = [] if role == "label" else ["label"]
+    for spelt in (name, name.upper(), name.title()):
+        roles = roles_of(*base, spelt, "x")
+        assert roles.fields[role] == spelt
+        assert roles.features == ("x",)
+
+
+def test_features_are_the_other_numbers_in_the_order_of_the_file():
+    roles = roles_of("b", "url:text", "rel", "day:other", "a", "qid:text", "__index_level_0__")
+    assert roles.fields == {"label": "rel", "qid": "qid"}
+    assert roles.features == ("b", "a")
+    assert roles.notes == ("left out, not numeric: 'url', 'day', '__index_level_0__'",)
+
+
+def test_the_text_of_a_query_stands_beside_its_id():
+    roles = roles_of("qid:text", "query:text", "docno:text", "rank", "label", "features:list")
+    assert roles.qid == "qid"
+    assert (roles.features, roles.layout) == (("features",), "list")
+    assert roles_of("query:text", "label", "x").qid == "query"
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (
+            ["label", "rel", "x"],
+            {},
+            "'label' and 'rel' could each be the label; choose with label=",
+        ),
+        (["Label", "label", "x"], {}, "'Label' and 'label' could each be"),
+        (["label", "qid", "query_id", "x"], {}, "'qid' and 'query_id' could each be the qid"),
+        (["a", "b"], {}, "no column is the label .*it has 'a', 'b'"),
+        (["label"], {}, "no features"),
+        (["label", "url:text"], {}, "no features: beside label='label' no column is numeric"),
+        (["label", "x"], {"qid": "gid"}, "qid='gid' names no column"),
+        (["label", "qid", "x"], {"qid": "qld"}, "did you mean 'qid'"),
+        (["label", "qid", "x"], {"qid": False}, "'qid' would be a feature.*a leak"),
+        (["label", "docid", "x"], {"docid": False}, "'docid' would be a feature"),
+        (["label", "qid", "session", "x"], {"qid": "session"}, "qid is 'session': a leak"),
+        (["label", "y", "x"], {"label": "label"}, "'y' would be a feature"),
+        (["label", "x"], {"qid": "label"}, "one column cannot have two roles"),
+        (["label", "x"], {"features": "label"}, "is the label and cannot be a feature too"),
+        (["label", "x"], {"features": ["x", "x"]}, "names the column 'x' twice"),
+        (["label", "bm25"], {"features": "bm52"}, "did you mean 'bm25'"),
+        (["label", "x", "u:text"], {"features": ["x", "u"]}, "'u' is not numeric"),
+        (["label", "x", "v:list"], {"features": ["x", "v"]}, "must be the only feature"),
+        (["label", "x"], {"features": "*,!x"}, "leaves none"),
+        (["label", "a"], {"known": ["a", "b"]}, "no column 'b', a feature that the model knows"),
+    ],
+)
+def test_what_is_not_clear_is_refused(columns, options, message):
+    with pytest.raises(ValueError, match=message):
+        roles_of(*columns, **options)
+
+
+def test_a_name_that_is_no_string_is_a_type_error():
+    with pytest.raises(TypeError, match="label must be the name of a column"):
+        roles_of("label", "x", label=3)
+    with pytest.raises(TypeError, match="features must be names"):
+        roles_of("label", "x", features=[1])
+
+
+def test_ordinary_columns_may_have_the_names_of_weights_and_positions():
+    roles = roles_of("label", "weight", "rank", weight=False, position=False)
+    assert roles.features == ("weight", "rank")
+
+
+def test_labels_may_lack_where_they_are_not_needed():
+    assert roles_of("x", label=IF_PRESENT).label is None
+    assert roles_of("x", label=False).label is None
+    assert roles_of("rel", "x", label=IF_PRESENT).label == "rel"
+
+
+def test_chosen_features_keep_their_order_and_need_no_guard():
+    roles = roles_of("label", "qid", "b", "a", "c", qid=False, features=["c", "a"])
+    assert roles.features == ("c", "a")
+    assert roles_of("label", "f2", "f1", "g", features="g,f*").features == ("g", "f2", "f1")
+    assert roles_of("label", "tf[a]", "tfa", features=["tf[a]"]).features == ("tf[a]",)
+    assert roles_of("label", "a,b", "c", features="a,b").features == ("a,b",)
+    assert roles_of("label", "y", "x", label="label", features="*,!y").features == ("x",)
+
+
+def test_what_a_model_knows_is_selected_by_name():
+    roles = roles_of("label", "c", "b", "a", known=("a", "b"))
+    assert roles.features == ("a", "b")
+    assert roles.notes == ("left out, the model does not know them: 'c'",)
+    vector = roles_of("label", "features:list", known=("a", "b"))
+    assert vector.features == ("features",)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.permutations(["rel", "qid", "docno:text", "f1", "f2", "f3"]))
+def test_roles_do_not_depend_on_the_order_of_columns(columns):
+    roles = roles_of(*columns)
+    assert roles.fields == {"label": "rel", "qid": "qid", "docid": "docno"}
+    assert roles.features == tuple(c for c in columns if c.startswith("f"))
+
+
+def test_no_two_conventions_share_a_name():
+    pairs = itertools.combinations(CONVENTIONS.values(), 2)
+    assert all(not set(a) & set(b) for a, b in pairs)
