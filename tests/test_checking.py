@@ -114,6 +114,12 @@ def test_the_training_data_have_no_findings(trained):
     assert codes(linrank.check(named(X[:, shuffled], [NAMES[j] for j in shuffled]), model)) == []
 
 
+def test_another_precision_is_not_beyond_the_range(trained):
+    X, model = trained
+    assert (X.astype(np.float32).max(axis=0) > X.max(axis=0)).any()
+    assert codes(linrank.check(named(X.astype(np.float32)), model)) == []
+
+
 def test_features_that_one_of_the_two_lacks(trained):
     X, model = trained
     found = linrank.check(named(X[:, :2], ["age", "new"]), model)

@@ -188,7 +188,13 @@ class _Comparison:
         n_columns, known = self.rows.shape[1], self.model.statistics
         floor, ceiling = np.full(n_columns, -np.inf), np.full(n_columns, np.inf)
         if known is not None:
-            floor[columns], ceiling[columns] = known.low[features], known.high[features]
+            # The same value read in another precision is not beyond.
+            low, high, eps = (
+                known.low[features],
+                known.high[features],
+                np.finfo(self.rows.dtype).eps,
+            )
+            floor[columns], ceiling[columns] = low - eps * abs(low), high + eps * abs(high)
         tallies = ColumnTallies.of(self.rows, floor, ceiling)
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
