@@ -238,11 +238,11 @@ def _kernel_lines(report: dict[str, Any]) -> list[str]:
     values = [f"{greek.get(k, k)} = {v:.6g}" for k, v in report["parameters"].items()]
     rows = {
         "model": f"kernel, trained with linrank {report['trained_with']}",
-        **_file_rows(report),
         "kernel": ", ".join([f"{name}: {FORMULAS[name]}", *values]),
         "features": f"{report['features']:,}",
         "support": _support_text(report),
         "scale": report["scale"],
+        **_file_rows(report),
     }
     if name == "precomputed":
         rows["features"] = f"{report['features']:,} columns, one for each training row"

@@ -106,7 +106,7 @@ def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool
             "leave out --stream"
         )
     if os.path.isdir(args.data):
-        raise ValueError(f"{args.data}: is a store, which is not read as text; leave out --stream")
+        raise ValueError(f"{args.data}: is a folder, and --stream reads text; leave it out")
     if not is_text:
         options = ", ".join(map(flag, told or ["format"]))
         raise ValueError(f"--stream reads SVMlight text, and {options} is for tables; leave it out")
