@@ -50,6 +50,7 @@ KINDS = [
     Kind(magnitude=1e-40),
     Kind("standard", "mean", magnitude=1e-300),
     Kind("standard", "indicator", magnitude=1e38),
+    Kind("none", "zero", magnitude=1e27),  # held in training, not by values far out
     Kind(magnitude=1e38, known=False),
     Kind("none", "mean", magnitude=1e290),
     Kind("standard", "indicator", spread=4.0),

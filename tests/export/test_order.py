@@ -51,6 +51,8 @@ CASES = [
     for kind in KINDS
     for target in SCORERS
     if not (target in FILLS_ZERO and kind.missing in ("mean", "indicator"))
+    # What OpenSearch reads is what Elasticsearch reads: a few kinds show it.
+    if target != "opensearch" or kind in KINDS[::6]
 ]
 
 
@@ -59,7 +61,7 @@ def test_the_artefact_orders_rows_as_the_model_does(kind, target):
     check_order(kind, target, PRECISION[target])
 
 
-@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr"])
+@pytest.mark.parametrize("target", ["elasticsearch", "solr"])
 @pytest.mark.parametrize("kind", [k for k in KINDS if k.scale in ("standard", "minmax")], ids=str)
 def test_normalizers_of_the_engine_keep_the_order(kind, target):
     model = model_of(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linrank.clicks.counterfactual import CounterfactualValue, counterfactual_value
 from linrank.clicks.harvesting import click_rates, harvest
 from linrank.clicks.impressions import Impressions
 from linrank.clicks.position_model import PositionModel, fit_position_model
@@ -11,10 +12,12 @@ from linrank.clicks.simulation import simulate_clicks
 
 __all__ = [
     "STRATEGIES",
+    "CounterfactualValue",
     "Impressions",
     "PositionModel",
     "click_preferences",
     "click_rates",
+    "counterfactual_value",
     "fit_position_model",
     "harvest",
     "ips_relevance",

@@ -15,7 +15,9 @@ __all__ = ["power_of_two", "unheld"]
 # Binary exponents of the smallest normal and of the largest number.
 _LIMITS = {"float32": (-126, 127), "float64": (-1022, 1023)}
 # The share of them that is used as it is. The rest is room for values that are larger or smaller
-# than those of training, and for all values where those are not known.
+# than those of training, and for all values where those are not known. A product that is too small
+# is lost among the others, one that is too large takes the whole order with it: the room above is
+# the same for all, 2^63 in float32.
 _SEEN, _UNSEEN = 0.8, 0.5
 
 
@@ -44,7 +46,7 @@ def power_of_two(
     held = np.concatenate(exponents)
     low, high = float(held.min()), float(held.max()) + math.log2(len(held))
     share = _UNSEEN if reach is None else _SEEN
-    if low >= share * least and high <= share * most:
+    if low >= share * least and high <= _UNSEEN * most:
         return 1.0
     middle = (least + most) / 2
     shift = math.floor(middle - (low + high) / 2)

@@ -1,0 +1,364 @@
+"""Values of rankings from clicks on others: definitions, exact expectations, errors that hold."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from linrank.clicks import Impressions, counterfactual_value, harvest, power_law, simulate_clicks
+
+PROPENSITY = np.array([1.0, 0.6, 0.4, 0.2])
+N_ROWS = 9
+ids = np.array(["b", "a", "b", "a", "c", "b", "a", "b", "c"])  # four, three and two rows
+DISCOUNTS = {
+    "clicks": [1.0, 0.6, 0.4, 0.2],
+    "dcg": [1 / np.log2(1 + k) for k in range(1, 5)],
+    "dcg@2": [1.0, 1 / np.log2(3), 0.0, 0.0],
+    "clicks@1": [1.0, 0.0, 0.0, 0.0],
+    "precision@3": [1 / 3, 1 / 3, 1 / 3, 0.0],
+    (0.5, 2.0): [0.5, 2.0, 0.0, 0.0],
+}
+
+
+# ---- the definition -----------------------------------------------------------------------------
+
+
+def discounts(scores, metric):
+    """λ of each row: the mean over all orders of its query that agree with the scores."""
+    found = np.zeros(N_ROWS)
+    for q in set(ids.tolist()):
+        rows = np.flatnonzero(ids == q).tolist()
+        orders = [
+            order
+            for order in itertools.permutations(rows)
+            if all(scores[i] >= scores[j] for i, j in itertools.pairwise(order))
+        ]
+        for order in orders:
+            for k, i in enumerate(order):
+                found[i] += DISCOUNTS[metric][k] / len(orders)
+    return found
+
+
+def definition(lists, scores, metric, estimator, max_weight, model):
+    """(value, standard error) straight from the formulas; repeated lists are written out."""
+    lists = [entry for entry in lists for _ in range(entry[2])]
+    worth = discounts(scores, metric)
+    looks, clicks = np.zeros(N_ROWS), np.zeros(N_ROWS)
+    for rows, clicked, _ in lists:
+        for k, (i, c) in enumerate(zip(rows, clicked, strict=True)):
+            looks[i] += PROPENSITY[k]
+            clicks[i] += c
+    n_lists = {q: sum(ids[rows[0]] == q for rows, *_ in lists) for q in "abc"}
+    free = np.array([n_lists[ids[i]] / looks[i] if looks[i] else 0.0 for i in range(N_ROWS)])
+    weight = np.minimum(free, max_weight)
+    # The estimate is a sum over clicks, and a model for what it leaves out.
+    kept = np.divide(weight, free, out=np.zeros(N_ROWS), where=free > 0)
+    value, attractive = (
+        sum(
+            sum(w[i] * weight[i] * c for i, c in zip(rows, clicked, strict=True))
+            + sum(w[i] * model[i] * (1 - kept[i]) for i in np.flatnonzero(ids == ids[rows[0]]))
+            for rows, clicked, _ in lists
+        )
+        / len(lists)
+        for w in (worth, np.ones(N_ROWS))
+    )
+    # The error is that of a mean over lists, around rates of clicks by looks, one look added.
+    rate = np.array(model, dtype=float)
+    is_free = (free > 0) & (free <= max_weight)
+    rate[is_free] = (clicks / (looks + 1.0))[is_free]
+    upper, lower = (
+        np.array(
+            [
+                sum(w[i] * rate[i] for i in np.flatnonzero(ids == ids[rows[0]]))
+                + sum(
+                    w[i] * weight[i] * (c - PROPENSITY[k] * rate[i])
+                    for k, (i, c) in enumerate(zip(rows, clicked, strict=True))
+                )
+                for rows, clicked, _ in lists
+            ]
+        )
+        for w in (worth, np.ones(N_ROWS))
+    )
+    if estimator == "snips":
+        value /= attractive
+        upper = (upper - value * lower) / attractive
+    return value, upper.std(ddof=1) / np.sqrt(len(upper)) if len(upper) > 1 else np.nan
+
+
+@st.composite
+def logs(draw):
+    """Lists of one to four rows of one query, with clicks, shown once or several times."""
+    lists = []
+    for _ in range(draw(st.integers(1, 6))):
+        rows = np.flatnonzero(ids == draw(st.sampled_from("abc"))).tolist()
+        rows = draw(st.permutations(rows))[: draw(st.integers(1, len(rows)))]
+        clicked = draw(st.lists(st.integers(0, 1), min_size=len(rows), max_size=len(rows)))
+        lists.append((rows, clicked, draw(st.sampled_from([1, 1, 3]))))
+    return lists
+
+
+def impressions_of(lists):
+    records = [
+        (k + 1, c, i, s, count)
+        for s, (rows, clicked, count) in enumerate(lists)
+        for k, (i, c) in enumerate(zip(rows, clicked, strict=True))
+    ]
+    position, clicked, row, session, count = map(list, zip(*records, strict=True))
+    return Impressions.of(position, clicked, row=row, session=session, count=count)
+
+
+tied_scores = st.lists(st.integers(0, 3), min_size=N_ROWS, max_size=N_ROWS)
+models = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=N_ROWS, max_size=N_ROWS)
+
+
+@given(
+    logs(),
+    tied_scores,
+    st.sampled_from(list(DISCOUNTS)),
+    st.sampled_from(["ips", "snips"]),
+    st.sampled_from([None, 2.0]),
+    st.none() | models,
+)
+@settings(max_examples=50, deadline=None)
+def test_estimates_equal_the_definition(lists, scores, metric, estimator, max_weight, model):
+    log = impressions_of(lists)
+    options = {"metric": metric, "estimator": estimator, "max_weight": max_weight}
+    options |= {"attractiveness": model, "qid": ids, "propensity": PROPENSITY}
+    model = np.zeros(N_ROWS) if model is None else model
+    if estimator == "snips" and not log.clicked.any() and not any(model):
+        with pytest.raises(ValueError, match="there is no click"):
+            counterfactual_value(log, scores, **options)
+        return
+    found = counterfactual_value(log, scores, **options)
+    bound = np.inf if max_weight is None else max_weight
+    value, error = definition(lists, scores, metric, estimator, bound, model)
+    assert_allclose([found.value, found.std_error], [value, error], rtol=1e-9, atol=1e-12)
+    assert found.n_lists == sum(count for *_, count in lists)
+
+
+# ---- expectations -------------------------------------------------------------------------------
+
+
+def expectation(shown, scores, **options):
+    """Σ P(clicks) · estimate of DCG@2 over all outcomes of the clicks on the lists shown."""
+    options |= {"qid": ids, "propensity": PROPENSITY, "metric": "dcg@2"}
+    places = [(i, PROPENSITY[k]) for rows in shown for k, i in enumerate(rows)]
+    total = 0.0
+    for outcome in itertools.product([0, 1], repeat=len(places)):
+        chance = np.prod(
+            [
+                p * ATTRACTIVENESS[i] if c else 1 - p * ATTRACTIVENESS[i]
+                for c, (i, p) in zip(outcome, places, strict=True)
+            ]
+        )
+        clicks = iter(outcome)
+        lists = [(rows, [next(clicks) for _ in rows], 1) for rows in shown]
+        total += chance * counterfactual_value(impressions_of(lists), scores, **options).value
+    return total
+
+
+SHOWN = [[1, 3], [6, 1], [4, 8], [8]]  # all rows of a and c, not always
+SCORES = [0.0, 3.0, 0.0, 1.0, 2.0, 0.0, 2.0, 0.0, 1.0]
+ATTRACTIVENESS = np.linspace(0.1, 0.9, N_ROWS)
+
+
+@pytest.fixture
+def truth():
+    worth = discounts(SCORES, "dcg@2") * ATTRACTIVENESS
+    of_query = {q: worth[q == ids].sum() for q in "abc"}
+    return np.mean([of_query[ids[rows[0]]] for rows in SHOWN])
+
+
+def test_inverse_propensities_are_unbiased(truth):
+    """Exactly, whatever was shown and whatever a model says, if every row was shown once."""
+    for model in (None, ATTRACTIVENESS[::-1].copy()):
+        assert_allclose(expectation(SHOWN, SCORES, attractiveness=model), truth, rtol=1e-12)
+
+
+def test_a_bound_and_rows_never_shown_lower_the_estimate_and_a_model_fills_the_gap(truth):
+    model = {"attractiveness": ATTRACTIVENESS}
+    assert expectation(SHOWN, SCORES, max_weight=1.5) < truth - 0.01
+    assert_allclose(expectation(SHOWN, SCORES, max_weight=1.5, **model), truth, rtol=1e-12)
+    unseen = [[1, 3], [3], [4, 8], [8]]  # row 6 is second of a in the ranking judged
+    log = impressions_of([(rows, [0] * len(rows), 1) for rows in unseen])
+    found = counterfactual_value(log, SCORES, qid=ids, propensity=PROPENSITY, metric="dcg@2")
+    lost = 2 / np.log2(3) / (4 + 4 / np.log2(3))
+    assert_allclose(found.coverage, 1 - lost)
+    assert expectation(unseen, SCORES) < truth - 0.01
+    assert_allclose(expectation(unseen, SCORES, **model), truth, rtol=1e-12)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=10, deadline=None)
+def test_the_ranking_that_was_shown_earns_its_clicks(seed):
+    """Where λ = p and rows stay where they were, every click counts as itself."""
+    rng = np.random.default_rng(seed)
+    scores = rng.permutation(N_ROWS)
+    log = simulate_clicks(rng.random(N_ROWS), ids, scores, PROPENSITY, n_lists=30)
+    found = counterfactual_value(log, scores, qid=ids, propensity=PROPENSITY, metric="clicks")
+    assert_allclose(found.value, log.clicked.sum() / 30, rtol=1e-12)
+    assert found.coverage == 1.0
+
+
+# ---- a larger world -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def world():
+    rng = np.random.default_rng(0)
+    attractiveness = rng.beta(0.6, 2.0, 400)
+    old = attractiveness + 0.5 * rng.normal(size=400)
+    new = attractiveness + 0.2 * rng.normal(size=400)
+    return attractiveness, np.repeat(np.arange(40), 10), old, new
+
+
+def clicks_on(world, scores, seed, n_lists=400, p=None):
+    attractiveness, qid, *_ = world
+    p = power_law(10) if p is None else p
+    return simulate_clicks(
+        attractiveness, qid, scores, p, n_lists=n_lists, noise=0.5, random_state=seed
+    )
+
+
+def true_value(world, scores, p, per_relevance=False):
+    attractiveness, qid, *_ = world
+    rank = np.array([((scores > s) & (qid == q)).sum() for s, q in zip(scores, qid, strict=True)])
+    worth = np.append(p, np.zeros(10))[rank] @ attractiveness
+    return worth / (attractiveness.sum() if per_relevance else 40)
+
+
+@pytest.mark.parametrize(("n_lists", "n_shown"), [(60, 10), (1000, 10), (1000, 6)])
+@pytest.mark.parametrize("estimator", ["ips", "snips"])
+def test_errors_are_as_large_as_told(world, estimator, n_lists, n_shown):
+    """Over many logs: no bias, the errors told are those made, of a value and of a difference.
+
+    With 60 lists few queries come twice, with 1000 each comes about 25 times. In the last case only
+    six of ten rows are shown at a time, so that the weight of a row may rest on few showings.
+    """
+    _, qid, old, new = world
+    p = power_law(10)[:n_shown]
+    options = {"qid": qid, "propensity": p, "metric": "clicks", "estimator": estimator}
+    values, errors, differences, difference_errors = [], [], [], []
+    for seed in range(100):
+        log = clicks_on(world, old, seed, n_lists, p)
+        a, b = (counterfactual_value(log, scores, **options) for scores in (new, old))
+        difference, error = a.minus(b)
+        values.append(a.value)
+        errors.append(a.std_error)
+        differences.append(difference)
+        difference_errors.append(error)
+    truth = [true_value(world, s, p, estimator == "snips") for s in (new, old)]
+    for found, told, right in (
+        (values, errors, truth[0]),
+        (differences, difference_errors, truth[0] - truth[1]),
+    ):
+        spread = np.std(found)
+        assert abs(np.mean(found) - right) < 4 * spread / np.sqrt(100)
+        assert 0.75 < np.mean(told) / spread < 1.25  # the spread is known to 7 %
+
+
+def test_rankings_compared_on_one_log_share_its_noise(world):
+    _, qid, old, new = world
+    log = clicks_on(world, old, 0)
+    options = {"qid": qid, "propensity": power_law(10), "metric": "clicks"}
+    a, b = (counterfactual_value(log, scores, **options) for scores in (new, old))
+    difference, error = a.minus(b)
+    assert_allclose(difference, a.value - b.value)
+    assert error < 0.8 * np.hypot(a.std_error, b.std_error)
+    other = counterfactual_value(clicks_on(world, old, 0, 399), old, **options)
+    with pytest.raises(ValueError, match="of 400 and 399 records of lists"):
+        a.minus(other)
+
+
+def test_normalisation_and_a_bound_lower_the_error(world):
+    _, qid, old, new = world
+    log = clicks_on(world, old, 0)
+    options = {"qid": qid, "propensity": power_law(10), "metric": "clicks"}
+    ips, snips = (
+        counterfactual_value(log, new, estimator=name, **options) for name in ("ips", "snips")
+    )
+    assert snips.std_error / snips.value < ips.std_error / ips.value
+    bounded = counterfactual_value(log, new, max_weight=4.0, **options)
+    assert bounded.std_error < ips.std_error
+    assert bounded.value < ips.value
+    assert 0 < bounded.clipped < 1
+    assert ips.clipped == 0
+    assert ips.n_effective < bounded.n_effective < log.clicked.sum()
+
+
+def test_a_common_factor_of_the_propensities_cancels(world):
+    _, qid, old, new = world
+    log = clicks_on(world, old, 0)
+    for options in ({"metric": "clicks"}, {"metric": "dcg@5", "estimator": "snips"}):
+        full, half = (
+            counterfactual_value(log, new, qid=qid, propensity=p, **options)
+            for p in (power_law(10), power_law(10) / 2)
+        )
+        assert_allclose(half.value, full.value, rtol=1e-12)
+        assert_allclose(half.std_error, full.std_error, rtol=1e-9)
+
+
+def test_estimated_propensities_will_do(world):
+    _, qid, old, new = world
+    log = clicks_on(world, old, 0, 40_000)
+    p = harvest(log)
+    a, b = (
+        counterfactual_value(log, scores, qid=qid, propensity=p, metric="clicks")
+        for scores in (new, old)
+    )
+    assert_allclose(a.value, true_value(world, new, power_law(10)), rtol=0.05)
+    assert a.minus(b)[0] > 4 * a.minus(b)[1]
+
+
+def test_the_interval_is_normal(world):
+    _, qid, old, new = world
+    found = counterfactual_value(
+        clicks_on(world, old, 0), new, qid=qid, propensity=power_law(10), metric="clicks"
+    )
+    low, high = found.interval()
+    assert_allclose([found.value - low, high - found.value], 1.959964 * found.std_error, rtol=1e-6)
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1, got 95"):
+        found.interval(95)
+
+
+def test_no_click_is_worth_nothing():
+    log = impressions_of([([1, 3], [0, 0], 1)])
+    found = counterfactual_value(log, SCORES, qid=ids, propensity=PROPENSITY)
+    assert (found.value, found.n_effective, found.clipped) == (0.0, 0.0, 0.0)
+    assert np.isnan(found.std_error)
+    nothing = {"qid": ids, "propensity": PROPENSITY, "metric": [0.0]}
+    assert counterfactual_value(log, SCORES, **nothing).coverage == 1.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"session": None}, {}, "needs to know the lists; pass session"),
+        ({"row": None}, {}, "counterfactual_value needs the row of each impression"),
+        ({"row": [1, 99]}, {}, "row 99 was shown, but there are 9 scores"),
+        ({"row": [1, 0]}, {}, "list 's' shows row 0, which is of another query"),
+        ({}, {"propensity": [1.0]}, "position 2 occurs, but propensity has 1"),
+        ({}, {"metric": "ndcg@10"}, "metric must be 'clicks', .* got 'ndcg@10'"),
+        ({}, {"metric": "precision"}, "got 'precision'"),
+        ({}, {"metric": "dcg@0"}, "got 'dcg@0'"),
+        ({}, {"metric": [1.0, -1.0]}, "discount of rank 2 is -1; it must be finite and >= 0"),
+        ({}, {"metric": 1.0}, r"a discount for each rank, got shape \(\)"),
+        ({}, {"estimator": "best"}, "estimator must be one of ips, snips; got 'best'"),
+        ({}, {"attractiveness": [0.5]}, r"must have shape \(9,\), .* got \(1,"),
+        ({}, {"attractiveness": [2.0] * 9}, "attractiveness of row 0 is 2"),
+        ({}, {"max_weight": 0.5}, "max_weight must be >= 1, .* got 0.5"),
+        ({}, {"scores": [0.0, np.nan] * 4 + [1.0]}, "score of row 1 is nan"),
+        ({}, {"scores": [1.0]}, "qid has 9 elements but there are 1 rows"),
+        ({}, {"scores": [[1.0]]}, r"a number for each row, got shape \(1, 1\)"),
+    ],
+)
+def test_what_an_estimate_needs(columns, options, message):
+    log = Impressions.of([1, 2], [0, 1], **{"row": [1, 3], "session": ["s", "s"], **columns})
+    arguments = {"scores": SCORES, "qid": ids, "propensity": PROPENSITY, **options}
+    with pytest.raises(ValueError, match=message):
+        counterfactual_value(log, arguments.pop("scores"), **arguments)
