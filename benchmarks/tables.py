@@ -80,7 +80,7 @@ def compare(
 
 
 def measure(quick: bool) -> list[report.Table]:
-    n_rows, repeat = (200_000, 3) if quick else (2_700_000, 5)  # the Parquet file has 1 GB
+    n_rows, repeat = (20_000, 3) if quick else (2_700_000, 5)  # the Parquet file has 1 GB
     import pandas as pd
     import polars as pl
 

@@ -183,7 +183,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
     | {"check_findings", "checking", "comparison", "contest", "reporting", "tables"}
-    | {"chunks", "dask", "export", "loading", "store", "store_descent"},
+    | {"chunks", "dask", "export", "loading", "store", "store_descent", "tabular"},
     "__main__": {"cli"},
     "demo": MODEL | {"metrics", "datasets", "reporting"},
     "dask": MODEL

@@ -123,5 +123,8 @@ def test_options_that_do_not_apply(place, capsys, tmp_path):
     (tmp_path / "t.txt").write_text("1 1:1\n0 1:2\n")
     found = run(capsys, "inspect", tmp_path / "t.txt", "--label", "y", status=1)
     assert "--label is for tables" in found.err
+    linrank.Store.of(tmp_path / "store", linrank.load(tmp_path / "t.txt"))
+    found = run(capsys, "inspect", tmp_path / "store", "--qid", "q", status=1)
+    assert "is a store, which has no columns; leave out --qid" in found.err
     found = run(capsys, "inspect", folder / "t.parquet", "--index-base", "0", status=1)
     assert "leave out --index-base" in found.err

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import linrank
+from linrank.errors import DataFormatError
 from table_files import ENDINGS, TABLE, write_table
 
 
@@ -53,6 +54,19 @@ def test_compressed_text_by_its_name(tmp_path, ending):
     plain = write_table(TABLE, tmp_path / f"t.{ending.lower()[:3]}")
     (tmp_path / f"u.{ending}").write_bytes(gzip.compress(plain.read_bytes()))
     check(linrank.load(tmp_path / f"u.{ending}"))
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path):
+    """As Spark writes it: parts in the order of their names, and files that are no data."""
+    folder = tmp_path / "t.parquet"
+    folder.mkdir()
+    write_table(TABLE.slice(0, 3), folder / "part-00000-x.parquet")
+    write_table(TABLE.slice(3), folder / "part-00001-x.parquet")
+    (folder / "_SUCCESS").touch()
+    check(linrank.load(folder))
+    write_table(TABLE.drop_columns(["clicks"]), folder / "part-00002-x.parquet")
+    with pytest.raises(DataFormatError, match=r"part-00002-x.parquet: its columns or their types"):
+        linrank.load(folder)
 
 
 def test_frames():

@@ -72,8 +72,8 @@ def load(
     Parameters
     ----------
     source : path, "-", binary file object, or frame
-        A file, ``"-"`` for standard input, the folder of a store, or a table of pandas, polars or
-        pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
+        A file, ``"-"`` for standard input, the folder of a store or of Parquet files, or a table
+        of pandas, polars or pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
     format : {"svmlight", "parquet", "arrow", "csv", "tsv"}, optional
         By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
         name (``.csv``, ``.tsv``, ``.tab``, also compressed); all else is SVMlight text.
@@ -248,8 +248,12 @@ def _refuse(options: TableOptions, format: str | None, what: str) -> None:
 
 
 def is_folder(source: Any) -> bool:
-    """Whether this is the path of a folder, and so of a store."""
-    return isinstance(source, (str, os.PathLike)) and source != "-" and os.path.isdir(source)
+    """Whether this is the path of a folder that is no table, and so of a store."""
+    if not isinstance(source, (str, os.PathLike)) or source == "-" or not os.path.isdir(source):
+        return False
+    from linrank.tabular.formats import parquet_parts
+
+    return not parquet_parts(source)
 
 
 def _load_store(

@@ -57,10 +57,13 @@ def read_data(
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
     options.setdefault("missing", "keep" if filling is not None else args.missing or "error")
+    columns = column_options(args, known, labelled)
     if is_folder(path):
+        given = [*columns.given(), *(["format"] if args.format is not None else [])]
+        if given:
+            raise ValueError(f"{path}: is a store, which has no columns; leave out --{given[0]}")
         data = _read_store(path, args, options["zero_based"]).filled(options["missing"])
     else:
-        columns = column_options(args, known, labelled)
         how = {"storage": "auto", "n_features": None, **options}
         with in_options():
             data = read(

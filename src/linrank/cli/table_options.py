@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from linrank.errors import DataFormatError
+
 if TYPE_CHECKING:
     from linrank.tabular.roles import TableOptions
 
@@ -73,6 +75,8 @@ def in_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
+            raise
         raise type(error)(spelt(str(error))) from error
 
 

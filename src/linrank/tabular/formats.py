@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import Any
 
-__all__ = ["FORMATS", "Opened", "format_of", "is_arrow_stream", "open_source"]
+__all__ = ["FORMATS", "Opened", "format_of", "is_arrow_stream", "open_source", "parquet_parts"]
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
 
@@ -71,11 +71,22 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
         opened = Opened(sys.stdin.buffer, "<stdin>")
     else:
         name = os.fsdecode(os.fspath(source))
+        if os.path.isdir(source):
+            return source, name, b"PAR1"
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
                 return source, name, file.read(_HEAD)
         opened = Opened(open(source, "rb", buffering=0), name)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head
+
+
+def parquet_parts(path: Any) -> list[str]:
+    """The Parquet files of a folder, as Spark writes a table, by name; none if it is a store."""
+    names = sorted(os.listdir(os.fsdecode(path)))
+    if "manifest.json" in names:
+        return []
+    parts = [name for name in names if name.endswith(".parquet") and name[0] not in "._"]
+    return [os.path.join(os.fsdecode(path), name) for name in parts]
 
 
 def format_of(name: str, head: bytes, wanted: str | None) -> str:

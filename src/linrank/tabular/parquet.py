@@ -1,4 +1,4 @@
-"""Parquet files as tables."""
+"""Parquet files, and folders of them, as tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from linrank.errors import DataFormatError
 from linrank.tabular.columns import arrow
 from linrank.tabular.faults import reading
+from linrank.tabular.formats import parquet_parts
 from linrank.tabular.roles import Roles
 
 __all__ = ["ParquetTable"]
@@ -19,12 +20,12 @@ _BATCH_ROWS = 8192
 
 
 class ParquetTable:
-    """A Parquet file: its columns and rows are announced at its end.
+    """A Parquet file, or a folder of them: columns and rows are announced at the end of each.
 
     Parameters
     ----------
     file : path or binary file object that can seek
-        The file; one that has a path is mapped.
+        The file, or the folder; what has a path is mapped.
     name : str
         What it is called in messages.
     n_threads : int
@@ -34,18 +35,18 @@ class ParquetTable:
     is_text = False
 
     def __init__(self, file: Any, name: str, n_threads: int) -> None:
-        arrow()
-        import pyarrow.parquet
-
         self.name, self._n_threads = name, n_threads
         is_path = isinstance(file, (str, os.PathLike))
-        with reading(name, "Parquet"):
-            self._file = pyarrow.parquet.ParquetFile(
-                os.fspath(file) if is_path else file, memory_map=is_path, pre_buffer=False
-            )
-            self.schema = self._file.schema_arrow
-            self.n_rows: int | None = self._file.metadata.num_rows
-        self.size: int | None = os.stat(file).st_size if is_path else None
+        parts = parquet_parts(file) if is_path and os.path.isdir(file) else [file]
+        self._files = [_open(part, name, is_path) for part in parts]
+        self.schema = self._files[0].schema_arrow
+        for part, opened in zip(parts, self._files, strict=True):
+            if not opened.schema_arrow.equals(self.schema):
+                raise DataFormatError(
+                    f"{part}: its columns or their types differ from those of {parts[0]}"
+                )
+        self.n_rows: int | None = sum(opened.metadata.num_rows for opened in self._files)
+        self.size: int | None = sum(os.stat(part).st_size for part in parts) if is_path else None
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Row groups by bands of columns, or batches of rows where a column holds whole rows."""
@@ -59,10 +60,11 @@ class ParquetTable:
         million rows and all columns would take as much memory as the matrix.
         """
         n_rows, done = 0, 0
-        for i in range(self._file.num_row_groups):
-            n_here = self._file.metadata.row_group(i).num_rows
+        groups = ((file, i) for file in self._files for i in range(file.num_row_groups))
+        for file, i in groups:
+            n_here = file.metadata.row_group(i).num_rows
             for band in _cut(roles, n_here):
-                table = self._file.read_row_group(i, band, use_threads=self._n_threads > 1)
+                table = file.read_row_group(i, band, use_threads=self._n_threads > 1)
                 if table.num_rows != n_here:
                     raise DataFormatError(
                         f"{self.name}: row group {i} has {table.num_rows:,} rows and announces "
@@ -76,15 +78,24 @@ class ParquetTable:
             n_rows += n_here
 
     def _rows(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
-        n_rows = 0
-        for batch in self._file.iter_batches(
-            batch_size=_BATCH_ROWS, columns=roles.used, use_threads=self._n_threads > 1
-        ):
-            yield batch, n_rows, self._share(n_rows, 1)
-            n_rows += batch.num_rows
+        n_rows, how = 0, {"batch_size": _BATCH_ROWS, "use_threads": self._n_threads > 1}
+        for file in self._files:
+            for batch in file.iter_batches(columns=roles.used, **how):
+                yield batch, n_rows, self._share(n_rows, 1)
+                n_rows += batch.num_rows
 
     def _share(self, n_values: int, n_columns: int) -> int:
         return (self.size or 0) * n_values // max(1, n_columns * (self.n_rows or 0))
+
+
+def _open(file: Any, name: str, is_path: bool) -> Any:
+    arrow()
+    import pyarrow.parquet
+
+    with reading(name, "Parquet"):
+        return pyarrow.parquet.ParquetFile(
+            os.fspath(file) if is_path else file, memory_map=is_path, pre_buffer=False
+        )
 
 
 def _cut(roles: Roles, n_rows: int) -> list[list[str]]:
