@@ -42,7 +42,7 @@ def _add(table: Table, name: str, data: Any, w: Any, n_threads: int) -> None:
     times, peak = [], 0.0
     for _ in range(3):  # in turn, so that a slow moment hits both
         times += _product_times(data, w, n_threads)
-        peak = max(peak, nbytes / _read_time(data.rows.values, n_threads))
+        peak = max(peak, nbytes / read_time(data.rows.values, n_threads))
     rate = nbytes / statistics.median(times)
     table.add(
         name, round(nbytes / 1e6), n_threads, spread(times, 1e-3),
@@ -58,7 +58,7 @@ def _product_times(data: Any, w: Any, n_threads: int) -> list[float]:
     return seconds(lambda: point.hvp(v), 7)
 
 
-def _read_time(X: Any, n_threads: int) -> float:
+def read_time(X: Any, n_threads: int) -> float:
     """The shortest time in which one of three plain reads passes over the rows."""
     parts = np.array_split(X, n_threads)
     ones = np.ones(X.shape[1], dtype=X.dtype)

@@ -86,6 +86,9 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_model": SAVED,
     "export": DATA | {"missing", "scaling"},
     "model": SAVED | {"export", "kernel_model"},
+    "column_tallies": DATA,
+    "check_findings": set(),
+    "checking": MODEL | {"check_findings", "column_tallies"},
     "weights": DATA,
     "folds": DATA,
     "pathwise": TRAINING,
@@ -181,7 +184,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"metrics", "plots", "path", "tuning", "validation"}
     | {"sgd_tuning", "stochastic", "domination", "domination_tuning", "lowrank"}
     | {"kernel_grids", "kernel_model", "kernel_training", "kernel_tuning"}
-    | {"comparison", "contest", "reporting", "tables"}
+    | {"check_findings", "checking", "comparison", "contest", "reporting", "tables"}
     | {"chunks", "converting", "dask", "export", "loading", "store", "store_descent"}
     | {"tabular", "writing"},
     "__main__": {"cli"},

@@ -14,6 +14,7 @@ from cli_files import write_svmlight
 from linrank.cli.main import COMMANDS, main
 from linrank.data.rows import DenseRows
 from linrank.datasets import make_ranking
+from linrank.loading import load
 from linrank.metrics import evaluate
 from linrank.model import LinearModel, load_model
 
@@ -385,8 +386,12 @@ def test_inspect_model(files, capsys):
     report = json.loads(capsys.readouterr().out)
     coef = load_model(files["model"]).coef
     assert report["kind"] == "model"
-    assert [abs(item["weight"]) for item in report["weights"]] == sorted(abs(coef))[:-3:-1]
-    assert report["weights"][0]["feature"] == str(1 + np.argmax(abs(coef)))
+    importance = abs(coef) * load(files["train"]).X.astype(float).std(axis=0)
+    best = np.argsort(-importance)[:2]
+    assert [item["weight"] for item in report["weights"]] == coef[best].tolist()
+    assert [item["feature"] for item in report["weights"]] == [str(j + 1) for j in best]
+    shares = [item["share"] for item in report["weights"]]
+    np.testing.assert_allclose(shares, importance[best] / importance.sum(), rtol=1e-9)
     assert report["training"]["n_queries"] == 40
     assert main(["inspect", files["model"]]) == 0
     assert "objective" in capsys.readouterr().out

@@ -104,12 +104,13 @@ def test_the_card_of_a_kernel_model(saved, capsys):
     assert lines[2].split() == ["features", "3"]
     assert lines[3].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
     assert lines[4].split() == ["scale", "minmax"]
-    assert lines[5].split() == ["C", "2.0"]
-    assert lines[6].split(maxsplit=1) == [
+    assert lines[5].split()[:2] == ["file", f"{path},"]
+    assert lines[6].split() == ["C", "2.0"]
+    assert lines[7].split(maxsplit=1) == [
         "coefficient",
         "training row, counted from 0, the 2 largest of 6 that are not zero",
     ]
-    assert [line.split() for line in lines[7:]] == [["+4", "7"], ["-2", "3"]]
+    assert [line.split() for line in lines[8:]] == [["+4", "7"], ["-2", "3"]]
 
 
 def test_the_card_as_json(saved, capsys):

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linrank.check_findings import CheckFinding, Findings
+    from linrank.checking import check
     from linrank.comparison import Comparison, compare, compare_evaluations
     from linrank.contest.contest import compare_methods
     from linrank.contest.result import Contest
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckFinding",
     "CheckpointError",
     "ClusterError",
     "Comparison",
@@ -85,6 +88,7 @@ __all__ = [
     "DualMatrix",
     "ExportWarning",
     "FactorizedRankSVM",
+    "Findings",
     "KernelModel",
     "KernelRankSVM",
     "KernelRankSVMCV",
@@ -116,6 +120,7 @@ __all__ = [
     "SupportDistribution",
     "TooFewPairsError",
     "WeightsDisplay",
+    "check",
     "compare",
     "compare_evaluations",
     "compare_methods",
@@ -144,7 +149,10 @@ __all__ = [
 # Where each public name lives. They are imported on first use (PEP 562): the command line must not
 # wait for scikit-learn and SciPy, which only the estimators need.
 _HOME = {
+    "CheckFinding": "linrank.check_findings",
     "CheckpointError": "linrank.errors",
+    "Findings": "linrank.check_findings",
+    "check": "linrank.checking",
     "ClusterError": "linrank.errors",
     "ConcordanceResult": "linrank.metrics",
     "Comparison": "linrank.comparison",

@@ -22,9 +22,9 @@ SHOWN_LABELS = 12  # more distinct labels than this are summarised
 
 DESCRIPTION = """\
 Describe a data file (rows, queries, labels, pairs, storage, features) and point out what looks
-wrong in it; or describe a model: how it was trained, how many features have a weight, and the
-largest of these weights; of a kernel model, its kernel, its support rows and the largest of their
-coefficients.
+wrong in it; or describe a model: how and on what it was trained, what it does with missing values,
+and its weights by importance, with the range of each feature in the training rows; of a kernel
+model, its kernel, its support rows and the largest of their coefficients.
 """
 
 
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_positive_or_all,
         default=15,
         metavar="N",
-        help="weights to show, the largest first (default: 15), or all that are not zero",
+        help="weights to show, the most important first (default: 15), or all that are not zero",
     )
     add_reading(parser)
     add_reporting(parser)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if is_model(args.file):
         from linrank.cli.model_card import describe_model
 
-        report, lines = describe_model(read_model(args.file), args.top)
+        report, lines = describe_model(read_model(args.file), args.top, args.file)
     else:
         from linrank.data.findings import findings
         from linrank.data.profile import Profile

@@ -17,7 +17,7 @@ from linrank.errors import ClusterError
 
 __all__ = ["COMMANDS", "main"]
 
-OK, FAILED, USAGE, NOT_CONVERGED = 0, 1, 2, 3
+OK, FAILED, USAGE, NOT_CONVERGED, UNFIT = 0, 1, 2, 3, 4
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells count
 
 COMMANDS = {
@@ -30,6 +30,7 @@ COMMANDS = {
     "convert": "turn text of any size into a store, to train from without loading it",
     "export": "write a model for Elasticsearch, Solr, Vespa and other programs",
     "inspect": "describe a data file or a model, and what looks wrong in it",
+    "check": "compare data with what a model was trained on, before it scores them",
 }
 
 EPILOG = """\
@@ -43,6 +44,7 @@ exit status:
   1    bad data, a bad file or a bad value; one line on standard error says which
   2    wrong usage of the command line
   3    train, tune, report: all was written, but the solver stopped before its tolerance
+  4    check: the data do not fit the model
   130  interrupted (Ctrl-C); no half-written file is left behind
   141  the reader of our output went away (linrank predict ... | head)
 """

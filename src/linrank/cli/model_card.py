@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from linrank.kernel_model import KernelModel
     from linrank.model import LinearModel
 
-__all__ = ["describe_model"]
+__all__ = ["VALIDATED", "describe_model"]
+
+VALIDATED = "valid "  # begins the names of the measures on --valid, in the summary of the training
 
 FORMULAS = {
     "rbf": "exp(-γ‖a - b‖²)",
@@ -23,16 +25,29 @@ FORMULAS = {
 
 
 def describe_model(
-    model: LinearModel | KernelModel, top: int | None
+    model: LinearModel | KernelModel, top: int | None, path: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """What there is to say of a model, as values and as lines; its ``top`` largest numbers."""
+    """What there is to say of a model, as values and as lines; its ``top`` largest numbers.
+
+    With the ``path`` of its file, the date of that.
+    """
     from linrank.model import LinearModel
 
+    file = {} if path is None else {"file": path, "written": _date(path)}
     if isinstance(model, LinearModel):
-        report = _linear_report(model, top)
+        report = _linear_report(model, top) | file
         return report, _linear_lines(report)
-    report = _kernel_report(model, top)
+    report = _kernel_report(model, top) | file
     return report, _kernel_lines(report)
+
+
+def _date(path: str) -> str:
+    """When a file was written, to the minute; a model itself has no date, so that training twice
+    gives the same bytes."""
+    import os
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(os.stat(path).st_mtime))
 
 
 def _header(model: LinearModel | KernelModel, family: str) -> dict[str, Any]:
@@ -75,32 +90,119 @@ def _which(n_shown: int, n_nonzero: int) -> str:
 
 
 def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
-    names = model.feature_names
-    base: Any = model.training.get("index_base") or 0
+    importance = _importance(model)
+    order = abs(model.coef) if importance is None else importance
+    # A weight without spread has no importance, and is told all the same.
+    shown = _largest(order, None) + _largest(model.coef * (order == 0.0), None)
     return {
         **_header(model, "linear"),
+        "missing": model.missing.kind,
         "nonzero_weights": model.n_nonzero,
         "density": model.density,
-        "weights": [
-            {"feature": names[j] if names else str(j + base), "weight": float(model.coef[j])}
-            for j in _largest(model.coef, top)
-        ],
+        "weights": [_weight(model, importance, j) for j in shown[:top]],
     }
+
+
+def _importance(model: LinearModel) -> Any:
+    """``|coef_j|·std_j``: by how much a feature usually moves a score, in the training rows.
+
+    None where the deviations are not known, or not those of what the weights apply to.
+    """
+    if model.statistics is None or model.scaling.needs_queries:
+        return None
+    return abs(model.coef) * model.statistics.variance**0.5
+
+
+def _weight(model: LinearModel, importance: Any, j: int) -> dict[str, Any]:
+    names = model.feature_names
+    base: Any = model.training.get("index_base") or 0
+    item: dict[str, Any] = {
+        "feature": names[j] if names else str(j + base),
+        "weight": float(model.coef[j]),
+    }
+    if importance is not None:
+        item["importance"] = float(importance[j])
+        item["share"] = float(importance[j] / (importance.sum() or 1.0))
+    if model.statistics is not None:
+        known = model.statistics
+        item |= {
+            "mean": float(known.mean[j]),
+            "std": float(known.variance[j]) ** 0.5,
+            "low": float(known.low[j]),
+            "high": float(known.high[j]),
+        }
+    if model.missing.is_filled:
+        item["if_missing"] = float(model.missing.contributions(model.coef)[j])
+    return item
+
+
+MISSING_TEXT = {
+    "error": "refused",
+    "zero": "count as 0",
+    "mean": "count as the mean of the feature in the training rows",
+    "indicator": "count as 0, and add a weight of their own",
+}
 
 
 def _linear_lines(report: dict[str, Any]) -> list[str]:
+    training = dict(report["training"])
     rows = {
         "model": f"linear, trained with linrank {report['trained_with']}",
+        **_file_rows(report),
         "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
         f"({100 * report['density']:.3g} %)",
         "scale": report["scale"],
+        "missing values": MISSING_TEXT[report["missing"]],
+        **_data_rows(training),
     }
-    lines = _card(rows, report["training"])
+    lines = _card(rows, training)
     if report["nonzero_weights"] == 0:
         return [*lines, "no feature has a weight: all rows score 0"]
-    which = _which(len(report["weights"]), report["nonzero_weights"])
-    lines.append(f"{'weight':>14}  feature, {which}")
-    return lines + [f"{item['weight']:>+14.6g}  {item['feature']}" for item in report["weights"]]
+    return lines + _weight_lines(report)
+
+
+def _file_rows(report: dict[str, Any]) -> dict[str, str]:
+    return {"file": f"{report['file']}, of {report['written']}"} if "file" in report else {}
+
+
+def _data_rows(training: dict[str, Any]) -> dict[str, str]:
+    """What the model was trained and measured on; taken out of the summary of the training."""
+    sizes = [
+        count(training.pop(f"n_{name}"), *words)
+        for name, words in _SIZES.items()
+        if training.get(f"n_{name}") is not None
+    ]
+    mark = training.pop("fingerprint", None)
+    rows = {"trained on": ", ".join(sizes + ([f"fingerprint {mark}"] if mark else []))}
+    prefix = VALIDATED
+    measures = {key: training.pop(key) for key in list(training) if key.startswith(prefix)}
+    rows["validation"] = "   ".join(
+        f"{key.removeprefix(prefix)} {value:.4f}" if isinstance(value, float) else str(value)
+        for key, value in measures.items()
+    )
+    return {key: text for key, text in rows.items() if text}
+
+
+_SIZES = {"rows": ("row",), "queries": ("query", "queries"), "pairs": ("pair",)}
+
+
+def _weight_lines(report: dict[str, Any]) -> list[str]:
+    """A table of the weights, by importance where that is known."""
+    items = report["weights"]
+    which = _which(len(items), report["nonzero_weights"])
+    has_range, has_share = "low" in items[0], "share" in items[0]
+    head = f"{'weight':>14}  " + (f"{'importance':>10}  " if has_share else "")
+    head += f"{'training range':>23}  " if has_range else ""
+    lines = [f"{head}feature, {which}"]
+    for item in items:
+        line = f"{item['weight']:>+14.6g}  "
+        line += f"{100 * item['share']:>8.1f} %  " if has_share else ""
+        if has_range:
+            line += f"{item['low']:>10.4g} to {item['high']:<9.4g}  "
+        lines.append(line + item["feature"])
+    if has_share:
+        lines.append("importance: share of |weight| x deviation of the feature, of all features")
+    return lines
 
 
 # ---- kernel models ------------------------------------------------------------------------------
@@ -140,6 +242,7 @@ def _kernel_lines(report: dict[str, Any]) -> list[str]:
         "features": f"{report['features']:,}",
         "support": _support_text(report),
         "scale": report["scale"],
+        **_file_rows(report),
     }
     if name == "precomputed":
         rows["features"] = f"{report['features']:,} columns, one for each training row"

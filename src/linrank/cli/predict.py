@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from typing import TYPE_CHECKING
 
-from linrank.cli.arguments import add_reading, add_volume, positive_int
+from linrank.cli.arguments import add_reading, add_volume, flag, given, positive_int
 from linrank.cli.console import Console, count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
+from linrank.cli.predict_lines import run_lines_of, score_lines
+from linrank.cli.predict_stream import can_stream, run_stream
 from linrank.cli.reading import read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from linrank.data.dataset import Dataset
+    from linrank.kernel_model import KernelModel
+    from linrank.model import LinearModel
 
 __all__ = ["configure", "run"]
-
-BLOCK = 1 << 16  # lines formatted at a time
 
 DESCRIPTION = """\
 Score every row of DATA with MODEL: one number per line, in the order of the file, written so
 that reading it back gives the same bits. With --trec, a run for trec_eval: for each query its
 rows by falling score, as `qid Q0 docid rank score tag`.
+
+Text on standard input (DATA is -) is scored as it arrives, whatever its length: a line is answered
+at once; where the query matters, for --trec and models of --scale query, a query is answered when
+the next one begins, and its rows must come together. --stream reads a file in the same way.
 """
 
 
@@ -45,6 +47,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trec.add_argument("--tag", default="linrank", help="name of the run (default: linrank)")
     trec.add_argument(
         "--topk", type=positive_int, metavar="K", help="only the best K rows of each query"
+    )
+    parser.add_argument(
+        "--stream",
+        action=argparse.BooleanOptionalAction,
+        help="score text as it is read, in bounded memory (default: of standard input only); "
+        "--no-stream reads all of it first",
     )
     add_reading(parser)
     add_volume(parser)
@@ -66,29 +74,46 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     model = read_model(args.model)
+    if _streams(args, model):
+        return run_stream(model, output, args, console)
     data, scores = read_and_score(model, args.data, args, console, labelled=False)
-    blocks = _run_lines(data, scores, args.tag, args.topk) if args.trec else _score_lines(scores)
-    write_lines(output, blocks)
+    if args.trec:
+        ids = data.queries.ids
+        write_lines(output, run_lines_of(data, scores, [1] if ids is None else ids, args))
+    else:
+        write_lines(output, score_lines(scores))
     if output != STANDARD:
         console.say("scored", f"{count(data.n_rows, 'row')} of {data.source}; written to {output}")
     return OK
 
 
-def _score_lines(scores: NDArray[np.float64]) -> Iterator[str]:
-    # repr of a float is the shortest decimal that reads back as the same float64.
-    for start in range(0, len(scores), BLOCK):
-        yield "\n".join(map(repr, scores[start : start + BLOCK].tolist())) + "\n"
+# What is told of a table; text has no columns.
+COLUMNS = ("label", "qid", "docid", "weight", "position", "features", "qrels")
+TABLES = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")  # Parquet, Arrow files and streams
 
 
-def _run_lines(
-    data: Dataset, scores: NDArray[np.float64], tag: str, topk: int | None
-) -> Iterator[str]:
-    """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number."""
-    import numpy as np
+def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool:
+    """Whether rows are scored as they come: text of standard input, unless told otherwise."""
+    told = given(args, COLUMNS)
+    is_text = getattr(args, "format", None) in (None, "svmlight") and not told
+    if args.stream is None:
+        return args.data == STANDARD and can_stream(model) and is_text and not _is_table()
+    if not args.stream:
+        return False
+    if not can_stream(model):
+        raise ValueError(
+            f"{args.model}: a model of a precomputed kernel scores whole matrices; "
+            "leave out --stream"
+        )
+    if os.path.isdir(args.data):
+        raise ValueError(f"{args.data}: is a folder, and --stream reads text; leave it out")
+    if not is_text:
+        options = ", ".join(map(flag, told or ["format"]))
+        raise ValueError(f"--stream reads SVMlight text, and {options} is for tables; leave it out")
+    return True
 
-    from linrank.data.trec_text import run_lines
 
-    queries, docids = data.queries, data.docids or [None] * data.n_rows
-    query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
-    names = [docid or str(row) for row, docid in enumerate(docids, 1)]
-    return run_lines(query, [1] if queries.ids is None else queries.ids, names, scores, tag, topk)
+def _is_table() -> bool:
+    """Whether standard input begins like a table; looks without reading."""
+    peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
+    return peek is not None and bytes(peek(8)[:8]).startswith(TABLES)

@@ -55,14 +55,19 @@ def check_apart(output: str, *inputs: str | None) -> None:
 
 
 def write_lines(path: str, blocks: Iterable[str]) -> None:
-    """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output."""
+    """Write blocks of whole lines to a file (atomically) or, for ``-``, to standard output.
+
+    Each block is passed on before the next one is asked for: a pipe may lead to who wants it first.
+    """
     if path == STANDARD:
         for block in blocks:
             write_standard(block)
-        sys.stdout.flush()
+            sys.stdout.flush()
         return
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        file.writelines(blocks)
+        for block in blocks:
+            file.write(block)
+            file.flush()
 
 
 def write_standard(text: str) -> None:

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.measuring import check_metrics, metrics_for
+from linrank.cli.model_card import VALIDATED
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_and_score, read_data, read_preferences
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
@@ -83,12 +84,27 @@ def _without_labels(data: Dataset) -> Dataset:
 def write_and_validate(
     model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
 ) -> Evaluation | None:
-    """Save a model; its measures on the file of ``--valid``, if there is one.
+    """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
 
     In this order: a fault in the validation data must not cost the model.
     """
     write_model(model, args.model, console)
-    return None if args.valid is None else _validate(model, args, console)
+    if args.valid is None:
+        return None
+    result = _validate(model, args, console)
+    if args.model != STANDARD:
+        _with_measures(model, result).save(args.model)
+    return result
+
+
+def _with_measures(
+    model: LinearModel | KernelModel, result: Evaluation
+) -> LinearModel | KernelModel:
+    """The model with its measures on the validation data, for `linrank inspect` to tell."""
+    from dataclasses import replace
+
+    measures = {f"{VALIDATED}{name}": value for name, value in result.items()}
+    return replace(model, training={**model.training, **measures})
 
 
 def _validate(

@@ -141,7 +141,10 @@ class _Replay:
     def __init__(self, raw: Any, owned: bool = False) -> None:
         self.raw, self.owned, self.n_read = raw, owned, 0
         self.head = b""
-        while len(self.head) < _HEAD and (more := raw.read(_HEAD - len(self.head))):
+        # A whole line is enough: someone may wait for its score before writing the next.
+        while len(self.head) < _HEAD and b"\n" not in self.head:
+            if not (more := raw.read(_HEAD - len(self.head))):
+                break
             if not isinstance(more, bytes):
                 raise TypeError(
                     f"the file object must give bytes, got {type(more).__name__}; "

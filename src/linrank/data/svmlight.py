@@ -17,7 +17,7 @@ from linrank.data.survey import ReadingOptions, Survey, parse_blocks
 from linrank.memory import check_fits
 from linrank.threads import resolve
 
-__all__ = ["Comments", "load"]
+__all__ = ["Comments", "load", "read_comments"]
 
 Array = NDArray[Any]
 Progress = Callable[[int, "int | None"], object]
@@ -113,7 +113,7 @@ class _Reading:
         base, n_columns = self.survey.columns()
         n_rows = self.survey.n_rows
         qid = _query_ids(self.pieces, n_rows) if self.pieces[0].has_query else None
-        comments = _comments(self.pieces, n_rows)
+        comments = read_comments(self.pieces, n_rows)
         labels, weight = np.empty(n_rows), None
         _core.fill_labels(self.pieces, labels)
         if any(piece.has_weight for piece in self.pieces):
@@ -154,7 +154,8 @@ def _query_ids(pieces: list[Any], n_rows: int) -> Array:
     return names[ids]
 
 
-def _comments(pieces: list[Any], n_rows: int) -> Comments | None:
+def read_comments(pieces: list[Any], n_rows: int) -> Comments | None:
+    """The comments of pieces, None where there are none."""
     n_bytes = sum(piece.n_comment_bytes for piece in pieces)
     if n_bytes == 0:
         return None

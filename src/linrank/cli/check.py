@@ -1,0 +1,95 @@
+"""``linrank check``: whether data are such as a model was trained on."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from linrank.cli.arguments import add_reading, add_reporting, positive_int
+from linrank.cli.console import Console, count
+from linrank.cli.main import OK, UNFIT
+from linrank.cli.models import read_model
+from linrank.cli.reading import read_data
+from linrank.cli.streams import STANDARD, write_standard
+
+if TYPE_CHECKING:
+    from linrank.check_findings import Findings
+
+__all__ = ["configure", "run"]
+
+DESCRIPTION = """\
+Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
+the two lacks, missing values that the model cannot fill in, values outside of the range of
+training, features that have become constant, and means that have moved. Errors first, then by the
+importance of the feature. The exit status is 4 if there is an error, with --strict also if there
+is a warning.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.description = DESCRIPTION
+    parser.add_argument("data", metavar="DATA", help="data to be scored, a store, or - for stdin")
+    parser.add_argument(
+        "--against", metavar="MODEL", required=True, help="model file written by linrank train"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="take warnings for errors in the exit status"
+    )
+    parser.add_argument(
+        "--top", type=positive_int, default=20, metavar="N", help="findings to show (default: 20)"
+    )
+    add_reading(parser)
+    add_reporting(parser)
+
+
+def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    """Read both, compare, tell."""
+    from linrank.checking import check
+    from linrank.model import LinearModel
+
+    if args.data == args.against == STANDARD:
+        parser.error("DATA and --against cannot both be standard input")
+    model = read_model(args.against)
+    if not isinstance(model, LinearModel):
+        raise ValueError(
+            f"{args.against}: is a kernel model, which sees distances between rows; check compares "
+            "the features of linear models"
+        )
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    base = model.training.get("index_base")
+    options: dict[str, Any] = {"missing": "keep", "labelled": False}
+    if args.index_base == "auto" and base is not None:
+        options["zero_based"] = base == 0
+    data = read_data(args.data, args, console, **options)
+    found = check(data, model)
+    _tell(found, args, data.source, data.n_rows)
+    is_unfit = not found.ok or (args.strict and found.of("warning"))
+    return UNFIT if is_unfit else OK
+
+
+def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -> None:
+    from linrank.check_findings import SEVERITIES
+
+    if args.json:
+        import json
+
+        from linrank import __version__
+
+        report = {
+            "command": "check",
+            "linrank": __version__,
+            "data": source,
+            "model": args.against,
+            "rows": n_rows,
+            "ok": found.ok,
+            "findings": [{**vars(item), "values": dict(item.values)} for item in found],
+        }
+        write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+        return
+    lines = [f"{item.severity:<9}[{item.code}] {item.message}" for item in found[: args.top]]
+    if len(found) > args.top:
+        lines.append(f"         and {len(found) - args.top:,} more; --top shows them")
+    counts = ", ".join(count(len(found.of(s)), s) for s in SEVERITIES if found.of(s))
+    lines.append(f"{source}, {count(n_rows, 'row')}: {counts or 'nothing stands out'}")
+    write_standard("\n".join(lines) + "\n")

@@ -1,0 +1,243 @@
+"""check: data beside what a model was trained on; the counts by a loop over single values."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import linrank
+from linrank import Dataset, LinearModel, RankSVM, load_model
+from linrank.cli.main import main
+from linrank.column_tallies import ColumnTallies
+from linrank.data.rows import as_rows
+
+NAMES = ["bm25", "age", "clicks"]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Rows, and a model of them that knows their statistics."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (80, 3))
+    y = (X @ [1.0, -0.5, 0.2] + rng.normal(size=80)).round()
+    model = RankSVM().fit(X, y, qid=np.repeat(range(8), 10)).model_
+    return X, replace(model, feature_names=NAMES)
+
+
+def codes(found):
+    return [(item.code, item.severity, item.feature) for item in found]
+
+
+def named(X, names=NAMES):
+    return Dataset.of(X, np.zeros(len(X)), feature_names=names, missing="keep")
+
+
+# ---- the counts ---------------------------------------------------------------------------------
+
+number = st.one_of(st.just(0.0), st.just(math.nan), st.floats(-9, 9, width=32))
+
+
+def plain(X, low, high):
+    """One column at a time, one value at a time."""
+    found = []
+    for j, column in enumerate(X.T.tolist()):
+        there = [x for x in column if not math.isnan(x)]
+        beyond = [max(x - high[j], low[j] - x) for x in there]
+        found.append(
+            (
+                len(column) - len(there),
+                sum(e > 0 for e in beyond),
+                math.fsum(there) / max(1, len(there)),
+                min(there, default=0.0),
+                max(there, default=0.0),
+                max([0.0, *beyond]),
+            )
+        )
+    return np.array(found).T
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda d: st.lists(st.lists(number, min_size=d, max_size=d), min_size=1, max_size=9)
+    ),
+    st.data(),
+)
+def test_tallies_are_those_of_a_loop(values, data):
+    X = np.array(values)
+    n_columns = X.shape[1]
+    ends = data.draw(st.lists(st.floats(-5, 5), min_size=2 * n_columns, max_size=2 * n_columns))
+    low, high = np.sort(np.array(ends).reshape(2, n_columns), axis=0)
+    expected = plain(X, low, high)
+    for rows in (as_rows(X, check="missing"), as_rows(sp.csr_array(X), check="missing")):
+        found = ColumnTallies.of(rows, low, high)
+        counted = found.n_missing, found.n_outside, found.mean, found.low, found.high, found.excess
+        assert_allclose(np.array(counted), expected, rtol=1e-12, atol=1e-12)
+        for j in range(n_columns):
+            absent = np.flatnonzero(np.isnan(X[:, j]))
+            assert found.first_missing[j] == (absent[0] if len(absent) else -1)
+            if found.worst_row[j] >= 0:
+                assert X[found.worst_row[j], j] == found.worst[j]
+            elif found.n_outside[j]:
+                assert (rows.is_sparse, found.worst[j]) == (True, 0.0)
+
+
+def test_tallies_do_not_depend_on_the_blocks(monkeypatch):
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    X[7, 1] = X[33, 1] = np.nan
+    rows, low, high = as_rows(X, check="missing"), np.full(3, -1.0), np.ones(3)
+    whole = ColumnTallies.of(rows, low, high)
+    monkeypatch.setattr("linrank.column_tallies._BLOCK_BYTES", 200)
+    parts = ColumnTallies.of(rows, low, high)
+    for name in ("n_missing", "n_outside", "low", "high", "worst", "worst_row", "first_missing"):
+        assert_array_equal(getattr(parts, name), getattr(whole, name), name)
+    assert_allclose(parts.mean, whole.mean, rtol=1e-12)
+
+
+# ---- the findings -------------------------------------------------------------------------------
+
+
+def test_the_training_data_have_no_findings(trained):
+    X, model = trained
+    found = linrank.check(named(X), model)
+    assert (codes(found), found.ok, len(found)) == ([], True, 0)
+    shuffled = [2, 0, 1]
+    assert codes(linrank.check(named(X[:, shuffled], [NAMES[j] for j in shuffled]), model)) == []
+
+
+def test_another_precision_is_not_beyond_the_range(trained):
+    X, model = trained
+    assert (X.astype(np.float32).max(axis=0) > X.max(axis=0)).any()
+    assert codes(linrank.check(named(X.astype(np.float32)), model)) == []
+
+
+def test_features_that_one_of_the_two_lacks(trained):
+    X, model = trained
+    found = linrank.check(named(X[:, :2], ["age", "new"]), model)
+    by_code = {(item.code, item.feature) for item in found.of("error")}
+    assert ("missing-feature", "bm25") in by_code
+    assert ("missing-feature", "clicks") in by_code
+    assert ("no-signal", None) in by_code  # bm25 has most of the importance
+    unknown = next(item for item in found if item.code == "unknown-features")
+    assert (unknown.severity, unknown.values["features"]) == ("warning", ["new"])
+    assert not found.ok
+    assert "error: [missing-feature] feature bm25 is not among the columns" in str(found)
+
+
+def test_values_beyond_training_name_the_worst_row(trained):
+    X, model = trained
+    wide = np.vstack([X, X, X])
+    wide[41, 0] = X[:, 0].max() + 1.0
+    (found,) = linrank.check(named(wide), model)
+    assert (found.code, found.severity, found.feature) == ("outside-range", "note", "bm25")
+    assert (found.values["rows"], found.values["worst_row"]) == (1, 41)
+    assert found.values["worst"] == wide[41, 0]
+    wide[41, 0] = 1e6
+    assert linrank.check(named(wide), model)[0].severity == "warning"
+
+
+def test_constant_and_drifted_features(trained):
+    X, model = trained
+    moved = X.copy()
+    moved[:, 0] = 5.0
+    moved[:, 1] = 5.0 + X[:, 1] / 2
+    found = linrank.check(named(moved), model)
+    assert ("constant", "warning", "bm25") in codes(found)
+    drift = next(item for item in found if item.code == "drift")
+    std = X[:, 1].std()
+    assert drift.feature == "age"
+    assert_allclose(drift.values["deviations"], (moved[:, 1].mean() - X[:, 1].mean()) / std)
+
+
+def test_missing_values_are_an_error_where_the_model_refuses_them(trained):
+    X, model = trained
+    X = X.copy()
+    X[5:7, 1] = np.nan
+    (found,) = linrank.check(named(X), model)
+    assert (found.code, found.severity) == ("missing-values", "error")
+    assert (found.values["rows"], found.values["first_row"]) == (2, 5)
+    filled = RankSVM(missing="indicator").fit(X, np.arange(80) % 3, qid=np.repeat(range(8), 10))
+    assert [item.severity for item in linrank.check(X, filled.model_)] == ["note"]
+    X[9, 0] = np.nan
+    unseen = linrank.check(X, filled.model_)[0]
+    assert (unseen.severity, unseen.feature) == ("warning", "0")
+    assert "never happened in training" in unseen.message
+
+
+def test_a_model_without_statistics_says_so(trained):
+    X, model = trained
+    bare = LinearModel(model.coef, NAMES)
+    assert codes(linrank.check(named(X * 100), bare)) == [("no-statistics", "note", None)]
+
+
+def test_numbers_that_start_elsewhere_are_an_error():
+    model = LinearModel([1.0, 2.0], training={"index_base": 1})
+    data = linrank.load(io.BytesIO(b"1 0:1 1:2\n0 0:2 1:1\n"))
+    assert linrank.check(data, model)[0].code == "index-base"
+
+
+def test_kernel_models_are_refused():
+    with pytest.raises(TypeError, match="check compares data with a linear model, got int"):
+        linrank.check(np.eye(2), 3)
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_tells_and_sets_its_status(files, tmp_path, capsys):
+    arguments = ["check", files["train"], "--against", files["model"]]
+    assert main([*arguments, "--strict"]) == 0
+    assert capsys.readouterr().out.endswith("rows: nothing stands out\n")
+    text = tmp_path / "odd.txt"
+    text.write_text("".join(f"{i % 2} qid:1 1:{1000 + i} 2:0.1 9:1\n" for i in range(9)))
+    arguments[1] = str(text)
+    assert main(arguments) == 4
+    out = capsys.readouterr().out
+    assert out.index("error") < out.index("[outside-range] feature 1 ")
+    assert main([*arguments, "--json"]) == 4
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["rows"], report["command"]) == (False, 9, "check")
+    outside = next(
+        item
+        for item in report["findings"]
+        if (item["code"], item["feature"]) == ("outside-range", "1")
+    )
+    assert outside["values"]["worst"] == 1008.0
+    assert {"unknown-features", "constant", "drift", "no-signal"} <= {
+        item["code"] for item in report["findings"]
+    }
+    assert main([*arguments, "--top", "1"]) == 4
+    assert " more; --top shows them" in capsys.readouterr().out
+
+
+def test_strict_takes_warnings_for_errors(files, tmp_path, capsys):
+    with open(files["train"]) as file:
+        lines = file.readlines()
+    text = tmp_path / "wide.txt"
+    text.write_text("".join(line.replace(" #", " 7:1 #") for line in lines))
+    arguments = ["check", str(text), "--against", files["model"]]
+    assert main(arguments) == 0
+    assert "warning  [unknown-features] the model has not seen 7" in capsys.readouterr().out
+    assert main([*arguments, "--strict"]) == 4
+
+
+def test_validation_is_remembered_by_the_model(files, tmp_path, capsys):
+    model = str(tmp_path / "m.json")
+    assert main(["train", files["train"], model, "--valid", files["valid"], "-q", "--json"]) == 0
+    told = capsys.readouterr().out
+    training = load_model(model).training
+    assert f'"ndcg@10": {training["valid ndcg@10"]!r}' in told
+    assert main(["inspect", model]) == 0
+    out = capsys.readouterr().out
+    assert f"ndcg@10 {training['valid ndcg@10']:.4f}" in out
+    assert f"fingerprint {training['fingerprint']}" in out
+    assert "missing values" in out
