@@ -18,7 +18,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 
 # Part -> the parts that it may import. A part is a module or a package directly below linrank.
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
-GROUND = {"_core", "checks", "durable", "errors", "inner_product", "lazy", "memory"}
+GROUND = {"_core", "checks", "durable", "errors", "inner_product", "lazy", "memory", "nearest"}
 GROUND |= {"options", "threads"}
 DATA = GROUND | {"data"}
 TRAINING = DATA | {
@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "inner_product": {"_core"},
     "lazy": set(),
     "memory": {"checks"},
+    "nearest": set(),
     "options": set(),
     "eval_sets": DATA,
     "seeds": set(),

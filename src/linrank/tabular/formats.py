@@ -7,6 +7,8 @@ import stat
 import sys
 from typing import Any
 
+from linrank.nearest import did_you_mean
+
 __all__ = ["FORMATS", "Opened", "format_of", "is_arrow_stream", "open_source", "parquet_parts"]
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
@@ -103,10 +105,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
     if wanted is None:
         return by_bytes or _by_name(name)
     if wanted not in FORMATS:
-        import difflib
-
-        close = difflib.get_close_matches(str(wanted), FORMATS, 1, 0.5)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(wanted, FORMATS, 0.5)
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}{hint}")
     return wanted
 
