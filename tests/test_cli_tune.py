@@ -289,7 +289,7 @@ def test_bad_values_end_with_1(files, tmp_path, capsys):
 
 
 def test_ctrl_c_leaves_no_file(tmp_path):
-    data = make_ranking(n_queries=200, rows_per_query=40, n_features=20, random_state=1)
+    data = make_ranking(n_queries=400, rows_per_query=40, n_features=20, random_state=1)
     path = write_svmlight(tmp_path / "d.txt", data)
     command = [sys.executable, "-m", "linrank", "tune", path, "-o", str(tmp_path / "m.json"), "-v"]
     process = subprocess.Popen(
