@@ -184,7 +184,7 @@ def test_preferences_and_stores_are_watched_too(data, tmp_path):
         )
     )
     store = convert(text, tmp_path / "store")
-    for limit in (None, "1GB"):
+    for limit in (None, "8GB"):
         recorder = Recorder()
         RankSVM(C=0.1, memory_limit=limit).set_callbacks(recorder).fit(store)
         assert recorder.n_ended() > 1

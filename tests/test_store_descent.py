@@ -207,16 +207,16 @@ def test_a_store_of_three_times_the_limit_is_trained_on(large, scale):
 def test_the_command_line_trains_within_a_limit(tmp_path, capsys):
     store = written(tmp_path, ranking())
     model = tmp_path / "model.json"
-    arguments = ["train", store.path, str(model), "--solver", "sgd", "--memory-limit", "2GB"]
+    arguments = ["train", store.path, str(model), "--solver", "sgd", "--memory-limit", "8GB"]
     assert (
         main([*arguments, "--n-steps", "5000", "--record", "exact", "--json", "--seed", "3"]) == 0
     )
     told = capsys.readouterr()
     report = json.loads(told.out)
     assert report["data"]["chunks"] == store.n_chunks
-    assert report["data"]["memory_limit"] == 2_000_000_000
+    assert report["data"]["memory_limit"] == 8_000_000_000
     assert f"in {store.n_chunks} chunks" in told.err
-    expected = SGDRanker(n_steps=5000, random_state=3, memory_limit="1GB").fit(store)
+    expected = SGDRanker(n_steps=5000, random_state=3, memory_limit="8GB").fit(store)
     from linrank import load_model
 
     assert_array_equal(load_model(model).coef, expected.coef_)
