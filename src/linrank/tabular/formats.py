@@ -107,7 +107,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
 
         close = difflib.get_close_matches(str(wanted), FORMATS, 1, 0.5)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}{hint}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, run, got {wanted!r}{hint}")
     return wanted
 
 
