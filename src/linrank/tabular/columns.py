@@ -61,9 +61,10 @@ def arrow() -> Any:
 def columns_of(schema: Any, source: str) -> list[Column]:
     """The columns of an Arrow schema; names must differ and not be empty."""
     try:
-        counts = Counter(schema.names)
+        columns = [Column(field.name, _kind(field.type), str(field.type)) for field in schema]
     except UnicodeDecodeError:
         raise DataFormatError(f"{source}: the name of a column is not UTF-8 text") from None
+    counts = Counter(column.name for column in columns)
     repeated = [name for name, n in counts.items() if n > 1]
     if repeated:
         raise DataFormatError(
@@ -74,7 +75,7 @@ def columns_of(schema: Any, source: str) -> list[Column]:
             f"{source}: column {schema.names.index('')} (counted from 0) has no name; name it, or "
             "leave it out: pandas writes its index so unless index=False"
         )
-    return [Column(field.name, _kind(field.type), str(field.type)) for field in schema]
+    return columns
 
 
 def listed(columns: Sequence[Column]) -> str:
@@ -105,9 +106,7 @@ def _kind(type: Any) -> Kind:
 
 def _is_list(type: Any) -> bool:
     types = arrow().types
-    return bool(
-        types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type)
-    )
+    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
 
 
 def _is_vector(type: Any) -> bool:

@@ -135,7 +135,8 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
             f"{source}: no features: beside {_pairs(found)} no column is numeric; "
             f"it has {listed(columns)}"
         )
-    others = [c for c in columns if c.name not in taken and c.name not in numbers]
+    used = {*taken, *numbers}
+    others = [c for c in columns if c.name not in used]
     return Roles(
         **found, features=numbers, layout="columns", notes=_left_out(others, "not numeric")
     )
@@ -202,7 +203,8 @@ def _known(
             f"{nearest(lacking[0], columns)}"
         )
     features, layout = select(columns, known, taken, source)
-    extra = [c for c in columns if c.name not in taken and c.name not in set(known)]
+    used = {*taken, *known}
+    extra = [c for c in columns if c.name not in used]
     notes = _left_out([c for c in extra if c.kind == "number"], "the model does not know them")
     return Roles(**found, features=features, layout=layout, notes=notes)
 

@@ -52,7 +52,7 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
     if whole.null_count:
         raise _no_id(int(np.argmax(missing_of(whole))), name, source)
     if types.is_integer(whole.type) or types.is_boolean(whole.type):
-        return plain_numbers(whole)[0].copy()  # of its own: files that are mapped may change
+        return plain_numbers(whole)[0]
     if types.is_floating(whole.type):
         return _whole_numbers(plain_numbers(whole)[0], name, source)
     codes = plain_numbers(whole.indices)[0]
@@ -96,7 +96,7 @@ def _whole_numbers(ids: Array, name: str, source: str) -> Array:
     if bad.any():
         raise _no_id(int(np.argmax(bad)), name, source)
     whole = bool(np.all((np.abs(ids) < _EXACT) & (ids == np.floor(ids))))
-    return ids.astype(np.int64) if whole else ids.copy()
+    return ids.astype(np.int64) if whole else ids
 
 
 def _no_id(row: int, name: str, source: str) -> DataFormatError:
@@ -125,7 +125,7 @@ def as_docids(column: Any, name: str, source: str) -> Docids:
     _, offsets, text = whole.buffers()
     ends = np.frombuffer(offsets, np.int64, whole.offset + len(whole) + 1)[whole.offset :]
     data = np.frombuffer(text, np.uint8) if text is not None else np.empty(0, np.uint8)
-    return Docids(Words(data[ends[0] : ends[-1]].copy(), ends - ends[0]))
+    return Docids(Words(data[ends[0] : ends[-1]], ends - ends[0]))
 
 
 def _are_whole(numbers: Any) -> bool:
