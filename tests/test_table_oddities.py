@@ -132,6 +132,19 @@ def test_blanks_around_names_hide_no_query_id():
         load_csv(b"label, qid, f\n0,1,2.5\n1,1,3\n", qid=False)
 
 
+@pytest.mark.parametrize(
+    ("ids", "found"),
+    [
+        ((2**63 - 1, -(2**63)), [2**63 - 1, -(2**63)]),
+        ((2**63, 1), [str(2**63), "1"]),
+        ((-(2**63) - 1, 1), [str(-(2**63) - 1), "1"]),
+    ],
+)
+def test_ids_of_text_are_integers_as_far_as_64_bits_go(ids, found):
+    text = "label,qid,f\n0,{},1\n1,{},2\n".format(*ids).encode()
+    assert load_csv(text).qid.tolist() == found
+
+
 def test_true_and_false_are_numbers():
     data = load_csv(b"label,f\ntrue,false\nfalse,true\n1,\n", missing="keep")
     assert data.labels.tolist() == [1, 0, 1]

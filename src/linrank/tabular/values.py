@@ -17,7 +17,7 @@ from linrank.tabular.docids import Docids
 __all__ = ["as_docids", "as_numbers", "as_query_ids"]
 
 Array = NDArray[Any]
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as str() writes one, within int64
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as str() writes one
 _EXACT = 2.0**53  # integers below are float64 numbers, each by itself
 
 
@@ -60,11 +60,18 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
     for code, id_ in enumerate(found):
         if (id_ is None or (is_text and not id_)) and (codes == code).any():
             raise _no_id(int(np.argmax(codes == code)), name, source)
-    if is_text and all(_INTEGER.fullmatch(id_ or "0") for id_ in found):
+    if is_text and all(map(_is_integer, found)):
         numbers: Array = np.array([int(id_ or "0") for id_ in found], np.int64)
         return numbers[codes]
     names: Array = np.array(found, dtype=object)
     return names[codes]
+
+
+def _is_integer(id_: str | None) -> bool:
+    """Whether an id, where there is one, is an integer of 64 bits."""
+    if id_ is None or not id_:
+        return True
+    return _INTEGER.fullmatch(id_) is not None and -(2**63) <= int(id_) < 2**63
 
 
 def _plain_ids(column: Any, name: str, source: str) -> Any:
