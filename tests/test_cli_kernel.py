@@ -243,7 +243,7 @@ TAKEN = {
     *("preferences", "no_labels", "across_queries", "help"),
     # What the data are, whatever learns from them.
     *("format", "label", "qid", "docid", "weight", "position", "features", "no_sidecars"),
-    *("missing", "qrels", "unjudged"),
+    *("qrels", "unjudged"),
 }
 
 
