@@ -241,6 +241,9 @@ TAKEN = {
     *("kernel", "gamma", "degree", "coef0", "approximation", "n_components", "memory_limit"),
     *("pairs", "n_closest", "n_random", "pair_weighting", "seed"),
     *("preferences", "no_labels", "across_queries", "help"),
+    # What the data are, whatever learns from them.
+    *("format", "label", "qid", "docid", "weight", "position", "features", "no_sidecars"),
+    *("qrels", "unjudged"),
 }
 
 

@@ -180,6 +180,9 @@ def test_wrong_usage_ends_with_2(options, message, capsys):
 TAKEN = {
     *("data", "model", "method", "C", "tol", "max_iter", "scale", "query_normalization"),
     *("valid", "metrics", "convention", "dtype", "index_base", "jobs", "json", "quiet", "verbose"),
+    # What the data are, whatever learns from them.
+    *("format", "label", "qid", "docid", "weight", "position", "features", "no_sidecars"),
+    *("missing", "qrels", "unjudged"),
     "help",
 }
 OWN = {

@@ -33,7 +33,7 @@ def run(capsys, *arguments, status=0):
 
 
 def test_formats_are_those_of_the_library():
-    assert FORMATS == formats.FORMATS
+    assert (*formats.FORMATS, "run") == FORMATS
 
 
 def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):
@@ -128,3 +128,10 @@ def test_options_that_do_not_apply(place, capsys, tmp_path):
     assert "is a store, which has no columns; leave out --qid" in found.err
     found = run(capsys, "inspect", folder / "t.parquet", "--index-base", "0", status=1)
     assert "leave out --index-base" in found.err
+
+
+def test_scores_are_measured_whatever_the_features_lack(capsys, tmp_path):
+    (tmp_path / "t.csv").write_text("label,qid,f\n0,1,\n1,1,2\n")
+    (tmp_path / "scores").write_text("0\n1\n")
+    found = run(capsys, "evaluate", tmp_path / "t.csv", tmp_path / "scores", "-m", "map")
+    assert "1.0000" in found.out

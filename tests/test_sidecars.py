@@ -94,3 +94,11 @@ def test_what_the_data_say_themselves_is_not_said_beside(tmp_path):
             linrank.load(text)
         text.with_name(text.name + ending).unlink()
     assert linrank.load(text).n_rows == 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sizes", ["1e300\n", "9223372036854775807\n9223372036854775807\n6\n"])
+def test_sizes_that_no_integer_holds(path, sizes):
+    path.with_name(f"{path.name}.query").write_text(sizes)
+    with pytest.raises(DataFormatError, match=r"query:1: .* is no number of rows of a query"):
+        linrank.load(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ __all__ = ["is_folder", "load", "read"]
 
 Progress = Callable[[int, "int | None"], object]
 Note = Callable[[str], object]
-_log = logging.getLogger(__name__)
 
 
 def load(
@@ -155,7 +153,7 @@ def load(
     data = read(
         source,
         TableOptions(label, qid, docid, weight, position, features),
-        note=lambda text: _log.info("%s", text),
+        note=_logged,
         format=format,
         dtype=dtype,
         storage=storage,
@@ -174,6 +172,12 @@ def load(
             "leave it out"
         )
     return data
+
+
+def _logged(text: str) -> None:
+    import logging  # here: it would slow down the start of every command
+
+    logging.getLogger(__name__).info("%s", text)
 
 
 def read(

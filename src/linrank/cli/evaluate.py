@@ -110,7 +110,7 @@ def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[
     if args.model is not None:
         return read_and_score(read_model(args.model), args.data, args, console)
     scores = read_scores(args.scores)
-    data = read_data(args.data, args, console)
+    data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
     if len(scores) != data.n_rows:
         raise ValueError(
             f"{args.scores} has {len(scores):,} scores, {args.data} has {data.n_rows:,} rows; "

@@ -170,11 +170,16 @@ class _Fields:
     def _read(self, role: str, chunks: list[Any]) -> Any:
         name, source = self._roles.fields[role], self._table.name
         column = arrow().chunked_array(chunks)
-        if role == "qid":
-            return as_query_ids(column, name, source, self._table.is_text)
-        if role == "docid":
-            return as_docids(column, name, source)
-        return as_numbers(column, role, name, source)
+        try:
+            if role == "qid":
+                return as_query_ids(column, name, source, self._table.is_text)
+            if role == "docid":
+                return as_docids(column, name, source)
+            return as_numbers(column, role, name, source)
+        except UnicodeDecodeError:  # Parquet says that it is, and nobody has looked
+            raise DataFormatError(
+                f"{source}: the {role} column {name!r} holds text that is not UTF-8"
+            ) from None
 
 
 def _refuse_missing(rows: Rows, names: tuple[str, ...] | None, source: str) -> None:

@@ -33,6 +33,8 @@ def plain_numbers(column: Any) -> tuple[Array, Array | None, int]:
     values = np.frombuffer(parts[-1], dtype, column.offset + len(column))[column.offset :]
     if dtype == np.float16:
         values = values.astype(np.float32)
+    elif not values.flags.aligned:  # files may place them anywhere; the core reads whole words
+        values = values.copy()
     if column.null_count == 0 or parts[0] is None:
         return values, None, 0
     return values, np.frombuffer(parts[0], np.uint8), column.offset

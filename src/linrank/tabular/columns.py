@@ -10,7 +10,16 @@ from typing import Any, Literal
 from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
 
-__all__ = ["Column", "Kind", "arrow", "columns_of", "listed", "nearest"]
+__all__ = [
+    "Column",
+    "Kind",
+    "arrow",
+    "columns_of",
+    "holds_bytes",
+    "holds_text",
+    "listed",
+    "nearest",
+]
 
 Kind = Literal["number", "text", "list", "vector", "other"]
 _VECTOR = {"type", "size", "indices", "values"}  # the fields of a vector of Spark ML
@@ -51,7 +60,11 @@ def arrow() -> Any:
 
 def columns_of(schema: Any, source: str) -> list[Column]:
     """The columns of an Arrow schema; names must differ and not be empty."""
-    counts = Counter(schema.names)
+    try:
+        columns = [Column(field.name, _kind(field.type), str(field.type)) for field in schema]
+    except UnicodeDecodeError:
+        raise DataFormatError(f"{source}: the name of a column is not UTF-8 text") from None
+    counts = Counter(column.name for column in columns)
     repeated = [name for name, n in counts.items() if n > 1]
     if repeated:
         raise DataFormatError(
@@ -62,7 +75,7 @@ def columns_of(schema: Any, source: str) -> list[Column]:
             f"{source}: column {schema.names.index('')} (counted from 0) has no name; name it, or "
             "leave it out: pandas writes its index so unless index=False"
         )
-    return [Column(field.name, _kind(field.type), str(field.type)) for field in schema]
+    return columns
 
 
 def listed(columns: Sequence[Column]) -> str:
@@ -80,16 +93,32 @@ def nearest(name: str, columns: Sequence[Column]) -> str:
 def _kind(type: Any) -> Kind:
     types = arrow().types
     if types.is_dictionary(type):
-        return "text" if _is_text(type.value_type) else "other"
-    if _is_text(type):
+        return "text" if holds_text(type.value_type) else "other"
+    if holds_text(type):
         return "text"
     if _is_number(type) or types.is_null(type):  # a column of nulls only: all values are missing
         return "number"
-    if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
+    if _is_list(type):
         return "list" if _is_number(type.value_type) else "other"
-    if types.is_struct(type) and {field.name for field in type} == _VECTOR:
-        return "vector"
-    return "other"
+    return "vector" if types.is_struct(type) and _is_vector(type) else "other"
+
+
+def _is_list(type: Any) -> bool:
+    types = arrow().types
+    return bool(types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
+
+
+def _is_vector(type: Any) -> bool:
+    """Whether a struct has the fields of a vector, each of a type that fits."""
+    fields = {field.name: field.type for field in type}
+    if len(fields) != type.num_fields or set(fields) != _VECTOR:
+        return False
+    whole = arrow().types.is_integer
+    indices, values = fields["indices"], fields["values"]
+    if not (_is_list(indices) and _is_list(values)):
+        return False
+    plain = whole(fields["type"]) and whole(fields["size"]) and whole(indices.value_type)
+    return bool(plain and _is_number(values.value_type))
 
 
 def _is_number(type: Any) -> bool:
@@ -98,8 +127,17 @@ def _is_number(type: Any) -> bool:
     return bool(plain or types.is_boolean(type) or types.is_decimal(type))
 
 
-def _is_text(type: Any) -> bool:
+def holds_text(type: Any) -> bool:
+    """Whether values are strings."""
     types = arrow().types
     view = getattr(types, "is_string_view", None)
     short = types.is_string(type) or types.is_large_string(type)
     return bool(short or (view is not None and view(type)))
+
+
+def holds_bytes(type: Any) -> bool:
+    """Whether values are bytes, as writers leave strings that do not annotate them."""
+    types = arrow().types
+    return bool(
+        types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type)
+    )

@@ -18,6 +18,8 @@ __all__ = ["CsvTable"]
 
 _PROBE = 1 << 20  # bytes from which types are told
 _BLOCK = 1 << 20
+_ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
+_LONGEST = 1 << 28  # bytes of a line
 _LOOKED_AT = 1000  # values of a column of words
 _MOSTLY = 0.9
 _CONVERSION = re.compile(
@@ -53,21 +55,19 @@ class CsvTable:
         self._source = source if _can_reopen(source) else None
         self._stream = TextStream(source)
         self.size = self._stream.size
-        head = self._stream.peek(_PROBE)[:_PROBE]
-        if not head.strip():
-            raise DataFormatError(f"{name}: empty; the first line must name the columns")
-        end = head.rfind(b"\n") + 1 if len(head) >= _PROBE else len(head)
+        head, n_first = self._first_lines()
+        self._block = max(_BLOCK, _ROOM * n_first)
         with reading(name, "CSV"):
-            reader = self._open(_Bytes(head[: end or len(head)]), {}, None, True)
+            reader = self._open(_Bytes(head), {}, None, 2 * len(head) + _BLOCK)
             self.schema = _with_slips(reader)
-        self._check_header()
+            self._check_header()
 
     def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
         """Batches of the columns that are used, numbers as float64 and ids as strings."""
         types = self._types(roles)
         stream, n_threads = self._stream, self._n_threads
         try:
-            reader = self._open(stream, types, roles.used, False, n_threads)
+            reader = self._open(stream, types, roles.used, n_threads=n_threads)
             n_rows = 0
             for batch in reader:
                 yield batch, n_rows, stream.n_done
@@ -77,7 +77,10 @@ class CsvTable:
 
     def _types(self, roles: Roles) -> dict[str, Any]:
         pa = arrow()
-        types = {name: pa.float64() for name in (*roles.features, *roles.fields.values())}
+        types = {
+            name: pa.bool_() if self.schema.field(name).type == pa.bool_() else pa.float64()
+            for name in (*roles.features, *roles.fields.values())
+        }
         for role, name in roles.fields.items():
             # A column of words is no number: said on reading its first value, with the value.
             if role in ("qid", "docid") or pa.types.is_string(self.schema.field(name).type):
@@ -89,7 +92,7 @@ class CsvTable:
         stream: Any,
         types: dict[str, Any],
         columns: list[str] | None,
-        is_probe: bool,
+        probe: int | None = None,
         n_threads: int = 1,
     ) -> Any:
         from pyarrow import csv
@@ -97,15 +100,36 @@ class CsvTable:
         return csv.open_csv(
             arrow().PythonFile(stream, "r"),
             read_options=csv.ReadOptions(
-                use_threads=n_threads > 1, block_size=2 * _PROBE if is_probe else _BLOCK
+                use_threads=n_threads > 1, block_size=probe or self._block
             ),
             parse_options=csv.ParseOptions(
                 delimiter=self._separator,
                 newlines_in_values=True,
-                invalid_row_handler=(lambda row: "skip") if is_probe else None,
+                invalid_row_handler=None if probe is None else lambda row: "skip",
             ),
             convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
         )
+
+    def _first_lines(self) -> tuple[bytes, int]:
+        """A megabyte of whole lines, or two lines if these are longer, and the bytes of the two."""
+        size = _PROBE
+        while True:
+            head = self._stream.peek(size)[:size]
+            if not head.strip():
+                raise DataFormatError(f"{self.name}: empty; the first line must name the columns")
+            is_all = len(head) < size
+            first = head.split(b"\n" if b"\n" in head else b"\r", 2)
+            if len(first) > 2 or is_all:
+                break
+            if size >= _LONGEST:
+                raise DataFormatError(
+                    f"{self.name}: no two lines in the first {size >> 20} MiB; this is no CSV text"
+                )
+            size *= 2
+        if is_all and len(head.strip().splitlines()) < 2:
+            raise DataFormatError(f"{self.name}: no rows")
+        end = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+        return head[:end], len(first[0]) + len(first[1])
 
     def _check_header(self) -> None:
         names = self.schema.names
@@ -128,7 +152,7 @@ class CsvTable:
         text = str(error)
         if self._source is not None and "Row #" not in text:
             try:
-                for _ in self._open(TextStream(self._source), types, roles.used, False):
+                for _ in self._open(TextStream(self._source), types, roles.used):
                     pass
             except arrow().ArrowException as again:
                 text = str(again)

@@ -25,6 +25,8 @@ def reading(source: str, what: str) -> Iterator[None]:
         raise MemoryError(f"{source}: reading this {what} file: {_words(error)}") from error
     except pa.ArrowException as error:
         raise DataFormatError(f"{source}: damaged {what} data: {_words(error)}") from error
+    except UnicodeDecodeError as error:
+        raise DataFormatError(f"{source}: {what} data with text that is not UTF-8") from error
     except OSError as error:
         # pyarrow reports contents it cannot make sense of as an OSError without a number.
         if error.errno is not None:

@@ -65,7 +65,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
         return by_bytes or _by_name(name)
     if wanted not in FORMATS:
         hint = did_you_mean(wanted, FORMATS, 0.5)
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}{hint}")
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, run, got {wanted!r}{hint}")
     return wanted
 
 

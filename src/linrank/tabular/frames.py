@@ -49,5 +49,10 @@ def _to_arrow(frame: Any, name: str) -> Any:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        if not frame.columns.is_unique:
+            repeated = frame.columns[frame.columns.duplicated()][0]
+            raise DataFormatError(
+                f"{name}: several columns are named {str(repeated)!r}; rename all but one"
+            ) from None
         text = " ".join(str(error).split())
         raise DataFormatError(f"{name}: a column is not of one type: {text}") from None

@@ -135,7 +135,8 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
             f"{source}: no features: beside {_pairs(found)} no column is numeric; "
             f"it has {listed(columns)}"
         )
-    others = [c for c in columns if c.name not in taken and c.name not in numbers]
+    used = {*taken, *numbers}
+    others = [c for c in columns if c.name not in used]
     return Roles(
         **found, features=numbers, layout="columns", notes=_left_out(others, "not numeric")
     )
@@ -154,9 +155,9 @@ def _find(role: str, columns: Sequence[Column], options: TableOptions, source: s
         return choice
     if choice is not None and choice is not IF_PRESENT:
         raise TypeError(f"{role} must be the name of a column, False or None, got {choice!r}")
-    found = [c for c in columns if c.name.lower() in CONVENTIONS[role]]
+    found = [c for c in columns if _plain(c) in CONVENTIONS[role]]
     if len(found) > 1:  # the text of the query beside its id
-        found = [c for c in found if c.name.lower() not in _LOOSE or c.kind != "text"] or found
+        found = [c for c in found if _plain(c) not in _LOOSE or c.kind != "text"] or found
     if len(found) > 1:
         names = " and ".join(repr(c.name) for c in found)
         raise ValueError(
@@ -169,6 +170,11 @@ def _find(role: str, columns: Sequence[Column], options: TableOptions, source: s
             f"choose with label=, or label=False if there is none; it has {listed(columns)}"
         )
     return found[0].name if found else None
+
+
+def _plain(column: Column) -> str:
+    """A name as conventions have it; headers such as "label, qid" leave blanks around names."""
+    return column.name.strip().lower()
 
 
 def _whole_rows(columns: Sequence[Column]) -> Column | None:
@@ -197,7 +203,8 @@ def _known(
             f"{nearest(lacking[0], columns)}"
         )
     features, layout = select(columns, known, taken, source)
-    extra = [c for c in columns if c.name not in taken and c.name not in set(known)]
+    used = {*taken, *known}
+    extra = [c for c in columns if c.name not in used]
     notes = _left_out([c for c in extra if c.kind == "number"], "the model does not know them")
     return Roles(**found, features=features, layout=layout, notes=notes)
 
@@ -210,7 +217,7 @@ def _check_leaks(
         if role in ("weight", "position") and getattr(options, role) is False:
             continue  # told that the column of that name is an ordinary one
         for column in rest:
-            if column.kind == "number" and column.name.lower() in names:
+            if column.kind == "number" and _plain(column) in names:
                 chosen = found[role]
                 why = f"{role} is {chosen!r}" if chosen else f"{role}=False says there is none"
                 raise ValueError(

@@ -19,6 +19,7 @@ __all__ = ["attach", "files_beside"]
 
 Array = NDArray[Any]
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+_LARGEST = 2.0**40  # rows of a query: more fit nowhere, and their sum stays an integer
 _IGNORE = "remove one, or ignore the files beside the data with sidecars=False"
 
 
@@ -70,9 +71,10 @@ def _with_queries(data: Dataset, found: dict[str, str]) -> Dataset:
             f"{names[0]} tells the queries, and {data.source} has query ids; {_IGNORE}"
         )
     numbers = _numbers(names[0])
-    sizes = numbers.astype(np.int64)
-    if (sizes != numbers).any() or (sizes < 1).any():
-        line = int(np.argmax((sizes != numbers) | (sizes < 1)))
+    bad = (numbers != np.floor(numbers)) | (numbers < 1) | (numbers > _LARGEST)
+    sizes = np.where(bad, 0, numbers).astype(np.int64)
+    if bad.any():
+        line = int(np.argmax(bad))
         raise DataFormatError(
             f"{names[0]}:{line + 1}: {numbers[line]:g} is no number of rows of a query"
         )

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.tabular.buffers import missing_of, one_array, plain_numbers
-from linrank.tabular.columns import arrow
+from linrank.tabular.columns import arrow, holds_bytes, holds_text
 from linrank.tabular.docids import Docids
 
 __all__ = ["as_docids", "as_numbers", "as_query_ids"]
 
 Array = NDArray[Any]
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as str() writes one, within int64
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as str() writes one
 _EXACT = 2.0**53  # integers below are float64 numbers, each by itself
 
 
@@ -48,31 +48,53 @@ def as_query_ids(column: Any, name: str, source: str, is_text: bool = False) -> 
 
     Of a text, where all is written in one way, ids that are integers are taken for integers.
     """
-    types, whole = arrow().types, one_array(column)
+    types, whole = arrow().types, one_array(_plain_ids(column, name, source))
     if whole.null_count:
         raise _no_id(int(np.argmax(missing_of(whole))), name, source)
-    if types.is_dictionary(whole.type) and types.is_integer(whole.type.value_type):
-        whole = whole.dictionary_decode()
     if types.is_integer(whole.type) or types.is_boolean(whole.type):
         return plain_numbers(whole)[0]
     if types.is_floating(whole.type):
         return _whole_numbers(plain_numbers(whole)[0], name, source)
-    if types.is_nested(whole.type) or types.is_null(whole.type):
-        raise DataFormatError(
-            f"{source}: the qid column {name!r} is {whole.type}; ids are numbers or strings"
-        )
-    if not types.is_dictionary(whole.type):
-        whole = whole.dictionary_encode()
     codes = plain_numbers(whole.indices)[0]
     found = [None if v is None else str(v) for v in whole.dictionary.to_pylist()]
     for code, id_ in enumerate(found):
         if (id_ is None or (is_text and not id_)) and (codes == code).any():
             raise _no_id(int(np.argmax(codes == code)), name, source)
-    if is_text and all(_INTEGER.fullmatch(id_ or "0") for id_ in found):
+    if is_text and all(map(_is_integer, found)):
         numbers: Array = np.array([int(id_ or "0") for id_ in found], np.int64)
         return numbers[codes]
     names: Array = np.array(found, dtype=object)
     return names[codes]
+
+
+def _is_integer(id_: str | None) -> bool:
+    """Whether an id, where there is one, is an integer of 64 bits."""
+    if id_ is None or not id_:
+        return True
+    return _INTEGER.fullmatch(id_) is not None and -(2**63) <= int(id_) < 2**63
+
+
+def _plain_ids(column: Any, name: str, source: str) -> Any:
+    """Ids as numbers, or as codes of strings: those of all chunks may be more than one array holds.
+
+    Categories of numbers are these numbers; bytes are UTF-8 text.
+    """
+    pa = arrow()
+    types, kind = pa.types, column.type
+    try:
+        if types.is_dictionary(kind) and not holds_text(kind.value_type):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if holds_bytes(kind):
+            column, kind = column.cast(pa.large_string()), pa.large_string()
+        if types.is_null(kind) or types.is_nested(kind):
+            raise pa.ArrowInvalid("no ids")
+        if types.is_dictionary(kind) or types.is_boolean(kind) or types.is_integer(kind):
+            return column
+        return column if types.is_floating(kind) else column.dictionary_encode()
+    except pa.ArrowException:
+        raise DataFormatError(
+            f"{source}: the qid column {name!r} is {column.type}; ids are numbers or strings"
+        ) from None
 
 
 def _whole_numbers(ids: Array, name: str, source: str) -> Array:
@@ -92,13 +114,15 @@ def _no_id(row: int, name: str, source: str) -> DataFormatError:
 
 def as_docids(column: Any, name: str, source: str) -> Docids:
     """Document ids as text; a missing one is none."""
-    pa, whole = arrow(), one_array(column)
-    if pa.types.is_floating(whole.type):  # integers with gaps, as pandas has them
-        whole = whole.cast(pa.int64(), safe=False) if _are_whole(whole) else whole
+    pa = arrow()
     try:
-        if pa.types.is_dictionary(whole.type):
-            whole = whole.dictionary_decode()
-        whole = whole.cast(pa.large_string())
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_floating(column.type):  # integers with gaps, as pandas has them
+            is_whole = all(map(_are_whole, column.chunks))
+            column = column.cast(pa.int64(), safe=False) if is_whole else column
+        # Before the chunks are joined: together they may be longer than a plain string array.
+        whole = one_array(column.cast(pa.large_string()))
     except pa.ArrowException:
         raise DataFormatError(
             f"{source}: the docid column {name!r} is {column.type}; ids are numbers or strings"
@@ -124,5 +148,5 @@ def _is_numeric(type: Any) -> bool:
 
 def _type_words(type: Any) -> str:
     types = arrow().types
-    is_text = types.is_dictionary(type) or "string" in str(type)
-    return f"text ({type})" if is_text else str(type)
+    has_text = types.is_dictionary(type) or "string" in str(type)
+    return f"text ({type})" if has_text else str(type)

@@ -88,13 +88,12 @@ class VectorRows:
         sizes = np.where(needed, list_sizes(lists), 0)
         flat = lists.filter(_mask(needed)).flatten()
         values, bits, first = plain_numbers(flat)
-        if what == "indices":
-            return sizes, values.astype(np.int64)
+        is_index = what == "indices"
         with np.errstate(over="ignore"):  # infinite, and refused as such
-            numbers = values.astype(self.dtype)
+            numbers = values.astype(np.int64 if is_index else self.dtype)
         if bits is not None:
             valid = np.unpackbits(bits, bitorder="little")[first : first + len(numbers)]
-            numbers[valid == 0] = np.nan
+            numbers[valid == 0] = -1 if is_index else np.nan
         return sizes, numbers
 
     def _check_lengths(self, lengths: Array) -> None:

@@ -62,9 +62,11 @@ def opened(
     with ExitStack() as stack:
         beside: Any = None
         if has_positions_beside(format, outline):
-            place = stack.enter_context(replacing(f"{name}.position"))
-            beside = stack.enter_context(open(place, "wb"))
+            second = stack.enter_context(replacing(f"{name}.position"))
         place = stack.enter_context(replacing(name))
+        # Both are closed, and so on the disk, before one of them gets its name.
+        if has_positions_beside(format, outline):
+            beside = stack.enter_context(open(second, "wb"))
         yield stack.enter_context(_new_file(place, name, format)), beside
 
 

@@ -64,6 +64,38 @@ def _arrow(file: IO[bytes], outline: Outline, n_threads: int, is_stream: bool) -
     )
 
 
+class _Decimals:
+    """Text with separators; the shortest decimals that read back to the same bits.
+
+    Readers take a decimal for a double first. Where that lands on the middle between two floats the
+    second rounding may go the other way; then the digits are those of the float as a double.
+    """
+
+    def __init__(self, csv: Any, file: IO[bytes], schema: Any, options: Any) -> None:
+        self._pa = require_pyarrow("writing CSV")
+        single, double = self._pa.float32(), self._pa.float64()
+        fields = [f.with_type(double) if f.type == single else f for f in schema]
+        self._schema = self._pa.schema(fields)
+        self._writer = csv.CSVWriter(file, self._schema, write_options=options)
+
+    def write(self, batch: Any) -> None:
+        columns = [self._doubles(column) for column in batch.columns]
+        self._writer.write(self._pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def _doubles(self, column: Any) -> Any:
+        pa = self._pa
+        if column.type != pa.float32():
+            return column
+        import pyarrow.compute as pc
+
+        read = column.cast(pa.string()).cast(pa.float64())
+        differs = pc.not_equal(read.cast(pa.float32(), safe=False), column)
+        return pc.if_else(differs, column.cast(pa.float64()), read)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
 def _separated(delimiter: str) -> Callable[..., Sink]:
     def sink(file: IO[bytes], outline: Outline, n_threads: int, is_stream: bool) -> Sink:
         name = "CSV" if delimiter == "," else "TSV"
@@ -76,7 +108,7 @@ def _separated(delimiter: str) -> Callable[..., Sink]:
         from pyarrow import csv
 
         options = csv.WriteOptions(delimiter=delimiter)
-        return _Table(outline, lambda schema: csv.CSVWriter(file, schema, write_options=options))
+        return _Table(outline, lambda schema: _Decimals(csv, file, schema, options))
 
     return sink
 
