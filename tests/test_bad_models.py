@@ -109,7 +109,7 @@ FILES = {
     "training nested": (changed(training={"C": [1]}), "'training.C' is a list"),
     "deeply nested": (raw("training", "[" * 10**6), "more lists and objects"),
     "deeply nested objects": ('{"a":' * 10**5, "more lists and objects"),
-    "very many values": (raw("coef", "[" + "0," * 3_001_100 + "0]"), "more than 3001000 values"),
+    "very many values": (raw("coef", "[" + "0," * 4_001_100 + "0]"), "more than 4001000 values"),
     "endless integer": (raw("n_features", "9" * 10**6), "a number of more than 64 characters"),
     "endless fraction": (raw("coef", f"[0.{'3' * 10**6}, 1]"), "more than 64 characters"),
     "arrays of another type": (changed(arrays="m.safetensors"), "'arrays' is a str"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Artefact"]
 
 _README = "README.txt"
+_PLAIN = re.compile(r"[\w.+,@%=][\w.+,@%=-]*")  # the same in a shell, in Python and in Java
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +68,11 @@ class Artefact:
         """The instructions, for an only file that has been given another name."""
         if len(self.files) > 1 or os.path.isdir(path):
             return self.instructions
-        return self.instructions.replace(next(iter(self.files)), os.path.basename(os.fspath(path)))
+        own, given = next(iter(self.files)), os.path.basename(os.fspath(path))
+        if _PLAIN.fullmatch(given):
+            return self.instructions.replace(own, given)
+        # Other names need quotes, of a kind for every language that the text has a line of.
+        return f"What is called {own} here has been written as {given!r}.\n\n{self.instructions}"
 
     def save(self, path: str | os.PathLike[str]) -> list[str]:
         """Write the files and the instructions, all of them or none.
