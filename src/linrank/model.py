@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -226,7 +227,7 @@ class LinearModel:
             rows = self._scaled_rows(rows, X, qid, n_jobs)
         n_threads = threads.resolve(n_jobs)
         scores: NDArray[np.float64] = _core.scores(rows.core, self.coef, None, n_threads)
-        if not np.isfinite(scores).all():
+        if _has_non_finite(scores):
             self._check_values(rows, n_jobs)
             self._complete(scores, rows)
         return scores
@@ -433,6 +434,12 @@ def _missing(contents: Contents) -> Missing:
     is_weights = contents.missing == "indicator"
     values, weights = (None, contents.filled) if is_weights else (contents.filled, None)
     return Missing(contents.missing, values, weights)
+
+
+def _has_non_finite(scores: NDArray[np.float64]) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = scores.sum()  # a finite sum has finite terms, and needs no array of answers
+    return not (math.isfinite(total) or bool(np.isfinite(scores).all()))
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:

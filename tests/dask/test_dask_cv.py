@@ -119,7 +119,8 @@ def test_parameters_are_those_in_memory_and_those_of_a_cluster():
     assert isinstance(ranker, ExactRanker)
     own = {"client", "on_split", "patience"}
     assert set(ranker.get_params()) - own == set(linrank.RankSVMCV().get_params()) - {
-        "memory_limit"
+        "memory_limit",
+        "missing",
     }
     assert clone(ranker).get_params() == ranker.get_params()
 

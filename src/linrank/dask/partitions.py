@@ -62,6 +62,11 @@ class Partitions:
         release(self.futures)
 
     @property
+    def filling(self) -> None:
+        """How missing values were filled in: partitions that have some are refused."""
+        return None
+
+    @property
     def one_query(self) -> bool:
         """Whether the rows, of several partitions, are one query: no sum over partitions then."""
         return self.query_ids is None and len(self.futures) > 1
