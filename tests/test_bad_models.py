@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import struct
+import tempfile
 import threading
 import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from linrank import LinearModel, ModelFormatError, load_model
+from linrank.data.rows import DenseRows
+from linrank.data.statistics import ColumnStatistics
+from linrank.missing import Missing
 from linrank.model_file import arrays, contents
 from linrank.scaling import Scaling
 
@@ -523,3 +530,38 @@ def test_fuzzed_arrays(tmp_path):
             break
     assert len(outcomes) >= 300
     assert 0 < sum(outcomes) < 0.5 * len(outcomes)
+
+
+STRANGE = [
+    *(None, True, 0, -1, 2.5, 1e308, 5e-324, 10**63, "x", "mean", "indicator", 3, [], {}, [1]),
+    *([None], [[1]], [1e308] * 3, [-1, -2, -3], {"a": 1}),
+    *({"n_stored": 1, "indices": [k], "values": [1.0]} for k in (0, 3, -1, True)),
+]
+
+
+@given(
+    st.sampled_from(["mean", "indicator"]),
+    st.lists(st.tuples(st.integers(0, 999), st.sampled_from(STRANGE)), min_size=1, max_size=3),
+)
+@settings(max_examples=100)
+def test_any_document_of_version_4_is_read_or_refused(kind, changes):
+    """Every value of the document is replaced by what does not belong there."""
+    numbers = np.array([0.5, 0.0, 2.0])
+    missing = Missing(kind, *((numbers, None) if kind == "mean" else (None, numbers)))
+    statistics = ColumnStatistics.of(DenseRows(np.array([[1.0, 2.0, 0.0], [2.0, 2.0, 1.0]])))
+    model = LinearModel([1.0, 0.0, -2.0], missing=missing, statistics=statistics)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.json")
+        model.save(path)
+        with open(path) as file:
+            document = json.load(file)
+        for place, value in changes:
+            places = [(document, key) for key in document]
+            for part in (document.get("statistics"), document.get("filled")):
+                places += [(part, key) for key in part] if isinstance(part, dict) else []
+            holder, key = places[place % len(places)]
+            holder[key] = value
+        with open(path, "w") as file:
+            json.dump(document, file)
+        with contextlib.suppress(ModelFormatError):
+            assert load_model(path).n_features == document["n_features"]
