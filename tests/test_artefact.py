@@ -93,3 +93,12 @@ def test_a_failure_keeps_what_was_there(tmp_path, monkeypatch):
 def test_devices_are_written_to_and_not_replaced():
     assert ONE.save("/dev/null") == ["/dev/null"]
     assert not os.path.isfile("/dev/null")
+
+
+@pytest.mark.parametrize("name", ["it's.json", "a b.json", "$(x).json", '".json', "a\nb.json"])
+def test_a_name_that_a_shell_would_change_stays_out_of_the_instructions(tmp_path, name):
+    ONE.save(tmp_path / name)
+    told = (tmp_path / f"{name[:-5]}.README.txt").read_text()
+    assert told == f"What is called model.json here has been written as {name!r}.\n\n" + (
+        ONE.instructions
+    )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import struct
+import tempfile
 import threading
 import time
 import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from linrank import LinearModel, ModelFormatError, load_model
+from linrank.data.rows import DenseRows
+from linrank.data.statistics import ColumnStatistics
+from linrank.missing import Missing
 from linrank.model_file import arrays, contents
 from linrank.scaling import Scaling
 
@@ -109,7 +116,7 @@ FILES = {
     "training nested": (changed(training={"C": [1]}), "'training.C' is a list"),
     "deeply nested": (raw("training", "[" * 10**6), "more lists and objects"),
     "deeply nested objects": ('{"a":' * 10**5, "more lists and objects"),
-    "very many values": (raw("coef", "[" + "0," * 3_001_100 + "0]"), "more than 3001000 values"),
+    "very many values": (raw("coef", "[" + "0," * 4_001_100 + "0]"), "more than 4001000 values"),
     "endless integer": (raw("n_features", "9" * 10**6), "a number of more than 64 characters"),
     "endless fraction": (raw("coef", f"[0.{'3' * 10**6}, 1]"), "more than 64 characters"),
     "arrays of another type": (changed(arrays="m.safetensors"), "'arrays' is a str"),
@@ -523,3 +530,38 @@ def test_fuzzed_arrays(tmp_path):
             break
     assert len(outcomes) >= 300
     assert 0 < sum(outcomes) < 0.5 * len(outcomes)
+
+
+STRANGE = [
+    *(None, True, 0, -1, 2.5, 1e308, 5e-324, 10**63, "x", "mean", "indicator", 3, [], {}, [1]),
+    *([None], [[1]], [1e308] * 3, [-1, -2, -3], {"a": 1}),
+    *({"n_stored": 1, "indices": [k], "values": [1.0]} for k in (0, 3, -1, True)),
+]
+
+
+@given(
+    st.sampled_from(["mean", "indicator"]),
+    st.lists(st.tuples(st.integers(0, 999), st.sampled_from(STRANGE)), min_size=1, max_size=3),
+)
+@settings(max_examples=100)
+def test_any_document_of_version_4_is_read_or_refused(kind, changes):
+    """Every value of the document is replaced by what does not belong there."""
+    numbers = np.array([0.5, 0.0, 2.0])
+    missing = Missing(kind, *((numbers, None) if kind == "mean" else (None, numbers)))
+    statistics = ColumnStatistics.of(DenseRows(np.array([[1.0, 2.0, 0.0], [2.0, 2.0, 1.0]])))
+    model = LinearModel([1.0, 0.0, -2.0], missing=missing, statistics=statistics)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "m.json")
+        model.save(path)
+        with open(path) as file:
+            document = json.load(file)
+        for place, value in changes:
+            places = [(document, key) for key in document]
+            for part in (document.get("statistics"), document.get("filled")):
+                places += [(part, key) for key in part] if isinstance(part, dict) else []
+            holder, key = places[place % len(places)]
+            holder[key] = value
+        with open(path, "w") as file:
+            json.dump(document, file)
+        with contextlib.suppress(ModelFormatError):
+            assert load_model(path).n_features == document["n_features"]

@@ -241,3 +241,60 @@ def test_validation_is_remembered_by_the_model(files, tmp_path, capsys):
     assert f"ndcg@10 {training['valid ndcg@10']:.4f}" in out
     assert f"fingerprint {training['fingerprint']}" in out
     assert "missing values" in out
+
+
+# ---- false alarms -------------------------------------------------------------------------------
+
+
+def sparse_in_values(policy, seed=0):
+    """A model whose features were missing more often than not, and its own training rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(10.0, 1.0, (200, 3))
+    y = rng.integers(0, 3, 200)
+    X[rng.random(X.shape) < 0.6] = np.nan
+    X[:, 2] = np.where(np.isnan(X[:, 2]), np.nan, 1.0)  # there or not: that is all it says
+    return X, RankSVM(missing=policy).fit(X, y, qid=np.arange(200) // 10).model_
+
+
+@pytest.mark.parametrize("policy", ["zero", "mean", "indicator"])
+@pytest.mark.parametrize("filled", [False, True])
+def test_the_training_rows_of_a_model_that_fills_in_are_fine(policy, filled):
+    X, model = sparse_in_values(policy)
+    data = Dataset.of(X, np.zeros(200), missing=policy) if filled else X
+    assert {item.severity for item in linrank.check(data, model)} <= {"note"}
+
+
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.float64, np.float32)])
+def test_the_same_values_in_another_precision_are_in_range(dtypes):
+    rng = np.random.default_rng(0)
+    X, y = rng.choice([0.1, 0.3, 0.7, -0.7], (80, 3)), rng.integers(0, 3, 80)
+    model = RankSVM().fit(X.astype(dtypes[0]), y, qid=np.arange(80) // 10).model_
+    assert not linrank.check(X.astype(dtypes[1]), model)
+    assert [c for c, _, _ in codes(linrank.check(X.astype(dtypes[1]) * 1.001, model))]
+
+
+def test_a_constant_of_training_whose_weight_is_rounding_may_move(trained):
+    X, model = trained
+    coef = np.array([*model.coef[:2], 1e-14])
+    known = replace(
+        model.statistics,
+        mean=np.array([*model.statistics.mean[:2], 7.0]),
+        variance=np.array([*model.statistics.variance[:2], 0.0]),
+        low=np.array([*model.statistics.low[:2], 7.0]),
+        high=np.array([*model.statistics.high[:2], 7.0]),
+    )
+    moved = np.column_stack([X[:, :2], np.full(len(X), 9.0)])
+    model = replace(model, coef=coef, statistics=known)
+    assert not linrank.check(moved, model)
+    (item,) = linrank.check(moved, replace(model, coef=np.array([*coef[:2], 0.1])))
+    assert (item.code, item.feature) == ("outside-range", "clicks")
+
+
+def test_a_feature_that_is_missing_everywhere_tells_nothing():
+    X, model = sparse_in_values("mean")
+    gone = X.copy()
+    gone[:, 0] = np.nan
+    found = [item for item in linrank.check(gone, model) if item.feature == "0"]
+    assert [(item.code, item.severity) for item in found] == [("missing-values", "warning")]
+    gone[:] = np.nan
+    assert ("no-signal", "error", None) in codes(linrank.check(gone, model))

@@ -16,6 +16,7 @@ from linrank.data.rows import DenseRows
 from linrank.datasets import make_ranking
 from linrank.loading import load
 from linrank.metrics import evaluate
+from linrank.missing import Missing
 from linrank.model import LinearModel, load_model
 
 # ---- help and usage -----------------------------------------------------------------------------
@@ -507,3 +508,18 @@ def test_a_fault_of_ours_keeps_its_traceback(files, monkeypatch):
     monkeypatch.setattr("linrank.cli.inspect.run", lambda args, parser: {}["missing"])
     with pytest.raises(KeyError):
         main(["inspect", files["train"]])
+
+
+def test_inspect_tells_what_missing_values_add(tmp_path, capsys):
+    """Also of a feature that has no weight otherwise; names stay on their lines."""
+    missing = Missing("indicator", None, np.array([-3.0, 0.0, 0.0]))
+    names = ["age", "b\n\x1b[2J", "c"]
+    LinearModel([0.0, 1.0, 2.0], names, missing=missing).save(tmp_path / "m.json")
+    assert main(["inspect", str(tmp_path / "m.json")]) == 0
+    assert capsys.readouterr().out.endswith(
+        "        weight    if missing  feature, all 3 that are not zero\n"
+        "            +2            +0  c\n"
+        "            +1            +0  'b\\n\\x1b[2J'\n"
+        "            +0            -3  age\n"
+        "if missing: what a row gains that lacks the feature\n"
+    )

@@ -132,3 +132,26 @@ def test_listing_the_targets_loads_nothing_heavy():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "liblinear" in run.stdout
     assert run.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "json"])
+def test_a_folder_with_the_model_in_it_is_not_written_over(model, tmp_path, target, capsys):
+    """The artefact has a model.json too."""
+    before = (tmp_path / "model.json").read_bytes()
+    assert main(["export", model, "--to", target, "-o", str(tmp_path)]) == 1
+    assert "model.json: is read and would be overwritten" in capsys.readouterr().err
+    assert (tmp_path / "model.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+
+
+def test_a_feature_map_is_not_written_over_by_instructions(model, tmp_path, capsys):
+    (tmp_path / "out.README.txt").write_text("age document_age\n")
+    options = ["--feature-map", str(tmp_path / "out.README.txt"), "-o", str(tmp_path / "out.txt")]
+    assert main(["export", model, "--to", "solr", *options]) == 1
+    assert "out.README.txt: is read and would be overwritten" in capsys.readouterr().err
+
+
+def test_a_closed_standard_output_is_one_line(model, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["export", model, "--to", "solr", "-q"]) == 1
+    assert capsys.readouterr().err.endswith("standard output is closed\n")

@@ -87,3 +87,24 @@ def test_bad_files_are_named(tmp_path, content, words):
     with pytest.raises(ValueError, match=words) as caught:
         read_feature_map(str(path))
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ['{"a": "title"}', "a title\n"])
+def test_a_mark_at_the_start_of_a_file_is_no_part_of_a_name(tmp_path, content):
+    path = tmp_path / "map"
+    path.write_text(content, encoding="utf-8-sig")
+    assert read_feature_map(path) == {"a": "title"}
+
+
+def test_a_separator_that_is_no_line_end_is_part_of_a_name(tmp_path):
+    path = tmp_path / "map"
+    path.write_text("a\u2028b\ttitle\n", encoding="utf-8")
+    assert read_feature_map(path) == {"a\u2028b": "title"}
+
+
+@pytest.mark.parametrize("content", [b"a \xff\n", b'{"a":' * 100_000])
+def test_a_damaged_file_is_named(tmp_path, content):
+    path = tmp_path / "map"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=str(path)):
+        read_feature_map(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import linrank
-from linrank import Dataset, RankSVM, load_model
+from linrank import Dataset, RankSVM, load_model, model_file
 from linrank.data.filling import Filling
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.errors import ModelFormatError
@@ -331,3 +332,44 @@ def test_damaged_numbers_are_told(name, tmp_path):
     path.write_text(json.dumps(document))
     with pytest.raises(ModelFormatError, match=message):
         load_model(path)
+
+
+@pytest.mark.parametrize("policy", ["zero", "indicator"])
+def test_filled_rows_in_another_order_are_refused(policy):
+    X = np.array([[1.0, np.nan], [2.0, 5.0]])
+    weights = np.array([0.0, 5.0]) if policy == "indicator" else None
+    model = linrank.LinearModel([1.0, 10.0], ("a", "b"), missing=Missing(policy, None, weights))
+    data = Dataset.of(X, [0, 1], feature_names=["a", "b"], missing=policy)
+    assert_array_equal(model.predict(data), model.predict(X))
+    swapped = Dataset.of(X[:, ::-1], [0, 1], feature_names=["b", "a"], missing=policy)
+    with pytest.raises(ValueError, match=r"feature 0 is 'b'.*'a'"):
+        model.predict(swapped)
+
+
+@pytest.mark.parametrize("policy", ["zero", "indicator"])
+def test_filled_rows_of_another_size_are_refused(policy):
+    weights = np.array([0.0, 5.0]) if policy == "indicator" else None
+    model = linrank.LinearModel([1.0, 10.0], missing=Missing(policy, None, weights))
+    data = Dataset.of([[1.0, 2.0, np.nan], [2.0, 5.0, 1.0]], [0, 1], missing=policy)
+    with pytest.raises(ValueError, match="the rows have 3 features, the model 2"):
+        model.predict(data)
+
+
+@pytest.mark.parametrize("policy", ["mean", "indicator"])
+def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, policy):
+    pytest.importorskip("safetensors", reason="pip install linrank[safetensors]")
+    monkeypatch.setattr(model_file.linear, "MAX_INLINE_FEATURES", 10)
+    numbers = np.arange(1.0, 21.0)
+    missing = Missing(policy, *((numbers, None) if policy == "mean" else (None, numbers)))
+    model = linrank.LinearModel(np.arange(20.0) - 3.5, missing=missing)
+    model.save(tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["filled"] is None
+    again = load_model(tmp_path / "m.json").missing
+    assert again.kind == policy
+    assert_array_equal(again.values if policy == "mean" else again.weights, numbers)
+
+
+def test_a_model_of_four_long_lists_can_be_read_again():
+    """Names, coefficients, factors and means, each of a million entries, are in one file."""
+    reading = import_module("linrank.model_file.read")
+    assert reading.MAX_COMMAS > 4 * model_file.linear.MAX_INLINE_FEATURES

@@ -160,7 +160,7 @@ def test_a_forgotten_qid_is_an_error(data, routing):
 
 
 def test_what_is_wrong_is_told():
-    X = np.array([[1e308], [-1e308]])
+    X = np.array([[1.5e308], [1.5e308], [-1.5e308]])  # neither the range nor the sum can be held
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for kind in ("minmax", "standard"):
@@ -171,3 +171,11 @@ def test_what_is_wrong_is_told():
     with pytest.raises(ValueError, match="'query_id' but qid is None"):
         QueryScaler().fit(pd.DataFrame({"query_id": [1, 2], "x": [1.0, 2.0]}))
     assert clone(QueryScaler("range", n_jobs=2)).get_params() == {"kind": "range", "n_jobs": 2}
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e307])
+def test_squares_neither_vanish_nor_overflow(size):
+    X = size * np.array([[1.0], [3.0], [0.0], [2.0]])
+    scaled = QueryScaler("standard").fit_transform(X, qid=[0, 0, 0, 0])
+    expected = (X / size - 1.5) / np.sqrt(1.25)
+    assert_allclose(scaled, expected, rtol=1e-14)

@@ -11,7 +11,7 @@ from linrank.check_findings import SEVERITIES, CheckFinding, Findings, Severity
 from linrank.column_tallies import ColumnTallies
 from linrank.data.dataset import Dataset
 from linrank.data.frames import column_names
-from linrank.data.rows import CsrRows, DenseRows, as_rows, check_values
+from linrank.data.rows import CsrRows, DenseRows, as_rows, check_values, resized
 from linrank.model import LinearModel
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["check"]
 FEW_ROWS = 0.01  # share of rows outside of the range of training that is no more than a note
 MOST = 0.5  # share of the importance that the data cannot lack
 DRIFT = 0.5  # deviations between the means of training and of these rows
+NEGLIGIBLE = 1e-6  # share of what the largest feature moves a score by that nobody will see
+ROUNDING = float(np.finfo(np.float32).eps)  # of values that were read in another precision
 
 
 def check(data: Any, model: LinearModel) -> Findings:
@@ -70,7 +72,9 @@ def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
     if not isinstance(rows, (DenseRows, CsrRows)):
         raise TypeError(f"check reads rows in memory or of a store, got {rows!r}")
     check_values(rows, data.feature_names, missing=True)
-    return rows, data.feature_names, data.index_base
+    if data.filling is not None:  # the columns behind the features say where these were missing
+        rows = resized(rows, data.filling.n_features)
+    return rows, data.raw_feature_names, data.index_base
 
 
 class _Comparison:
@@ -89,6 +93,7 @@ class _Comparison:
             self.column = np.array(columns, dtype=np.int64)
         else:
             self.column = np.where(self.used < n_columns, self.used, -1)
+        self._largest = float(self._sizes(self.used).max(initial=0.0))
 
     def findings(self) -> Findings:
         found = [*self._index_base(), *self._absent(), *self._unknown(), *self._values()]
@@ -140,7 +145,7 @@ class _Comparison:
 
     def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
         """Where most of what the model ranks by is not there, or the same in all rows."""
-        dead = {item.feature for item in found if item.code in ("missing-feature", "constant")}
+        dead = {item.feature for item in found if _is_dead(item)}
         is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
         sizes = self._sizes(self.used)
         share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
@@ -188,13 +193,11 @@ class _Comparison:
         n_columns, known = self.rows.shape[1], self.model.statistics
         floor, ceiling = np.full(n_columns, -np.inf), np.full(n_columns, np.inf)
         if known is not None:
-            # The same value read in another precision is not beyond.
-            low, high, eps = (
-                known.low[features],
-                known.high[features],
-                np.finfo(self.rows.dtype).eps,
-            )
-            floor[columns], ceiling[columns] = low - eps * abs(low), high + eps * abs(high)
+            # The same value is not beyond, be it that training read it in float32 or these data.
+            low, high = known.low[features], known.high[features]
+            with np.errstate(over="ignore"):
+                floor[columns] = low - ROUNDING * abs(low)
+                ceiling[columns] = high + ROUNDING * abs(high)
         tallies = ColumnTallies.of(self.rows, floor, ceiling)
         place = dict(zip(features.tolist(), columns.tolist(), strict=True))
         for j in self._by_importance(features):
@@ -203,6 +206,19 @@ class _Comparison:
                 yield from self._outside(j, place[j], tallies)
                 yield from self._constant(j, place[j], tallies)
                 yield from self._drift(j, place[j], tallies)
+
+    def _varied(self, j: int) -> bool:
+        known = self.model.statistics
+        return known is not None and bool(known.low[j] < known.high[j])
+
+    def _fill(self, j: int) -> float:
+        values = self.model.missing.values
+        return 0.0 if values is None else float(values[j])
+
+    def _fills_in(self, j: int, value: float) -> bool:
+        """Whether a missing value counts the same as this one."""
+        weights = self.model.missing.weights
+        return self._fill(j) == value and (weights is None or weights[j] == 0.0)
 
     def _missing_values(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
         n_missing, row = int(tallies.n_missing[c]), int(tallies.first_missing[c])
@@ -218,6 +234,9 @@ class _Comparison:
         elif missing.weights is not None and missing.weights[j] == 0.0:
             severity = "warning"
             text += ", which never happened in training: it counts as 0"
+        elif n_missing == tallies.n_rows and self._varied(j):
+            severity = "warning"
+            text += ", and was not in training: is it computed?"
         values = {"rows": n_missing, "share": n_missing / tallies.n_rows, "first_row": row}
         yield CheckFinding("missing-values", severity, text, self._name(j), values)
 
@@ -225,6 +244,8 @@ class _Comparison:
         n_outside, known = int(tallies.n_outside[c]), self.model.statistics
         if n_outside == 0 or known is None:
             return
+        if abs(self.model.coef[j]) * tallies.excess[c] <= NEGLIGIBLE * self._largest:
+            return  # a constant of training whose weight is rounding
         low, high = float(known.low[j]), float(known.high[j])
         worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
         where = f" in row {row:,} (from 0)" if row >= 0 else ""
@@ -247,9 +268,11 @@ class _Comparison:
         )
 
     def _constant(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
-        known = self.model.statistics
-        if known is None or tallies.n_rows < 2 or tallies.n_missing[c] == tallies.n_rows:
+        known, n_missing = self.model.statistics, int(tallies.n_missing[c])
+        if known is None or tallies.n_rows < 2 or n_missing == tallies.n_rows:
             return
+        if n_missing and self.model.missing.is_filled and not self._fills_in(j, tallies.low[c]):
+            return  # what is missing differs from the rest
         if tallies.low[c] == tallies.high[c] and known.low[j] < known.high[j]:
             yield CheckFinding(
                 "constant",
@@ -264,21 +287,32 @@ class _Comparison:
         known = self.model.statistics
         if known is None or known.variance[j] <= 0.0 or tallies.low[c] == tallies.high[c]:
             return
-        shift = float((tallies.mean[c] - known.mean[j]) / np.sqrt(known.variance[j]))
+        mean = float(tallies.mean[c])
+        if self.model.missing.is_filled:  # so were the training rows that the other mean is of
+            share = float(tallies.n_missing[c] / tallies.n_rows)
+            mean += share * (self._fill(j) - mean)
+        shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
         if abs(shift) > DRIFT:
             yield CheckFinding(
                 "drift",
                 "warning",
-                f"feature {self._name(j)} has the mean {tallies.mean[c]:.6g}, {abs(shift):.2g} "
+                f"feature {self._name(j)} has the mean {mean:.6g}, {abs(shift):.2g} "
                 f"deviations {'above' if shift > 0 else 'below'} that of training, "
                 f"{known.mean[j]:.6g}",
                 self._name(j),
                 {
-                    "mean": float(tallies.mean[c]),
+                    "mean": mean,
                     "trained": float(known.mean[j]),
                     "deviations": shift,
                 },
             )
+
+
+def _is_dead(item: CheckFinding) -> bool:
+    """Whether the feature tells nothing of these rows apart."""
+    if item.code == "missing-values":
+        return item.severity != "note" and item.values["share"] == 1.0
+    return item.code in ("missing-feature", "constant")
 
 
 def _share(n: int, total: int) -> str:

@@ -14,6 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import check_values
 from linrank.missing import Missing, contributions, dense_contributions, scores_with_missing
 from linrank.model_checks import (
+    check_same_names,
     checked_names,
     checked_training,
     queries_of,
@@ -330,6 +331,7 @@ class LinearModel:
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
+        check_same_names(data.raw_feature_names, self.feature_names)
         coef = self.missing.joined(self.coef, self._own_filling(data))
         scaling = Scaling(self.scaling.kind) if self.scaling.needs_queries else Scaling()
         plain = replace(data, filling=None, feature_names=None)
@@ -340,6 +342,8 @@ class LinearModel:
         filling, own = data.filling, self.missing
         if filling is None:
             return None
+        if filling.n_features != self.n_features:
+            raise self._of_other_size(filling.n_features)
         values = filling.values is own.values or (
             filling.values is not None
             and own.values is not None
@@ -356,11 +360,14 @@ class LinearModel:
     def _raw_rows(self, X: Any) -> Rows:
         rows = raw_rows(X, self.feature_names, check="later")
         if rows.shape[1] != self.n_features:
-            raise ValueError(
-                f"the rows have {rows.shape[1]} features, the model {self.n_features}; when "
-                f"reading a file, pass n_features={self.n_features}"
-            )
+            raise self._of_other_size(rows.shape[1])
         return rows
+
+    def _of_other_size(self, n_features: int) -> ValueError:
+        return ValueError(
+            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
+            f"file, pass n_features={self.n_features}"
+        )
 
     def _scaled_rows(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> Rows:
         """The rows divided by their ranges within queries, missing values filled in before."""

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from linrank.data.rows import Rows
     from linrank.model_file.contents import Scalar
 
-__all__ = ["checked_names", "checked_training", "queries_of", "raw_rows", "sizes_of_pairs"]
+__all__ = [
+    "check_same_names",
+    "checked_names",
+    "checked_training",
+    "queries_of",
+    "raw_rows",
+    "sizes_of_pairs",
+]
 
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
@@ -64,16 +71,17 @@ def raw_rows(
 ) -> Rows:
     """The rows of what a model is to score, whose names, if it has any, are those of the model."""
     if isinstance(X, Dataset):
-        _check_same_names(X.feature_names, feature_names)
+        check_same_names(X.feature_names, feature_names)
         if check == "finite":  # it may have been read with missing="keep"
             check_values(X.rows, feature_names, n_jobs=n_jobs)
         return X.rows
     check_no_query_ids(X, feature_names or ())
-    _check_same_names(column_names(X), feature_names)
+    check_same_names(column_names(X), feature_names)
     return as_rows(X, n_jobs=n_jobs, check=check)
 
 
-def _check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None) -> None:
+def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None) -> None:
+    """Refuse columns in another order than those that a model was trained on."""
     if names is None or expected is None or names == expected:
         return
     for j, (got, known) in enumerate(zip(names, expected, strict=False)):

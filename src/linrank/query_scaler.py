@@ -160,6 +160,9 @@ def _shifted(values: NDArray[Any], queries: Queries, kind: str) -> NDArray[Any]:
         x -= np.repeat(shift, sizes, axis=0)
         width = high - low
         if kind == "standard":
+            # The largest to about 1, by a power of two: squares neither vanish nor overflow.
+            largest = np.maximum.reduceat(np.abs(x), starts, axis=0)
+            x = np.ldexp(x, -np.repeat(np.frexp(largest)[1], sizes, axis=0))
             width = np.sqrt(np.add.reduceat(x * x, starts, axis=0) / sizes[:, None])
         width[is_constant] = np.inf
         x /= np.repeat(width, sizes, axis=0)

@@ -135,3 +135,57 @@ def test_the_instructions_name_what_there_is(target):
     assert next(iter(artefact.files)) in artefact.instructions
     assert all(name in artefact.instructions for name in ("a", "b", "c"))
     assert 100 < len(artefact.instructions) < 4000
+
+
+@pytest.mark.parametrize("target", ["ranklib", "liblinear"])
+def test_instructions_of_numbers_keep_a_name_on_its_line(target):
+    told = exported(LinearModel(COEF, ("a\n  rm -rf .", "b\x1b[2J", "c d")), target).instructions
+    assert r"'1 a\n  rm -rf .', '2 b\x1b[2J', 3 c d." in told
+
+
+@pytest.mark.parametrize("target", ["ranklib", "liblinear"])
+@pytest.mark.parametrize("names", [("1", "01", "2"), ("3", "2", "0002")])
+def test_two_names_of_one_number_are_refused(target, names):
+    with pytest.raises(ValueError, match=rf"{target} .* '0*\d' and '0*\d' are one"):
+        exported(LinearModel(COEF, names), target)
+
+
+def test_a_number_of_very_many_digits_is_refused():
+    with pytest.raises(ValueError, match="numbers from 1"):
+        exported(LinearModel(COEF, ("9" * 5000, "1", "2")), "ranklib")
+
+
+SHELL = [
+    "it's",
+    'a"b',
+    "a b",
+    "$(x)",
+    "`x`",
+    "a;b",
+    "a/b",
+    "../x",
+    "a?b",
+    "{x}",
+    "[1-3]",
+    "*",
+    "..",
+]
+
+
+@pytest.mark.parametrize("name", SHELL)
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [
+        ("elasticsearch", "name"),
+        ("opensearch", "featureset"),
+        ("solr", "name"),
+        ("solr", "store"),
+        ("solr", "collection"),
+        ("vespa", "name"),
+        ("vespa", "schema"),
+        ("vespa", "inherits"),
+    ],
+)
+def test_what_stands_in_a_request_must_not_change_it(target, option, name):
+    with pytest.raises(ValueError, match=f"{target} cannot take the .* name"):
+        exported(LinearModel(COEF, ("a", "b", "c")), target, **{option: name})

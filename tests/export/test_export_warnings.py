@@ -137,3 +137,43 @@ def test_factors_are_powers_of_two_and_keep_the_digits():
     np.testing.assert_allclose(ratio, ratio[0], rtol=2**-23)
     exponent = np.log2(ratio[0])
     assert abs(exponent - round(exponent)) < 1e-6
+
+
+@pytest.mark.parametrize("target", DEFAULTS)
+def test_a_weight_that_vanishes_altogether_is_told(target):
+    """Times the power of two it is 0 in double precision already."""
+    text = told(LinearModel([1e300, 1e-300, 1.0], NAMES), target)
+    assert "'b', 'c'" in text
+    assert "more than float32 can hold" in text
+
+
+def test_normalizers_have_a_factor_of_their_own():
+    """1e-20 per unit, of a feature with the deviation 1e-30: subnormal by the raw factor."""
+    scaling = Scaling("standard", np.array([1e30, 1.0]))
+    model = LinearModel([1e-20, 1.0], ("a", "b"), scaling)
+    for target in ("solr", "elasticsearch"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExportWarning)
+            document = json.loads(model.export(target, normalizers="engine").text)
+        if target == "solr":
+            weights = document["params"]["weights"]
+        else:
+            weights = json.loads(document["model"]["model"]["definition"])
+        assert weights["a"] / weights["b"] * 1e50 == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_scaled_weight_that_float32_cannot_hold_is_told():
+    model = LinearModel([1e-20, 1e20], ("a", "b"), Scaling("standard", np.array([1e32, 1e-32])))
+    with pytest.warns(ExportWarning, match=r"more than float32 can hold: that of 'a' "):
+        model.export("solr", normalizers="engine")
+
+
+@pytest.mark.parametrize("target", ["json", "sql", "vespa", "pmml", "onnx"])
+def test_what_a_missing_value_adds_is_finite_or_refused(target):
+    missing = Missing("mean", np.array([1e308, 1.0]))
+    model = LinearModel([1e300, 1e-300], ("a", "b"), missing=missing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ExportWarning)
+        with pytest.raises(ValueError, match="a missing 'a' adds"):
+            model.export(target)

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.measuring import check_metrics, metrics_for
-from linrank.cli.reading import known_features, read_data
+from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 from linrank.cli.tune_report import figure
 
@@ -62,7 +62,7 @@ def read_folds(data: Dataset, args: argparse.Namespace, console: Console) -> lis
     # Features are counted as in the training data, whatever this file happens to lack.
     known = args.index_base == "auto" and data.index_base is not None
     options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
-    options["known"] = known_features(data)
+    options["known"] = data.raw_feature_names
     valid = read_data(args.valid, args, console, filling=data.filling, **options)
     if (valid.qid is None) != (data.qid is None):
         lacking = args.data if data.qid is None else args.valid

@@ -212,13 +212,13 @@ def _orderly_end() -> Iterator[None]:
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
     from linrank.cli.console import count
-    from linrank.cli.reading import known_features, read_data
+    from linrank.cli.reading import read_data
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
     for path in paths:
         if parts:  # features as in the first
-            options.update(filling=parts[0].filling, known=known_features(parts[0]))
+            options.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
         data = read_data(path, args, console, **options)
         queries = data.queries
         console.say(

@@ -74,8 +74,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Export, write, and say what to do with it."""
     console = Console(quiet=args.quiet, verbose=args.verbose)
     _check_options(args, parser)
-    check_apart(args.output, args.model, args.feature_map)
     artefact = _artefact(_linear(args.model), args)
+    for path in artefact.paths(args.output) if args.output != STANDARD else ():
+        check_apart(path, args.model, args.feature_map)
     for text in artefact.warnings:
         console.warn(text)
     written = _write(artefact, args)

@@ -92,14 +92,18 @@ def _which(n_shown: int, n_nonzero: int) -> str:
 def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
     importance = _importance(model)
     order = abs(model.coef) if importance is None else importance
-    # A weight without spread has no importance, and is told all the same.
+    # A weight without spread has no importance, and is told all the same; so is a feature that
+    # only counts where it is missing.
     shown = _largest(order, None) + _largest(model.coef * (order == 0.0), None)
+    if model.missing.weights is not None:
+        shown += _largest(model.missing.weights * (model.coef == 0.0), None)
     return {
         **_header(model, "linear"),
         "missing": model.missing.kind,
         "nonzero_weights": model.n_nonzero,
         "density": model.density,
-        "weights": [_weight(model, importance, j) for j in shown[:top]],
+        "used_features": len(shown),
+        "weights": _weights(model, importance, shown[:top]),
     }
 
 
@@ -113,7 +117,15 @@ def _importance(model: LinearModel) -> Any:
     return abs(model.coef) * model.statistics.variance**0.5
 
 
-def _weight(model: LinearModel, importance: Any, j: int) -> dict[str, Any]:
+def _weights(model: LinearModel, importance: Any, features: list[int]) -> list[dict[str, Any]]:
+    total = 1.0 if importance is None else float(importance.sum()) or 1.0
+    added = model.missing.contributions(model.coef) if model.missing.is_filled else None
+    return [_weight(model, importance, total, added, j) for j in features]
+
+
+def _weight(
+    model: LinearModel, importance: Any, total: float, added: Any, j: int
+) -> dict[str, Any]:
     names = model.feature_names
     base: Any = model.training.get("index_base") or 0
     item: dict[str, Any] = {
@@ -122,7 +134,7 @@ def _weight(model: LinearModel, importance: Any, j: int) -> dict[str, Any]:
     }
     if importance is not None:
         item["importance"] = float(importance[j])
-        item["share"] = float(importance[j] / (importance.sum() or 1.0))
+        item["share"] = float(importance[j]) / total
     if model.statistics is not None:
         known = model.statistics
         item |= {
@@ -131,8 +143,8 @@ def _weight(model: LinearModel, importance: Any, j: int) -> dict[str, Any]:
             "low": float(known.low[j]),
             "high": float(known.high[j]),
         }
-    if model.missing.is_filled:
-        item["if_missing"] = float(model.missing.contributions(model.coef)[j])
+    if added is not None:
+        item["if_missing"] = float(added[j])
     return item
 
 
@@ -156,7 +168,7 @@ def _linear_lines(report: dict[str, Any]) -> list[str]:
         **_data_rows(training),
     }
     lines = _card(rows, training)
-    if report["nonzero_weights"] == 0:
+    if report["used_features"] == 0:
         return [*lines, "no feature has a weight: all rows score 0"]
     return lines + _weight_lines(report)
 
@@ -189,17 +201,23 @@ _SIZES = {"rows": ("row",), "queries": ("query", "queries"), "pairs": ("pair",)}
 def _weight_lines(report: dict[str, Any]) -> list[str]:
     """A table of the weights, by importance where that is known."""
     items = report["weights"]
-    which = _which(len(items), report["nonzero_weights"])
+    which = _which(len(items), report["used_features"])
     has_range, has_share = "low" in items[0], "share" in items[0]
-    head = f"{'weight':>14}  " + (f"{'importance':>10}  " if has_share else "")
+    has_missing = any(item.get("if_missing") for item in items)
+    head = f"{'weight':>14}  " + (f"{'if missing':>12}  " if has_missing else "")
+    head += f"{'importance':>10}  " if has_share else ""
     head += f"{'training range':>23}  " if has_range else ""
     lines = [f"{head}feature, {which}"]
     for item in items:
         line = f"{item['weight']:>+14.6g}  "
+        line += f"{item['if_missing']:>+12.4g}  " if has_missing else ""
         line += f"{100 * item['share']:>8.1f} %  " if has_share else ""
         if has_range:
             line += f"{item['low']:>10.4g} to {item['high']:<9.4g}  "
-        lines.append(line + item["feature"])
+        name = item["feature"]
+        lines.append(line + (name if name.isprintable() else repr(name)))
+    if has_missing:
+        lines.append("if missing: what a row gains that lacks the feature")
     if has_share:
         lines.append("importance: share of |weight| x deviation of the feature, of all features")
     return lines

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "kept_missing",
-    "known_features",
     "read_and_score",
     "read_data",
     "read_preferences",
@@ -138,13 +137,6 @@ def read_and_score(
     names = model.feature_names
     data = read_data(path, args, console, known=names, labelled=labelled, **options)
     return data, score_rows(model, data, args, console)
-
-
-def known_features(data: Dataset) -> tuple[str, ...] | None:
-    """The names of the features that were read, without those of indicators of missing values."""
-    if data.feature_names is None or data.filling is None:
-        return data.feature_names
-    return data.feature_names[: data.filling.n_features]
 
 
 def kept_missing(*models: LinearModel | KernelModel) -> str:

@@ -18,7 +18,7 @@ from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.measuring import check_metrics
 from linrank.cli.models import is_model, read_model
-from linrank.cli.reading import kept_missing, known_features, read_data, read_scores
+from linrank.cli.reading import kept_missing, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -210,7 +210,7 @@ def _read_parts(
     options: dict[str, Any] = {"zero_based": base == 0} if known else {}
     if train is not None:
         options["filling"] = train.filling
-        options["known"] = known_features(train)
+        options["known"] = train.raw_feature_names
     elif args.missing is None and hasattr(model, "missing"):
         options["missing"] = kept_missing(model)
     if train is None and model is not None:

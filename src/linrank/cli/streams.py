@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -76,6 +77,8 @@ def write_standard(text: str) -> None:
     With PYTHONUNBUFFERED the text stream sits on the bare descriptor and drops what a short write
     to a pipe leaves over: 64 kB arrive, the rest is lost without an error.
     """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
     raw = getattr(sys.stdout, "buffer", None)
     if not isinstance(raw, io.RawIOBase):
         sys.stdout.write(text)

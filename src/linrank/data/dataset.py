@@ -91,6 +91,13 @@ class Dataset:
     def n_features(self) -> int:
         return self.rows.shape[1]
 
+    @property
+    def raw_feature_names(self) -> tuple[str, ...] | None:
+        """The names without those of the columns that `filling` added."""
+        if self.feature_names is None or self.filling is None:
+            return self.feature_names
+        return self.feature_names[: self.filling.n_features]
+
     @cached_property
     def queries(self) -> Queries:
         """The rows grouped by query and the labels ranked; computed on first use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Artefact"]
 
 _README = "README.txt"
+_PLAIN = re.compile(r"[\w.+,@%=][\w.+,@%=-]*")  # the same in a shell, in Python and in Java
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,9 +66,13 @@ class Artefact:
 
     def instructions_for(self, path: str | os.PathLike[str]) -> str:
         """The instructions, for an only file that has been given another name."""
-        if len(self.files) > 1 or os.path.isdir(path):
+        if self._needs_folder(os.fspath(path)):
             return self.instructions
-        return self.instructions.replace(next(iter(self.files)), os.path.basename(os.fspath(path)))
+        own, given = next(iter(self.files)), os.path.basename(os.fspath(path))
+        if _PLAIN.fullmatch(given):
+            return self.instructions.replace(own, given)
+        # Other names need quotes, of a kind for every language that the text has a line of.
+        return f"What is called {own} here has been written as {given!r}.\n\n{self.instructions}"
 
     def save(self, path: str | os.PathLike[str]) -> list[str]:
         """Write the files and the instructions, all of them or none.
@@ -87,24 +93,34 @@ class Artefact:
         folder = os.path.dirname(os.path.abspath(name))
         if not os.path.isdir(folder):
             raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}; create it", name)
-        if len(self.files) > 1 or os.path.isdir(name):
+        if self._needs_folder(name):
             return self._save_folder(name)
         if os.path.exists(name) and not os.path.isfile(name):  # a pipe, or /dev/stdout
             with open(name, "wb") as stream:
                 stream.write(self.content)
             return [name]
-        readme = f"{os.path.splitext(name)[0]}.{_README}"
-        return _place({name: self.content, readme: self.instructions_for(name).encode()})
+        texts = (self.content, self.instructions_for(name).encode())
+        return _place(dict(zip(self.paths(name), texts, strict=True)))
+
+    def paths(self, path: str | os.PathLike[str]) -> list[str]:
+        """The files that `save` writes, or writes over: the model first, the instructions last."""
+        name = os.fspath(path)
+        if self._needs_folder(name):
+            return [os.path.join(name, file) for file in (*self.files, _README)]
+        return [name, f"{os.path.splitext(name)[0]}.{_README}"]
+
+    def _needs_folder(self, name: str) -> bool:
+        return len(self.files) > 1 or os.path.isdir(name)
 
     def _save_folder(self, folder: str) -> list[str]:
         if os.path.exists(folder) and not os.path.isdir(folder):
-            raise NotADirectoryError(errno.ENOTDIR, self._needs_folder(), folder)
+            raise NotADirectoryError(errno.ENOTDIR, self._name_a_folder(), folder)
         suffixes = {os.path.splitext(name)[1] for name in self.files}
         made = not os.path.isdir(folder)
         if made and os.path.splitext(folder)[1] in suffixes - {""}:
-            raise ValueError(f"{folder}: {self._needs_folder()}")
-        contents = {os.path.join(folder, name): content for name, content in self.files.items()}
-        contents[os.path.join(folder, _README)] = self.instructions.encode()
+            raise ValueError(f"{folder}: {self._name_a_folder()}")
+        texts = (*self.files.values(), self.instructions.encode())
+        contents = dict(zip(self.paths(folder), texts, strict=True))
         if made:
             os.mkdir(folder)
         try:
@@ -115,7 +131,7 @@ class Artefact:
                     os.rmdir(folder)
             raise
 
-    def _needs_folder(self) -> str:
+    def _name_a_folder(self) -> str:
         return f"the artefact has {len(self.files)} files ({', '.join(self.files)}); name a folder"
 
 

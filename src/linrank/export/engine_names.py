@@ -10,7 +10,8 @@ __all__ = ["check_feature_names", "check_plain_name", "check_printable", "listed
 
 _LISTED = 50  # names in a text for a person
 # What would end or change the meaning of a URL or of a request's parameters around a name.
-_UNSAFE = re.compile(r"""[\s"'`{}$&/\\?#%<>]""")
+# Square brackets are a range of URLs to curl, a star is all models, a semicolon ends a path.
+_UNSAFE = re.compile(r"""[\s"'`{}$&/\\?#%<>[\]*;]|^\.+$""")
 
 
 def check_feature_names(
@@ -62,5 +63,10 @@ def refuse(target: str, what: str, name: str, reason: str) -> NoReturn:
 
 def listed(names: Sequence[str]) -> str:
     """Names for a person, the first of very many."""
-    shown = ", ".join(names[:_LISTED])
+    shown = ", ".join(map(_seen, names[:_LISTED]))
     return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
+
+
+def _seen(name: str) -> str:
+    """A name on one line: what cannot be seen, line ends above all, is written as an escape."""
+    return name if name.isprintable() else repr(name)

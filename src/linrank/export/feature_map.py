@@ -59,18 +59,18 @@ def read_feature_map(path: str | os.PathLike[str]) -> dict[str, str]:
     start with ``#`` are skipped.
     """
     source = os.fspath(path)
-    with open(source, encoding="utf-8") as file:
-        content = file.read()
     try:
+        with open(source, encoding="utf-8-sig") as file:  # a mark at the start is no part of a name
+            content = file.read()
         if content.lstrip().startswith("{"):
             return json.loads(content, object_pairs_hook=_distinct)  # type: ignore[no-any-return]
         return _distinct(_columns(content))
-    except ValueError as error:  # a JSONDecodeError too
+    except (ValueError, RecursionError) as error:  # a JSONDecodeError too, and bad UTF-8
         raise ValueError(f"{source}: {error}") from None
 
 
 def _columns(content: str) -> Iterable[tuple[str, str]]:
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         parts = line.split("\t") if "\t" in line else line.split()

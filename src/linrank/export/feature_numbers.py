@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["about_fills", "about_shift", "feature_numbers"]
 
 _MOST = 2**31 - 1  # a Java or C int
+_DIGITS = 10  # of that; Python refuses to read thousands
 
 
 def feature_numbers(form: LinearForm, target: str) -> NDArray[np.int64]:
@@ -25,12 +26,23 @@ def feature_numbers(form: LinearForm, target: str) -> NDArray[np.int64]:
     if not any(are_numbers):
         return form.columns + 1
     for name, is_number in zip(form.names, are_numbers, strict=True):
-        if not is_number or not 1 <= int(name) <= _MOST:
+        if not is_number or len(name) > _DIGITS or not 1 <= int(name) <= _MOST:
             raise ValueError(
                 f"{target} knows features by numbers from 1, and {name!r} is none, while others "
                 "are; give the numbers of all features by a feature map"
             )
-    return np.array([int(name) for name in form.names], dtype=np.int64)
+    numbers = np.array([int(name) for name in form.names], dtype=np.int64)
+    found, counts = np.unique(numbers, return_counts=True)
+    if len(found) < len(numbers):  # 1 and 01 are two names
+        number = found[counts.argmax()]
+        same = " and ".join(
+            repr(name) for name, k in zip(form.names, numbers, strict=True) if k == number
+        )
+        raise ValueError(
+            f"{target} knows features by numbers, and {same} are one; give each a number of its "
+            "own by a feature map"
+        )
+    return numbers
 
 
 def about_shift(form: LinearForm, target: str) -> list[str]:

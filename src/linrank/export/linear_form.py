@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linrank.missing import Missing
     from linrank.scaling import Scaling
 
-__all__ = ["FeatureStatistics", "LinearForm"]
+__all__ = ["FeatureStatistics", "LinearForm", "about_magnitudes"]
 
 _SHOWN = 3  # names that a warning lists
 
@@ -161,10 +161,10 @@ class LinearForm:
         warnings = [
             *_about_names(own, feature_map, base or 0) * named,
             *_about_queries(model.scaling.kind) * (not by_query),
-            *_about_magnitudes(chosen, coef[kept] * factor, precision),
+            *about_magnitudes(chosen, coef[kept], coef[kept] * factor, precision),
         ]
         factors = model.scaling.factors
-        return cls(
+        form = cls(
             names=chosen,
             columns=kept,
             weights=coef[kept] * factor,
@@ -179,11 +179,14 @@ class LinearForm:
             base=base,
             warnings=tuple(warnings),
         )
+        _check_contributions(form)
+        return form
 
     @property
     def contributions(self) -> NDArray[np.float64]:
         """What a missing value of each feature adds to the score: ``w fill + extra``."""
-        return self.weights * self.fill + self.extra
+        with np.errstate(over="ignore"):  # refused by `of`
+            return self.weights * self.fill + self.extra
 
     @property
     def defaults(self) -> NDArray[np.float64]:
@@ -192,7 +195,8 @@ class LinearForm:
         With it an engine that only knows default values expresses indicators too.
         """
         added = np.full_like(self.weights, np.nan)
-        np.divide(self.extra, self.weights, out=added, where=self.weights != 0.0)
+        with np.errstate(over="ignore"):  # infinite: no value can stand for it
+            np.divide(self.extra, self.weights, out=added, where=self.weights != 0.0)
         return np.where(self.extra == 0.0, self.fill, self.fill + added)
 
 
@@ -238,9 +242,20 @@ def _reach(
     return np.maximum(np.where(np.isfinite(reach), reach, 0.0), np.abs(fill))
 
 
+def _check_contributions(form: LinearForm) -> None:
+    lost = np.flatnonzero(~np.isfinite(form.contributions))
+    if lost.size:
+        j = int(lost[0])
+        raise ValueError(
+            f"a missing {form.names[j]!r} adds {form.weights[j]:g} times {form.fill[j]:g} to the "
+            "score, more than double precision can hold; rescale the feature and train again"
+        )
+
+
 def _inverse(factors: NDArray[np.float64]) -> NDArray[np.float64]:
     """``1 / d``; 1 for a feature that the scaling removes, whose weight is 0."""
-    return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
+    with np.errstate(over="ignore"):
+        return np.divide(1.0, factors, out=np.ones_like(factors), where=factors != 0.0)
 
 
 def _about_names(own: Sequence[str] | None, feature_map: Any, base: int) -> list[str]:
@@ -262,10 +277,14 @@ def _about_queries(kind: str) -> list[str]:
     ]
 
 
-def _about_magnitudes(
-    names: Sequence[str], weights: NDArray[np.float64], precision: str
+def about_magnitudes(
+    names: Sequence[str],
+    coef: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    precision: str,
 ) -> list[str]:
-    lost = unheld(weights, precision)
+    """The warning about weights that lose digits in the type of the engine, if any do."""
+    lost = unheld(coef, weights, precision)
     if not lost.size:
         return []
     shown = ", ".join(repr(names[j]) for j in lost[:_SHOWN])

@@ -54,10 +54,12 @@ def power_of_two(
     return math.ldexp(1.0, max(-1022, min(1023, shift)))
 
 
-def unheld(weights: NDArray[np.float64], precision: str) -> NDArray[np.int64]:
-    """Places of the weights that are not 0 and fall below the normal numbers of the type."""
+def unheld(
+    coef: NDArray[np.float64], weights: NDArray[np.float64], precision: str
+) -> NDArray[np.int64]:
+    """Places where ``coef`` is not 0, and the weight made of it is 0 or no normal number."""
     least, _ = _limits(precision)
-    return np.flatnonzero((weights != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
+    return np.flatnonzero((coef != 0.0) & (np.abs(weights) < math.ldexp(1.0, least)))
 
 
 def _limits(precision: str) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linrank.export.linear_form import about_magnitudes
+from linrank.export.magnitudes import power_of_two
 from linrank.export.numbers import singles
 
 if TYPE_CHECKING:
@@ -58,8 +60,11 @@ class Normalizers:
         else:
             shifts = np.zeros_like(form.weights) if known is None else known.low
             lows, highs, widths = _ranges(shifts, form.divisors)
-        with np.errstate(over="ignore"):
-            weights = (form.weights * widths).astype(np.float32)
+        scaled = form.weights * np.asarray(widths, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # The order is kept by a factor of their own: these may be large where raw ones are
+            # small. That of the raw weights has no part in default values, which are quotients.
+            weights = (scaled * _factor(scaled)).astype(np.float32)
         usable = np.isfinite(widths) & (widths > 0) & np.isfinite(weights) & np.isfinite(lows)
         if not usable.all():
             j = int(np.flatnonzero(~usable)[0])
@@ -67,8 +72,16 @@ class Normalizers:
                 f"the feature {form.names[j]!r} is divided by {form.divisors[j]:g} in training, "
                 "which an engine cannot do in float32; use normalizers='folded'"
             )
-        warnings = () if known is not None else (_SHIFTLESS,)
-        return cls(form.scale, lows, highs, singles(weights), warnings)
+        warnings = [] if known is not None else [_SHIFTLESS]
+        warnings += about_magnitudes(
+            form.names, form.weights, weights.astype(np.float64), "float32"
+        )
+        return cls(form.scale, lows, highs, singles(weights), tuple(warnings))
+
+
+def _factor(weights: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    held = weights[np.isfinite(weights) & (weights != 0.0)]
+    return power_of_two(held, None, np.empty(0), "float32") if held.size else 1.0
 
 
 _SHIFTLESS = (

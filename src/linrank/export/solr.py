@@ -52,6 +52,7 @@ def write(
     check_feature_names("solr", form.names)
     check_plain_name("solr", "model", name)
     check_plain_name("solr", "feature store", store)
+    check_plain_name("solr", "collection", collection)
     weights, warnings = singles(form.weights), _about_log(form)
     features: list[dict[str, Any]] = [{"name": feature} for feature in form.names]
     if normalizers == "engine":

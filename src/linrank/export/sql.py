@@ -219,7 +219,7 @@ def _instructions(
         use = (
             f"model.sql is a query over the table {table}: its columns, the score as "
             f"{name}_score and the rank {within} as {name}_rank, 1 being the best. Run it as it "
-            f"is, or keep it: CREATE VIEW {name}_ranked AS ... (leave out its last line, ORDER BY)."
+            "is, or keep it: CREATE VIEW ranked AS ... (leave out its last line, ORDER BY)."
         )
     else:
         use = (

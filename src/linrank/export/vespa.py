@@ -58,8 +58,8 @@ def write(
     for option, value, known in (("weights", weights, _WEIGHTS), ("phase", phase, _PHASES)):
         if value not in known:
             raise ValueError(f"{option} must be {' or '.join(map(repr, known))}, got {value!r}")
-    for what, profile in (("profile", name), ("inherited profile", inherits)):
-        check_profile_name(what, profile)
+    for what, word in (("profile", name), ("inherited profile", inherits), ("schema", schema)):
+        check_profile_name(what, word)
     if name == inherits:
         raise ValueError(
             f"the rank profile {name!r} would inherit from itself, which Vespa refuses; give it "

@@ -31,6 +31,7 @@ KEYS = (
 )
 LATER_KEYS = ("missing", "filled", "statistics")
 MOMENTS = ("mean", "variance", "low", "high")
+TENSORS = ("factors", "coef", "filled")
 
 
 def decode(document: dict[str, Any], folder: str) -> Contents:
@@ -38,10 +39,12 @@ def decode(document: dict[str, Any], folder: str) -> Contents:
     known_keys(document, KEYS if document["version"] < PROVENANCE else (*KEYS, *LATER_KEYS))
     n_features = integer(document, "n_features", 1, MAX_FEATURES)
     reference = field(document, "arrays", dict, type(None))
+    beside: NDArray[np.float64] | None = None
     if reference is None:
         named, factors, coef = _inline_arrays(document, n_features)
     else:
-        named, factors, coef = _arrays_beside(document, reference, folder, n_features)
+        named, found = _arrays_beside(document, reference, folder, n_features)
+        coef, factors, beside = found["coef"], found.get("factors"), found.get("filled")
     scaling = field(document, "scaling", str)
     return Contents(
         coef,
@@ -50,17 +53,22 @@ def decode(document: dict[str, Any], folder: str) -> Contents:
         factors,
         training(document),
         field(document, "linrank", str),
-        *_provenance(document, n_features),
+        *_provenance(document, n_features, beside),
     )
 
 
-def _provenance(document: dict[str, Any], n_features: int) -> tuple[Any, ...]:
+def _provenance(
+    document: dict[str, Any], n_features: int, beside: NDArray[np.float64] | None
+) -> tuple[Any, ...]:
     """The policy for missing values, its numbers, and the statistics of the training rows."""
     if document["version"] < PROVENANCE:
         return "error", None, None
     missing = field(document, "missing", str)
     filled = field(document, "filled", list, dict, type(None))
-    if filled is not None:
+    if beside is not None:
+        field(document, "filled", type(None))  # it is given in one place only
+        filled = beside
+    elif filled is not None:
         filled = _numbers("filled", filled, n_features)
     statistics = field(document, "statistics", dict, type(None))
     if statistics is not None:
@@ -113,18 +121,20 @@ def _numbers(key: str, values: Any, n_features: int) -> NDArray[np.float64]:
 
 def _arrays_beside(
     document: dict[str, Any], reference: dict[str, Any], folder: str, n_features: int
-) -> _Arrays:
+) -> tuple[list[str] | None, dict[str, NDArray[np.float64]]]:
     for key in ("feature_names", "factors", "coef"):
         field(document, key, type(None))  # they are given in one place only
 
+    known = TENSORS if document["version"] >= PROVENANCE else TENSORS[:2]
+
     def check(key: str, dtype: str, shape: list[int]) -> None:
-        if key not in ("coef", "factors"):
+        if key not in known:
             raise Invalid(f"unknown tensor {key[:80]!r}")
         if dtype != "F64" or shape != [n_features]:
             raise Invalid(f"{key!r} is {dtype} {shape}, expected F64 [{n_features}]")
 
     tensors, named = arrays.read_beside(reference, folder, check)
-    return named, tensors.get("factors"), tensors["coef"]
+    return named, tensors
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -138,7 +148,7 @@ def size(contents: Contents) -> str:
 def document_inline(contents: Contents) -> dict[str, Any] | None:
     """The one file of a model whose lists are not too long for that; else None."""
     named, coef, factors = contents.feature_names, contents.coef, contents.factors
-    few = [(array, sparse.compact(array)) for array in (factors, coef)]
+    few = [(array, sparse.compact(array)) for array in (factors, coef, contents.filled)]
     fits = named is None and all(short is not None or array is None for array, short in few)
     if coef.size > MAX_INLINE_FEATURES and not fits:
         return None
@@ -148,6 +158,7 @@ def document_inline(contents: Contents) -> dict[str, Any] | None:
         feature_names=None if named is None else list(named),
         factors=_listed(*few[0]),
         coef=_listed(*few[1]),
+        filled=_listed(*few[2]),
     )
 
 
@@ -158,8 +169,8 @@ def document_beside(contents: Contents, reference: dict[str, str]) -> dict[str, 
 
 def tensors(contents: Contents) -> dict[str, NDArray[Any]]:
     """The arrays for the file beside."""
-    found: dict[str, NDArray[Any]] = {"coef": contents.coef}
-    return found if contents.factors is None else {**found, "factors": contents.factors}
+    found = {key: getattr(contents, key) for key in TENSORS}
+    return {key: array for key, array in found.items() if array is not None}
 
 
 def _listed(array: NDArray[np.float64] | None, short: dict[str, Any] | None) -> Any:
@@ -175,8 +186,9 @@ def _document(
     feature_names: list[str] | None = None,
     factors: Any = None,
     coef: Any = None,
+    filled: Any = None,
 ) -> dict[str, Any]:
-    later = _later(contents)
+    later = _later(contents, filled)
     return {
         "version": PROVENANCE if later else version,
         "kind": "linear",
@@ -192,11 +204,11 @@ def _document(
     }
 
 
-def _later(contents: Contents) -> dict[str, Any]:
+def _later(contents: Contents, filled: Any) -> dict[str, Any]:
     """The keys of version 4, or none where an older version says it all."""
     if contents.missing == "error" and contents.statistics is None:
         return {}
-    filled, statistics = contents.filled, None
+    statistics = None
     if contents.statistics is not None:
         found = contents.statistics
         columns = {key: _short(getattr(found, key)) for key in MOMENTS}
@@ -205,7 +217,7 @@ def _later(contents: Contents) -> dict[str, Any]:
         statistics = {**sizes, **columns, "n_nonzero": counts}
     return {
         "missing": contents.missing,
-        "filled": None if filled is None else _short(filled),
+        "filled": filled,
         "statistics": statistics,
     }
 

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read"]
 
-# What a model can hold at most: three lists of a million entries, and a few dozen settings.
-MAX_COMMAS = 3 * MAX_INLINE_FEATURES + 1000
+# What a model can hold at most: four lists of a million entries, and a few dozen settings. Those
+# of statistics are of models of 20,000 features at most.
+MAX_COMMAS = 4 * MAX_INLINE_FEATURES + 1000
 MAX_BRACKETS = 64
 MAX_NUMBER_LENGTH = 64
 
