@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.add_argument(
-        "data", metavar="DATA", nargs="?", help="labelled rows: text, - for stdin, or a store"
+        "data", metavar="DATA", nargs="?", help="labelled rows: a file, a store, or - for stdin"
     )
     parser.add_argument("scores", metavar="SCORES", nargs="?", help="score file, or - for stdin")
     parser.add_argument("--model", metavar="MODEL", help="score the rows with this model")
@@ -110,7 +110,7 @@ def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[
     if args.model is not None:
         return read_and_score(read_model(args.model), args.data, args, console)
     scores = read_scores(args.scores)
-    data = read_data(args.data, args, console)
+    data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
     if len(scores) != data.n_rows:
         raise ValueError(
             f"{args.scores} has {len(scores):,} scores, {args.data} has {data.n_rows:,} rows; "
