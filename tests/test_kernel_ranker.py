@@ -242,7 +242,7 @@ def test_data_without_pairs_and_other_arguments():
         KernelRankSVM().fit(X3, Y3, query_weight=[-1])
     with pytest.raises(ValueError, match="sample_weight weighs the pairs of y"):
         KernelRankSVM().fit_pairs(X3, [[0, 1]], sample_weight=[1, 1, 1])
-    with pytest.raises(TypeError, match="X is a Dataset"):
+    with pytest.raises(ValueError, match="y is part of the data set"):
         KernelRankSVM().fit(DATA, DATA.y)
     given = KernelRankSVM("precomputed", random_state=0).fit(np.eye(3), Y3)
     with pytest.raises(ValueError, match=r"2 features.*3"):
