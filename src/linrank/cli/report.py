@@ -202,7 +202,9 @@ def _read_parts(
     args: argparse.Namespace, model: Any, console: Console
 ) -> tuple[Dataset | None, Dataset | None, Dataset]:
     """Training, validation and test data; features of all counted as in the first that is known."""
-    kept = {} if not hasattr(model, "missing") else {"missing": kept_missing(args, model)}
+    kept: dict[str, Any] = {}
+    if hasattr(model, "missing"):
+        kept["missing"] = kept_missing(args, model)
     train = None if args.train is None else read_data(args.train, args, console, **kept)
     base = getattr(model, "training", {}).get("index_base") if model is not None else None
     if base is None and train is not None:
