@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.nearest import did_you_mean
+
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
 
@@ -213,10 +215,7 @@ def _place(feature: Any, places: dict[str, int], n: int) -> int:
             "numbers from 0, or a data frame"
         )
     if feature not in places:
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(feature), places, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(feature, places)
         raise ValueError(f"coef_bounds has bounds for {feature!r}, which is no feature{hint}")
     return places[feature]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["replacing", "sync_folder"]
+__all__ = ["full_disk", "replacing", "sync_folder"]
 
 
 def sync_folder(folder: str) -> None:
@@ -21,6 +22,17 @@ def sync_folder(folder: str) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def full_disk(error: OSError, path: str, what: str) -> OSError:
+    """A full disk by the name that the user gave: the file that could not grow is gone.
+
+    Any other error comes back as it is. ``what`` was being written, as in "store".
+    """
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return error
+    told = f"{os.strerror(error.errno)} while the {what} was written; what was written is removed"
+    return OSError(error.errno, f"{told}: free some room, or choose a place elsewhere", path)
 
 
 @contextmanager

@@ -143,7 +143,7 @@ def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
 def test_ctrl_c_on_a_terminal_shows_nothing_of_the_workers(tmp_path):
     """A terminal sends it to the workers too, which would each print where they were."""
     data = ranking(3000, seed=3)
-    Store.write(tmp_path / "store", data.X, data.y, qid=data.qid, chunk_bytes=2000)
+    Store.write(tmp_path / "store", data.X, data.y, qid=data.qid, chunk_bytes=20_000)
     root = os.path.dirname(os.path.dirname(linrank.__file__))
     command = [sys.executable, "-m", "linrank", "train", "store", "model.json", "--dask", "local:2"]
     kept = tmp_path / "weights.ckpt"

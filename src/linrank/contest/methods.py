@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from linrank.contest.task import Candidate, Task
+from linrank.nearest import did_you_mean
 
 __all__ = ["BASELINE", "METHODS", "Method", "chosen_methods", "method_named"]
 
@@ -201,10 +202,7 @@ def method_named(name: str) -> Method:
     """The method of that name; an unknown one is told the nearest."""
     if name in METHODS:
         return METHODS[name]
-    import difflib  # needed only to say what is wrong
-
-    near = difflib.get_close_matches(str(name), list(METHODS), n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, METHODS, 0.5)
     raise ValueError(f"unknown method {name!r}{hint} (known: {', '.join(METHODS)})")
 
 

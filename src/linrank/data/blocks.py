@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from linrank.data.byte_streams import Replay, name_of
 from linrank.errors import DataFormatError
 
 __all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
@@ -60,13 +61,12 @@ def open_blocks(
     memory of the process, and a longer line ends the blocks with a `LongLineError`.
     """
     if hasattr(source, "read"):
-        name = getattr(source, "name", None)
-        name = name if isinstance(name, str) else "<stream>"
-        return _stream_blocks(_Replay(source), name, None, block_size, longest_line)
+        stream = _Counted(source, name_of(source))
+        return _stream_blocks(stream, None, block_size, longest_line)
     path = os.fspath(source)
     if path == "-":
-        standard = _Replay(sys.stdin.buffer)
-        return _stream_blocks(standard, "<stdin>", None, block_size, longest_line)
+        standard = _Counted(sys.stdin.buffer, "<stdin>")
+        return _stream_blocks(standard, None, block_size, longest_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
     try:
         return _file_blocks(file, os.fsdecode(path), block_size, longest_line)
@@ -77,10 +77,10 @@ def open_blocks(
 
 def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None) -> TextBlocks:
     size = os.fstat(file.fileno()).st_size
-    stream = _Replay(file, owned=True)
+    stream = _Counted(file, name, owned=True)
     compressed = _format(stream.head, name) is not None
     if size == 0 or compressed or longest_line is not None:  # a pipe has no size either
-        return _stream_blocks(stream, name, size or None, block_size, longest_line)
+        return _stream_blocks(stream, size or None, block_size, longest_line)
     with file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
@@ -97,8 +97,9 @@ def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, 
 
 
 def _stream_blocks(
-    stream: _Replay, name: str, size: int | None, block_size: int, longest_line: int | None
+    stream: _Counted, size: int | None, block_size: int, longest_line: int | None
 ) -> TextBlocks:
+    name = stream.name
     stored_as = _format(stream.head, name)
     read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
@@ -107,7 +108,7 @@ def _stream_blocks(
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Replay, block_size: int, longest_line: int | None
+    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int | None
 ) -> Iterator[tuple[Block, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
@@ -135,30 +136,15 @@ def _cut(
     stream.close()
 
 
-class _Replay:
-    """A stream whose first bytes were looked at; counts what was read, closes only its own."""
+class _Counted(Replay):
+    """Counts what was read, and closes only its own."""
 
-    def __init__(self, raw: Any, owned: bool = False) -> None:
-        self.raw, self.owned, self.n_read = raw, owned, 0
-        self.head = b""
-        # A whole line is enough: someone may wait for its score before writing the next.
-        while len(self.head) < _HEAD and b"\n" not in self.head:
-            if not (more := raw.read(_HEAD - len(self.head))):
-                break
-            if not isinstance(more, bytes):
-                raise TypeError(
-                    f"the file object must give bytes, got {type(more).__name__}; "
-                    "open it in binary mode, 'rb'"
-                )
-            self.head += more
-        self._ahead = self.head
+    def __init__(self, raw: Any, name: str, owned: bool = False) -> None:
+        super().__init__(raw, name, _HEAD, whole_line=True)
+        self.owned, self.n_read = owned, 0
 
     def read(self, size: int = -1) -> bytes:
-        if not self._ahead:
-            data: bytes = self.raw.read(size)
-        else:
-            data = self._ahead if size < 0 else self._ahead[:size]
-            self._ahead = self._ahead[len(data) :]
+        data = super().read(size)
         self.n_read += len(data)
         return data
 
@@ -215,7 +201,7 @@ def _open_xz(stream: Any) -> _Readable:
 class _ZstdFile:
     """Zstandard by decompressor objects: a stream reader of the library hides a missing end."""
 
-    def __init__(self, stream: _Replay) -> None:
+    def __init__(self, stream: _Counted) -> None:
         self._stream, self._new = stream, _zstd_decompressor()
         self._decompressor = self._new()
         self._ready: list[bytes] = []
@@ -252,7 +238,7 @@ def _zstd_decompressor() -> Callable[[], Any]:
     return new
 
 
-_OPEN: dict[str, Callable[[_Replay], _Readable]] = {
+_OPEN: dict[str, Callable[[_Counted], _Readable]] = {
     "gzip": _open_gzip,
     "bzip2": _open_bzip2,
     "xz": _open_xz,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.words import part
+from linrank.data.words import Words, part, parts_of
 
-__all__ = ["Comments"]
+__all__ = ["Comments", "naming_documents"]
 
 _DOCID = re.compile(r"\bdocid\s*=\s*(\S+)")
 
@@ -57,9 +58,27 @@ class Comments:
 
     def select(self, index: Any) -> Comments:
         """Return the comments of the rows of ``index`` (integers, a boolean mask or a slice)."""
-        rows = np.arange(len(self))[index]
-        sizes = np.diff(self.offsets)[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # Byte k of the result is byte k - offsets[row] + self.offsets[rows[row]] of the text.
-        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], sizes)
-        return Comments(self.text[places], offsets)
+        return Comments(*parts_of(self.text, self.offsets, index))
+
+
+def naming_documents(docids: Iterable[str | None], first_row: int, where: str) -> Comments:
+    """Comments ``docid = ID`` as LETOR files have them, empty where a row has no document.
+
+    ``first_row`` is the number of the first row, and ``where`` the place they are for, in messages.
+
+    Examples
+    --------
+    >>> naming_documents(["GX1-7", None], 0, "SVMlight text")[0]
+    'docid = GX1-7'
+    """
+
+    def named(i: int, docid: str | None) -> str:
+        if docid is not None and docid.split() != [docid]:
+            raise ValueError(
+                f"the document id of row {first_row + i} is {docid!r}; in {where} an id is one "
+                "word without blanks: rename it, or write a table"
+            )
+        return "" if docid is None else f"docid = {docid}"
+
+    words = Words.of(named(i, docid) for i, docid in enumerate(docids))
+    return Comments(words.text, words.offsets)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Words", "part"]
+__all__ = ["Words", "part", "parts_of"]
 
 Array = NDArray[Any]
 
@@ -51,6 +51,16 @@ class Words:
         """The word of row ``i``; bytes that are no UTF-8 come back as they were when written."""
         return part(self.text, self.offsets, i).decode("utf-8", "surrogateescape")
 
+    def select(self, index: Any) -> Words:
+        """Return the words of the rows of ``index`` (integers, a boolean mask or a slice).
+
+        Examples
+        --------
+        >>> Words.of(["a", "bc", "d"]).select([2, 1]).tolist()
+        ['d', 'bc']
+        """
+        return Words(*parts_of(self.text, self.offsets, index))
+
     def tolist(self, errors: str = "surrogateescape") -> list[str]:
         """All words; ``errors`` as in ``bytes.decode``."""
         text, ends = self.text.tobytes(), self.offsets.tolist()
@@ -68,3 +78,13 @@ def part(text: Array, offsets: Array, i: int) -> bytes:
         raise IndexError(f"row {i} of {n_parts} rows")
     i %= n_parts
     return bytes(text[offsets[i] : offsets[i + 1]].tobytes())
+
+
+def parts_of(text: Array, offsets: Array, index: Any) -> tuple[Array, Array]:
+    """Text and offsets of the parts of ``index`` (integers, a boolean mask or a slice)."""
+    rows = np.arange(len(offsets) - 1)[index]
+    sizes = np.diff(offsets)[rows]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    # Byte k of the result is byte k - starts[row] + offsets[rows[row]] of the text.
+    places = np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], sizes)
+    return text[places], starts

@@ -8,10 +8,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linrank.durable import sync_folder
+from linrank.durable import replacing, sync_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["Artefact"]
 
@@ -121,26 +121,11 @@ class Artefact:
 
 def _place(contents: dict[str, bytes]) -> list[str]:
     """Write all under temporary names, then rename: a failure to write leaves no file behind."""
-    with _temporary(contents) as names:
+    with contextlib.ExitStack() as renamed:
         for path, content in contents.items():
-            with open(names[path], "xb") as file:
+            with open(renamed.enter_context(replacing(path)), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        for path, temporary in names.items():
-            os.replace(temporary, path)
     sync_folder(os.path.dirname(os.path.abspath(next(iter(contents)))))
     return list(contents)
-
-
-@contextlib.contextmanager
-def _temporary(contents: dict[str, bytes]) -> Iterator[dict[str, str]]:
-    """A name beside each file, gone afterwards."""
-    mark = f"{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    names = {path: f"{os.path.realpath(path)}.{mark}" for path in contents}
-    try:
-        yield names
-    finally:
-        for name in names.values():
-            if os.path.exists(name):
-                os.remove(name)

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from linrank.nearest import did_you_mean
+
 __all__ = ["engine_names", "read_feature_map"]
 
 FeatureMap = Mapping[Any, Any] | str | os.PathLike[str]
@@ -108,10 +110,7 @@ def _place(feature: Any, places: Mapping[str, int], n_features: int, base: int) 
             f"the feature map has the feature {feature}; those of the model are {base} to "
             f"{base + n_features - 1}"
         )
-    from difflib import get_close_matches
-
-    near = get_close_matches(str(feature), places, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(feature, places)
     raise ValueError(f"the feature map has {feature!r}, which the model does not know{hint}")
 
 

@@ -10,12 +10,12 @@ A name is always quoted, so that reserved words, spaces and capitals are no matt
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from linrank.export.engine_names import refuse
+from linrank.nearest import did_you_mean
 
 __all__ = ["DIALECTS", "Dialect", "dialect_of"]
 
@@ -116,7 +116,7 @@ def dialect_of(name: str) -> Dialect:
     """The dialect of this name."""
     if name in DIALECTS:
         return DIALECTS[name]
-    near = difflib.get_close_matches(str(name), DIALECTS, n=1)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
     expected = ", ".join(map(repr, DIALECTS))
-    raise ValueError(f"dialect must be one of {expected}, got {name!r}{meant}")
+    raise ValueError(
+        f"dialect must be one of {expected}, got {name!r}{did_you_mean(name, DIALECTS)}"
+    )

@@ -25,6 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from linrank.errors import ExportWarning
+from linrank.nearest import nearest
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
@@ -55,10 +56,8 @@ def target_name(target: str) -> str:
     name = ALIASES.get(name, name)
     if name in TARGETS:
         return name
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [*TARGETS, *ALIASES], n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = nearest(name, [*TARGETS, *ALIASES], 0.5)
+    hint = "" if near is None else f"did you mean {near!r}? "
     raise ValueError(f"unknown export target {target!r}; {hint}there are {', '.join(TARGETS)}")
 
 

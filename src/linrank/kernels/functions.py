@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.lazy import cached_property
+from linrank.nearest import did_you_mean
 from linrank.options import KERNEL_PARAMETERS, KERNELS
 from linrank.threads import useful_threads
 
@@ -222,11 +222,9 @@ class Kernel:
 
 def _check_name(kernel: Any) -> None:
     if isinstance(kernel, str) and kernel not in KERNELS:
-        near = difflib.get_close_matches(kernel.lower(), KERNELS, n=1)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, "
-            f"got {kernel!r}{meant}"
+            f"got {kernel!r}{did_you_mean(kernel.lower(), KERNELS)}"
         )
     if not isinstance(kernel, str):
         raise ValueError(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from linrank.metrics.measures import Discount, Empty, Gain, PairTies, check_option
+from linrank.nearest import did_you_mean
 
 __all__ = ["CONVENTIONS", "Convention", "convention"]
 
@@ -138,8 +139,5 @@ def convention(name: str | Convention, **changes: Any) -> Convention:
 def _named(name: str) -> Convention:
     if name in CONVENTIONS:
         return CONVENTIONS[name]
-    import difflib  # needed only to say what is wrong
-
-    near = difflib.get_close_matches(str(name), list(CONVENTIONS), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, CONVENTIONS)
     raise ValueError(f"unknown convention {name!r}{hint} (known: {', '.join(CONVENTIONS)})")

@@ -25,6 +25,7 @@ from linrank.metrics.measures import (
     Success,
 )
 from linrank.metrics.spellings import ALIASES, OPTIONS, respelt
+from linrank.nearest import nearest
 
 __all__ = ["parse", "parse_scoring", "valid_forms"]
 
@@ -152,8 +153,6 @@ def _number(value: str, text: str) -> float:
 
 
 def _unknown(text: str, name: str) -> ValueError:
-    import difflib  # needed only to say what is wrong
-
-    near = difflib.get_close_matches(name, [*MEASURES, *ALIASES], n=1, cutoff=0.5)
-    hint = f" Did you mean {ALIASES.get(near[0], near[0])!r}?" if near else ""
+    near = nearest(name, [*MEASURES, *ALIASES], 0.5)
+    hint = "" if near is None else f" Did you mean {ALIASES.get(near, near)!r}?"
     return ValueError(f"unknown metric {text!r}.{hint} Valid forms: {', '.join(valid_forms())}")

@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.comments import Comments
+from linrank.data.comments import Comments, naming_documents
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
-from linrank.data.words import Words
+from linrank.durable import full_disk
 from linrank.store.background import Background
 from linrank.store.batch import Batch, Span
 from linrank.store.budget import Budget
-from linrank.store.convert import Scratch, told
+from linrank.store.convert import Scratch, writer_of
 from linrank.store.folder import check_target
 from linrank.store.shape import Shape
 from linrank.store.sinks import Apart, Grouped, Output, Sink, Together
 from linrank.store.store import Store
-from linrank.store.writer import StoreWriter
 
 __all__ = ["collect"]
 
@@ -64,7 +63,7 @@ def collect(
                 sink = _grouped(scratch)
                 return _write(parts, target, budget, n_threads, overwrite, sink)
         except OSError as error:
-            raise told(error, target) from error
+            raise full_disk(error, target, "store") from error
 
 
 def _grouped(scratch: Scratch) -> Callable[[Output, Budget], Sink]:
@@ -85,7 +84,15 @@ def _write(
         raise ValueError("there are no rows to write")
     shape = _shape(part)
     budget.check(shape)
-    with _writer(part, shape, target, budget, n_threads, overwrite) as writer:
+    with writer_of(
+        shape,
+        target,
+        feature_names=part.feature_names,
+        index_base=part.index_base,
+        chunk_bytes=budget.chunk,
+        overwrite=overwrite,
+        n_jobs=n_threads,
+    ) as writer:
         table, n_rows = _core.QueryTable(), 0
         with Background() as background:
             sink = sink_of(Output(writer, table, background), budget)
@@ -107,25 +114,6 @@ def _shape(part: Dataset) -> Shape:
         part.qid is not None,
         part.weight is not None,
         part.comments is not None,
-    )
-
-
-def _writer(
-    part: Dataset, shape: Shape, target: str, budget: Budget, n_threads: int, overwrite: bool
-) -> StoreWriter:
-    return StoreWriter(
-        target,
-        storage="dense" if shape.is_dense else "csr",
-        dtype=shape.dtype,
-        n_features=shape.n_columns,
-        has_ids=shape.has_ids,
-        has_weights=shape.has_weights,
-        has_comments=shape.has_comments,
-        feature_names=part.feature_names,
-        index_base=part.index_base,
-        chunk_bytes=budget.chunk,
-        overwrite=overwrite,
-        n_jobs=n_threads,
     )
 
 
@@ -171,15 +159,8 @@ def _batch(rows: Dataset, numbers: Array, first_row: int) -> Batch:
     return Batch(fixed, spans)
 
 
-def _comments(rows: Dataset, first_row: int) -> Comments | Words:
+def _comments(rows: Dataset, first_row: int) -> Comments:
     """Comments as a store has them: documents of a table as LETOR files name them."""
     if isinstance(rows.comments, Comments):
         return rows.comments
-    docids = rows.docids or []
-    for i, docid in enumerate(docids):
-        if docid is not None and len(docid.split()) != 1:
-            raise ValueError(
-                f"the document id of row {first_row + i} is {docid!r}; in a store an id is one "
-                "word without blanks: rename it, or convert to a table"
-            )
-    return Words.of("" if docid is None else f"docid = {docid}" for docid in docids)
+    return naming_documents(rows.docids or (), first_row, "a store")

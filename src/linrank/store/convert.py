@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
@@ -16,6 +15,7 @@ from numpy.typing import DTypeLike
 
 from linrank import _core
 from linrank.data.survey import ReadingOptions, parse_blocks
+from linrank.durable import full_disk
 from linrank.store.assembling import Assembler
 from linrank.store.background import Background
 from linrank.store.budget import Budget
@@ -27,7 +27,7 @@ from linrank.store.store import Store
 from linrank.store.writer import StoreWriter
 from linrank.threads import resolve
 
-__all__ = ["Scratch", "convert", "convert_within", "told"]
+__all__ = ["Scratch", "convert", "convert_within", "writer_of"]
 
 Progress = Callable[[int, "int | None"], object]
 _HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least
@@ -131,17 +131,9 @@ def convert_within(
             job = _Job(sources, target, options, budget, n_threads, overwrite, scratch, progress)
             return job.run()
         except OSError as error:
-            raise told(error, target) from error
+            raise full_disk(error, target, "store") from error
         finally:
             sources.close()
-
-
-def told(error: OSError, target: str) -> OSError:
-    """A full disk by the name of the store: the file that could not grow is gone."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return error
-    what = f"{os.strerror(error.errno)} while the store was written; what was written is removed"
-    return OSError(error.errno, f"{what}: free some room, or choose a folder elsewhere", target)
 
 
 class Scratch:
@@ -268,16 +260,25 @@ class _Job:
         return Grouped(output, self.budget, self.scratch.new_file)
 
     def _writer(self, shape: Shape) -> StoreWriter:
-        return StoreWriter(
+        return writer_of(
+            shape,
             self.target,
-            storage="dense" if shape.is_dense else "csr",
-            dtype=shape.dtype,
-            n_features=shape.n_columns,
-            has_ids=shape.has_ids,
-            has_weights=shape.has_weights,
-            has_comments=shape.has_comments,
             index_base=shape.base,
             chunk_bytes=self.budget.chunk,
             overwrite=self.overwrite,
             n_jobs=self.n_threads,
         )
+
+
+def writer_of(shape: Shape, target: str, **options: Any) -> StoreWriter:
+    """The writer of a store of this shape; ``options`` are the other ones of `StoreWriter`."""
+    return StoreWriter(
+        target,
+        storage="dense" if shape.is_dense else "csr",
+        dtype=shape.dtype,
+        n_features=shape.n_columns,
+        has_ids=shape.has_ids,
+        has_weights=shape.has_weights,
+        has_comments=shape.has_comments,
+        **options,
+    )

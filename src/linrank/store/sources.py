@@ -11,6 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from linrank.data.blocks import Block, LongLineError, TextBlocks, open_blocks
+from linrank.data.byte_streams import name_of
 from linrank.errors import DataFormatError
 
 __all__ = ["Place", "Sources"]
@@ -160,5 +161,4 @@ class _Spooled:
 def _name(raw: Any) -> str:
     if raw is getattr(sys.stdin, "buffer", None):
         return "<stdin>"
-    name = getattr(raw, "name", None)
-    return name if isinstance(name, str) else "<stream>"
+    return name_of(raw)

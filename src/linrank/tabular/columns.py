@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from linrank.errors import DataFormatError
+from linrank.nearest import did_you_mean
 
 __all__ = ["Column", "Kind", "arrow", "columns_of", "listed", "nearest"]
 
@@ -74,8 +74,7 @@ def listed(columns: Sequence[Column]) -> str:
 
 def nearest(name: str, columns: Sequence[Column]) -> str:
     """The end of a sentence on a column that is not there."""
-    close = difflib.get_close_matches(name, [c.name for c in columns], 1, 0.6)
-    return f"; did you mean {close[0]!r}?" if close else f"; it has {listed(columns)}"
+    return did_you_mean(name, [c.name for c in columns]) or f"; it has {listed(columns)}"
 
 
 def _kind(type: Any) -> Kind:

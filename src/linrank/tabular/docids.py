@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from linrank.data.words import Words
 
 __all__ = ["Docids"]
@@ -41,9 +39,4 @@ class Docids:
 
     def select(self, index: Any) -> Docids:
         """Return the ids of the rows of ``index`` (integers, a boolean mask or a slice)."""
-        rows = np.arange(len(self))[index]
-        sizes = np.diff(self.words.offsets)[rows]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        # Byte k of the result is byte k - offsets[row] + words.offsets[rows[row]] of the text.
-        places = np.arange(offsets[-1]) + np.repeat(self.words.offsets[rows] - offsets[:-1], sizes)
-        return Docids(Words(self.words.text[places], offsets))
+        return Docids(self.words.select(index))

@@ -7,9 +7,11 @@ import stat
 import sys
 from typing import Any
 
+from linrank.data.byte_streams import Replay, name_of
 from linrank.errors import DataFormatError
+from linrank.nearest import did_you_mean
 
-__all__ = ["FORMATS", "Opened", "format_of", "is_arrow_stream", "open_source", "parquet_parts"]
+__all__ = ["FORMATS", "format_of", "is_arrow_stream", "open_source", "parquet_parts"]
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
 
@@ -21,57 +23,15 @@ _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _HEAD = 8
 
 
-class Opened:
-    """A stream whose first bytes were looked at; reading starts with them."""
-
-    closed = False
-
-    def __init__(self, raw: Any, name: str) -> None:
-        self.raw, self.name = raw, name
-        self.head = b""
-        while len(self.head) < _HEAD and (more := raw.read(_HEAD - len(self.head))):
-            if not isinstance(more, bytes):
-                raise TypeError(
-                    f"the file object must give bytes, got {type(more).__name__}; "
-                    "open it in binary mode, 'rb'"
-                )
-            self.head += more
-        self._ahead = self.head
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        if not self._ahead:
-            data: bytes = self.raw.read(size)
-            return data
-        if size < 0:
-            data, self._ahead = self._ahead + self.raw.read(), b""
-        else:
-            data, self._ahead = self._ahead[:size], self._ahead[size:]
-        return data
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        """The stream belongs to who opened it."""
-
-
 def open_source(source: Any) -> tuple[Any, str, bytes]:
     """(what to read, its name in messages, its first bytes) of a path, "-" or file object.
 
     What can be opened again stays a path; of anything else no byte is lost.
     """
     if hasattr(source, "read"):
-        name = getattr(source, "name", None)
-        opened = Opened(source, name if isinstance(name, str) else "<stream>")
+        opened = Replay(source, name_of(source), _HEAD)
     elif source == "-":
-        opened = Opened(sys.stdin.buffer, "<stdin>")
+        opened = Replay(sys.stdin.buffer, "<stdin>", _HEAD)
     else:
         name = os.fsdecode(os.fspath(source))
         if os.path.isdir(source):
@@ -79,7 +39,7 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
         if stat.S_ISREG(os.stat(source).st_mode):
             with open(source, "rb") as file:
                 return source, name, file.read(_HEAD)
-        opened = Opened(open(source, "rb", buffering=0), name)  # noqa: SIM115  (a pipe)
+        opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head
 
 
@@ -107,10 +67,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
         _check_name(name, head, by_bytes)
         return by_bytes or _by_name(name)
     if wanted not in FORMATS:
-        import difflib
-
-        close = difflib.get_close_matches(str(wanted), FORMATS, 1, 0.5)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(wanted, FORMATS, 0.5)
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {wanted!r}{hint}")
     return wanted
 

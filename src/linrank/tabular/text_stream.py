@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from linrank.data.blocks import open_blocks
+from linrank.data.byte_streams import OneWay
 from linrank.errors import DataFormatError
 
 __all__ = ["TextStream"]
 
 
-class TextStream:
+class TextStream(OneWay):
     """Bytes of a text, the first of which can be looked at before they are read."""
-
-    closed = False
 
     def __init__(self, source: Any) -> None:
         text = open_blocks(source)
@@ -37,18 +36,6 @@ class TextStream:
         if not data and self._error is not None:
             raise self._error
         return data
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        """Nothing is held that the garbage collector does not free."""
 
     def _fill(self, size: int) -> None:
         while len(self._ready) < size and not self._is_over:

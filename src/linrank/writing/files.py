@@ -13,7 +13,7 @@ from linrank.durable import replacing
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
 
-__all__ = ["check_place", "has_positions_beside", "opened", "told"]
+__all__ = ["check_place", "has_positions_beside", "opened"]
 
 _SIDECARS = (".query", ".group", ".weight", ".position")
 
@@ -23,10 +23,12 @@ def check_place(name: str, format: str, outline: Outline, overwrite: bool) -> No
     if name == "-":
         return
     if os.path.isdir(name):
-        raise IsADirectoryError(21, "is a folder; name a file in it", name)
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", name)
     folder = os.path.dirname(os.path.realpath(name))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"cannot be written: there is no folder {folder}", name)
+        raise FileNotFoundError(
+            errno.ENOENT, f"cannot be written: there is no folder {folder}", name
+        )
     if os.path.isfile(name) and not overwrite:
         raise FileExistsError(
             f"{name} is there already; name another, or overwrite it (overwrite=True)"
@@ -45,14 +47,6 @@ def check_place(name: str, format: str, outline: Outline, overwrite: bool) -> No
 def has_positions_beside(format: str, outline: Outline) -> bool:
     """Whether positions go into a file of their own: lines of SVMlight text have no place."""
     return format == "svmlight" and outline.position_type is not None
-
-
-def told(error: OSError, name: str) -> OSError:
-    """A full disk by the name of the file: the one that could not grow is gone."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return error
-    what = f"{os.strerror(error.errno)} while the file was written; what was written is removed"
-    return OSError(error.errno, f"{what}: free some room, or choose a place elsewhere", name)
 
 
 @contextmanager

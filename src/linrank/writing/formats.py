@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import os
+
+from linrank.nearest import did_you_mean
 
 __all__ = ["COMPRESSIONS", "FORMATS", "TABLES", "TEXTS", "target_format"]
 
@@ -73,6 +74,5 @@ def _named(to: str) -> str:
     name = _OTHER_NAMES.get(to.lower(), to.lower())
     if name in FORMATS:
         return name
-    near = difflib.get_close_matches(name, FORMATS, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, FORMATS)
     raise ValueError(f"there is no format {to!r} to write, only {', '.join(FORMATS)}{hint}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.comments import Comments
+from linrank.data.comments import Comments, naming_documents
 from linrank.data.dataset import Dataset
 from linrank.data.words import Words
 from linrank.writing.arrow import dense, sparse
@@ -67,7 +66,7 @@ def _ids(qid: Array, first_row: int) -> Words:
     words = ids.tolist() if ids.dtype.kind == "O" else list(map(str, ids.tolist()))
     for i in _first_of_runs(ids):
         word = words[i]
-        if len(word.split()) != 1 or word.split()[0] != word or "#" in word:
+        if word.split() != [word] or "#" in word:
             raise ValueError(
                 f"the query id of row {first_row + i} is {word!r}; in SVMlight text an id is one "
                 "word without blanks and '#': rename it, or write a table"
@@ -82,21 +81,11 @@ def _first_of_runs(ids: Array) -> list[int]:
     return found
 
 
-def _comments(data: Dataset, first_row: int) -> Comments | Words:
+def _comments(data: Dataset, first_row: int) -> Comments:
     """The comments of a text as they were; documents of a table as ``docid = ...``."""
     comments: Any = data.comments
     if not isinstance(comments, Comments):
         comments = comments.select(slice(None))  # those of a store become a text
     if isinstance(comments, Comments):
         return comments
-    return Words.of(_named_documents(data.docids or (), first_row))
-
-
-def _named_documents(docids: Iterable[str | None], first_row: int) -> Iterable[str]:
-    for i, docid in enumerate(docids):
-        if docid is not None and (len(docid.split()) != 1 or docid.split()[0] != docid):
-            raise ValueError(
-                f"the document id of row {first_row + i} is {docid!r}; in SVMlight text an id is "
-                "one word without blanks: rename it, or write a table"
-            )
-        yield "" if docid is None else f"docid = {docid}"
+    return naming_documents(data.docids or (), first_row, "SVMlight text")

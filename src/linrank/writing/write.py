@@ -10,9 +10,10 @@ from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
+from linrank.durable import full_disk
 from linrank.tabular.roles import CONVENTIONS
 from linrank.threads import resolve
-from linrank.writing.files import check_place, has_positions_beside, opened, told
+from linrank.writing.files import check_place, has_positions_beside, opened
 from linrank.writing.formats import TABLES
 from linrank.writing.outline import Outline
 from linrank.writing.sinks import SINKS, Sink
@@ -115,7 +116,7 @@ def write(
         del first
         done = _write(every, name, format, outline, resolve(n_jobs), total, progress)
     except OSError as error:
-        raise told(error, name) from error
+        raise full_disk(error, name, "file") from error
     return Written(
         name,
         format,
