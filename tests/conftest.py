@@ -1,7 +1,8 @@
 """Fixtures that several test modules share, and how Hypothesis behaves on a busy machine."""
 
-from cli_files import files
 from hypothesis import HealthCheck, settings
+
+from cli_files import files
 
 __all__ = ["files"]
 

@@ -33,7 +33,7 @@ def run(capsys, *arguments, status=0):
 
 
 def test_formats_are_those_of_the_library():
-    assert (*formats.FORMATS, "run") == FORMATS
+    assert (*formats.FORMATS, "run") == FORMATS  # runs are no table of rows
 
 
 def test_scores_follow_the_names_of_columns(place, capsys, tmp_path):

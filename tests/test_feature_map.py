@@ -75,10 +75,10 @@ def test_files_of_both_kinds(tmp_path):
     ("content", "words"),
     [
         ("a b c\n", "line 1 has 3 columns"),
-        ("a b\n\nc\n", "line 3 has 1 columns"),
+        ("a b\n\nc\n", "line 3 has 1 column;"),
         ("a b\na c\n", "has the feature 'a' twice"),
         ('{"a": "b", "a": "c"}', "has the feature 'a' twice"),
-        ('{"a": ', "Expecting value"),
+        ('{"a": ', r"map:1:7: begins like JSON and is none \(Expecting value\)"),
     ],
 )
 def test_bad_files_are_named(tmp_path, content, words):

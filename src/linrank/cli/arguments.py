@@ -268,8 +268,9 @@ def add_reading(parser: argparse.ArgumentParser, *, judgements: bool = True) -> 
     group.add_argument(
         "--missing",
         choices=MISSING,
-        help="what a missing value (NaN, null) means: an error (default), 0, the mean of the "
-        "feature, or 0 and a learnt weight; a model remembers it and scores by it",
+        help="what a missing value (NaN, null) of a table means in training: an error (default), "
+        "0, the mean of the feature, or 0 and a learnt weight; the model remembers it, and scores "
+        "by it without being told",
     )
     group.add_argument(
         "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"

@@ -81,7 +81,7 @@ def _read(
             "which with --index-base, or write the scores of each with linrank predict and use "
             "--scores"
         )
-    options: dict[str, Any] = {"missing": kept_missing(*models)}
+    options: dict[str, Any] = {"missing": kept_missing(args, *models)}
     if known and args.index_base == "auto":
         options["zero_based"] = known == {0}
     if args.n_features is not None:

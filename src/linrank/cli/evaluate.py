@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.add_argument(
-        "data", metavar="DATA", nargs="?", help="labelled rows: text, - for stdin, or a store"
+        "data", metavar="DATA", nargs="?", help="labelled rows: a file, a store, or - for stdin"
     )
     parser.add_argument("scores", metavar="SCORES", nargs="?", help="score file, or - for stdin")
     parser.add_argument("--model", metavar="MODEL", help="score the rows with this model")

@@ -13,6 +13,7 @@ from linrank.cli.reading import read_data
 from linrank.cli.streams import write_standard
 
 if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
     from linrank.data.findings import Finding
     from linrank.data.profile import Profile
 
@@ -61,8 +62,11 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         from linrank.data.profile import Profile
 
         console = Console(quiet=args.quiet, verbose=args.verbose)
-        profile = Profile(read_data(args.file, args, console))
-        report = _data_report(profile, findings(profile))
+        data = read_data(args.file, args, console, missing=args.missing or "keep")
+        absent = _absent(data)
+        profile = Profile(data.filled("zero") if absent else data)
+        report = _data_report(profile, [*_missing_finding(data, absent), *findings(profile)])
+        report["missing"] = absent
         lines = _data_lines(report)
     if args.json:
         import json
@@ -71,6 +75,32 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     else:
         write_standard("\n".join(lines) + "\n")
     return OK
+
+
+def _absent(data: Dataset) -> dict[str, int]:
+    """How many values are missing, by feature: those that lack any, the most first."""
+    from linrank.data.filling import missing_counts
+
+    counts = missing_counts(data.rows)
+    names, base = data.feature_names, data.index_base or 0
+    order = sorted(counts.nonzero()[0].tolist(), key=lambda j: -int(counts[j]))
+    return {names[j] if names else str(j + base): int(counts[j]) for j in order}
+
+
+def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
+    from linrank.data.findings import Finding
+
+    if not absent:
+        return []
+    shown = [f"{name!r} ({100 * n / data.n_rows:.3g} % of the rows)" for name, n in absent.items()]
+    more = f" and {len(shown) - 3:,} others" if len(shown) > 3 else ""
+    return [
+        Finding(
+            "missing-values",
+            f"values are missing of {', '.join(shown[:3])}{more}; say with --missing what they "
+            "mean when you train (here they count as 0)",
+        )
+    ]
 
 
 def _data_report(profile: Profile, found: list[Finding]) -> dict[str, Any]:

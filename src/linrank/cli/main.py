@@ -21,14 +21,14 @@ OK, FAILED, USAGE, NOT_CONVERGED, UNFIT = 0, 1, 2, 3, 4
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the number of the signal, as shells count
 
 COMMANDS = {
-    "train": "learn a linear ranker from a data file",
+    "train": "learn a ranker from a data file: text, Parquet, Arrow, CSV",
     "tune": "find the C that ranks unseen queries best, and learn with it",
     "predict": "score every row of a data file with a model",
     "evaluate": "measure a ranking: ndcg, map, pairwise accuracy, ...",
     "report": "write a page on what a model does on test queries, and where it fails",
     "compare": "train many methods, or take models, and show which ranks best",
-    "convert": "turn text of any size into a store, to train from without loading it",
-    "export": "write a model for Elasticsearch, Solr, Vespa and other programs",
+    "convert": "write data as Parquet, Arrow, CSV, text, or a store to train from out of core",
+    "export": "write a model for Elasticsearch, Solr, Vespa, ONNX, SQL and others",
     "inspect": "describe a data file or a model, and what looks wrong in it",
     "check": "compare data with what a model was trained on, before it scores them",
 }

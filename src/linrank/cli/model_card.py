@@ -78,7 +78,14 @@ def _largest(coef: Any, top: int | None) -> list[int]:
 def _card(rows: dict[str, Any], training: dict[str, Any]) -> list[str]:
     rows |= {key: value for key, value in training.items() if value is not None}
     width = 2 + max(map(len, rows))
-    return [f"{key:<{width}}{value}" for key, value in rows.items()]
+    return [f"{key:<{width}}{_shown(value)}" for key, value in rows.items()]
+
+
+def _shown(value: Any) -> str:
+    """A value for a reader; --json has all digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _which(n_shown: int, n_nonzero: int) -> str:

@@ -14,6 +14,7 @@ from linrank.cli.models import read_model
 from linrank.cli.predict_lines import run_lines_of, score_lines
 from linrank.cli.predict_stream import can_stream, run_stream
 from linrank.cli.reading import read_and_score
+from linrank.cli.stream_options import check_text
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ the next one begins, and its rows must come together. --stream reads a file in t
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="rows to score: text, - for stdin, or a store")
+    parser.add_argument(
+        "data", metavar="DATA", help="rows to score: a file, a store, or - for stdin"
+    )
     parser.add_argument("model", metavar="MODEL", help="model file written by linrank train")
     parser.add_argument(
         "scores", metavar="SCORES", nargs="?", help="file to write (default: -, standard output)"
@@ -107,6 +110,7 @@ def _streams(args: argparse.Namespace, model: LinearModel | KernelModel) -> bool
         )
     if os.path.isdir(args.data):
         raise ValueError(f"{args.data}: is a folder, and --stream reads text; leave it out")
+    check_text(args.data)
     if not is_text:
         options = ", ".join(map(flag, told or ["format"]))
         raise ValueError(f"--stream reads SVMlight text, and {options} is for tables; leave it out")

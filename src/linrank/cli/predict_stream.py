@@ -11,6 +11,7 @@ from linrank.cli.main import OK
 from linrank.cli.predict_lines import run_lines_of, score_lines
 from linrank.cli.reading import INDEX_BASE
 from linrank.cli.streams import STANDARD, write_lines
+from linrank.cli.table_options import in_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,8 @@ def run_stream(
         args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
     )
     parts = whole_queries(stream) if by_query else iter(stream)
-    write_lines(output, _blocks(model, stream, parts, args, console))
+    with in_options():
+        write_lines(output, _blocks(model, stream, parts, args, console))
     if output != STANDARD:
         console.say(
             "scored", f"{count(stream.n_rows, 'row')} of {stream.name}; written to {output}"

@@ -131,7 +131,7 @@ def read_and_score(
     of a table are taken by the names that the model knows, in whatever order they come.
     """
     base = model.training.get("index_base")
-    options: dict[str, Any] = {"missing": kept_missing(model)}
+    options: dict[str, Any] = {"missing": kept_missing(args, model)}
     if args.index_base == "auto" and base is not None:
         options["zero_based"] = base == 0
     names = model.feature_names
@@ -139,12 +139,20 @@ def read_and_score(
     return data, score_rows(model, data, args, console)
 
 
-def kept_missing(*models: LinearModel | KernelModel) -> str:
-    """How rows are read that models are to score: missing values stay if any model fills them."""
+def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -> str:
+    """How rows are read that models are to score: missing values stay if any model fills them.
+
+    A --missing that is not what the models were trained with would change nothing, and is refused.
+    """
     from linrank.model import LinearModel
 
-    filled = any(isinstance(model, LinearModel) and model.missing.is_filled for model in models)
-    return "keep" if filled else "error"
+    kinds = {model.missing.kind if isinstance(model, LinearModel) else "error" for model in models}
+    if args.missing is not None and kinds and kinds != {args.missing}:
+        raise ValueError(
+            f"--missing {args.missing}: a model does with missing values what it was trained to "
+            f"do, here {' and '.join(sorted(kinds))}; leave the option out, or train again with it"
+        )
+    return "keep" if kinds != {"error"} else "error"
 
 
 def score_rows(

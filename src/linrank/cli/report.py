@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
     parser.add_argument(
-        "test", metavar="TEST", help="labelled rows to judge by: text, - for stdin, or a store"
+        "test", metavar="TEST", help="labelled rows to judge by: a file, a store, or - for stdin"
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="report.html", help="page (default: report.html)"
@@ -202,18 +202,20 @@ def _read_parts(
     args: argparse.Namespace, model: Any, console: Console
 ) -> tuple[Dataset | None, Dataset | None, Dataset]:
     """Training, validation and test data; features of all counted as in the first that is known."""
-    train = None if args.train is None else read_data(args.train, args, console)
+    kept: dict[str, Any] = {}
+    if hasattr(model, "missing"):
+        kept["missing"] = kept_missing(args, model)
+    train = None if args.train is None else read_data(args.train, args, console, **kept)
     base = getattr(model, "training", {}).get("index_base") if model is not None else None
     if base is None and train is not None:
         base = train.index_base
     known = args.index_base == "auto" and base is not None
-    options: dict[str, Any] = {"zero_based": base == 0} if known else {}
+    options: dict[str, Any] = {**kept, **({"zero_based": base == 0} if known else {})}
     if train is not None:
-        options["filling"] = train.filling
         options["known"] = train.raw_feature_names
-    elif args.missing is None and hasattr(model, "missing"):
-        options["missing"] = kept_missing(model)
-    if train is None and model is not None:
+        if train.filling is not None:  # the report fills in the others as these were
+            options["missing"] = "keep"
+    elif model is not None:
         options["known"] = getattr(model, "feature_names", None)
     valid = None if args.valid is None else read_data(args.valid, args, console, **options)
     test = read_data(args.test, args, console, **options)

@@ -11,7 +11,7 @@ from linrank.cli.stream_memory import LEAST_MEMORY
 from linrank.cli.streams import STANDARD
 from linrank.options import STOCHASTIC, STREAM_SAMPLINGS
 
-__all__ = ["add_streaming", "check_streaming"]
+__all__ = ["add_streaming", "check_streaming", "check_text"]
 
 # Options by the name of their value that need --stream, and what they mean when not given.
 _DEFAULTS: dict[str, Any] = {
@@ -65,6 +65,18 @@ def add_streaming(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how often (default: 60; 0: behind every batch)",
     )
+
+
+def check_text(path: str) -> None:
+    """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
+    if not os.path.isfile(path):
+        return
+    from linrank.tabular.formats import format_of, open_source
+
+    _, name, head = open_source(path)
+    found = format_of(name, head, None)
+    if found != "svmlight":
+        raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
 
 
 def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ _ROLES = {
 }
 # How the library's arguments are spelt on the command line.
 _FLAGS = "|".join((*_ROLES, "features", "format", "missing", "dtype", "unjudged"))
-_TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|'([^']*)')?")
+_TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
@@ -90,10 +90,12 @@ def spelt(message: str) -> str:
     --------
     >>> spelt("choose with label='rel', or label=False; see features=")
     'choose with --label rel, or --label none; see --features'
+    >>> spelt("say missing='zero', 'mean' or 'indicator'")
+    'say --missing zero, mean or indicator'
     """
 
     def flag(match: re.Match[str]) -> str:
-        value = _NONE if match[2] else match[3]
+        value = _NONE if match[2] else match[3] and match[3].replace("'", "")
         return f"--{match[1]}" + (f" {value}" if value is not None else "")
 
     return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))

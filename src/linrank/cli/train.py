@@ -63,16 +63,20 @@ With --method factorized and --method regularized: the hinge, its dual variables
 each query, made of factors with few components (α_ij = v_i·v_j), or pulled to low rank by a
 nuclear norm. With --kernel: scores Σ β_i k(x_i, x) that are not linear, exact on all pairs too.
 
-DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst, or
-the folder of a store (linrank convert). A store is mapped; with --memory-limit it is read in passes
-(newton, sgd, domination with l2), with --dask by the workers of a cluster.
+DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst; a table
+(Parquet, Arrow, CSV, TSV), whose columns have their roles by name: label, qid, docid, all other
+numbers are features (see "tables" below); or the folder of a store (linrank convert). A store is
+mapped; with --memory-limit it is read in passes (newton, sgd, domination with l2), with --dask by
+the workers of a cluster.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="training data: text, - for stdin, or a store")
+    parser.add_argument(
+        "data", metavar="DATA", help="training data: a file, a store, or - for stdin"
+    )
     parser.add_argument("model", metavar="MODEL", help="model file to write, or - for stdout")
     add_method(parser)
     solvers = (*SOLVERS, STOCHASTIC)

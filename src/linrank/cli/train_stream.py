@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.stream_memory import MB, Plan
+from linrank.cli.stream_options import check_text
 from linrank.cli.stream_report import (
     Progress,
     data_summary,
@@ -36,6 +37,7 @@ __all__ = ["run_stream"]
 def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read and learn, batch by batch; measure, write."""
     check_files(args, parser)
+    check_text(args.data)
     if args.checkpoint is not None:
         check_writable(args.checkpoint)
         check_apart(args.checkpoint, args.data, args.valid)

@@ -58,7 +58,9 @@ grid of C and γ, with one kernel matrix for each γ.
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.description = DESCRIPTION
-    parser.add_argument("data", metavar="DATA", help="training data: text, - for stdin, or a store")
+    parser.add_argument(
+        "data", metavar="DATA", help="training data: a file, a store, or - for stdin"
+    )
     parser.add_argument(
         "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
     )

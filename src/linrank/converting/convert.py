@@ -129,7 +129,7 @@ def convert(
     """
     form = target_format(path, to)
     given = {name: value for name, value in reading.items() if value is not None}
-    if form in TABLES:
+    if form in TABLES or form == "qrels":
         given.setdefault("missing", "keep")
     how = {
         "dtype": dtype,

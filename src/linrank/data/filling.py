@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Filling", "indicator_name"]
+__all__ = ["Filling", "indicator_name", "missing_counts"]
 
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 _NO_COLUMNS = np.empty(0, dtype=np.int64)
@@ -177,6 +177,26 @@ def _blocks(rows: Rows) -> Any:
     for begin in range(0, n_rows, step):
         part = slice(begin, begin + step)
         yield part, DenseRows(rows.values[part])
+
+
+def missing_counts(rows: Rows) -> NDArray[np.int64]:
+    """How many values of each feature are missing.
+
+    Examples
+    --------
+    >>> missing_counts(DenseRows(np.array([[1.0, np.nan], [4.0, np.nan]])))
+    array([0, 2])
+    """
+    counts = np.zeros(rows.shape[1], dtype=np.int64)
+    for _, block in _blocks(rows):
+        absent = np.isnan(block.values)
+        if not absent.any():
+            continue
+        if isinstance(block, DenseRows):
+            counts += absent.sum(axis=0)
+        else:
+            counts += np.bincount(block.columns[absent], minlength=len(counts))
+    return counts
 
 
 def _any_missing(rows: Rows) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from linrank.data.blocks import Block
 from linrank.errors import DataFormatError
 
 __all__ = ["ReadingOptions", "Survey", "parse_blocks"]
+
+# The fault of a first line that names columns: a word, or words with commas, for a label.
+_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_]+[\w ]*[\",'.]")
 
 T = TypeVar("T")
 FORM = "label qid:id index:value ..."
@@ -121,6 +125,8 @@ class Survey:
         fault = mixed or piece.fault
         if fault is not None:
             line, column, message = fault
+            if self.n_lines + line == 1 and _HEADER.match(message):
+                message += "; if these are names of columns, say format='csv' or 'tsv'"
             raise DataFormatError(f"{self.name}:{self.n_lines + line}:{column}: {message}")
         if piece.n_entries > 0 and (self.lowest < 0 or piece.lowest < self.lowest):
             self.lowest = piece.lowest

@@ -65,7 +65,12 @@ def read_feature_map(path: str | os.PathLike[str]) -> dict[str, str]:
         if content.lstrip().startswith("{"):
             return json.loads(content, object_pairs_hook=_distinct)  # type: ignore[no-any-return]
         return _distinct(_columns(content))
-    except (ValueError, RecursionError) as error:  # a JSONDecodeError too, and bad UTF-8
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{source}:{error.lineno}:{error.colno}: begins like JSON and is none ({error.msg}); "
+            'write an object such as {"model name": "engine name"}'
+        ) from None
+    except (ValueError, RecursionError) as error:  # bad UTF-8 too
         raise ValueError(f"{source}: {error}") from None
 
 
@@ -76,7 +81,8 @@ def _columns(content: str) -> Iterable[tuple[str, str]]:
         parts = line.split("\t") if "\t" in line else line.split()
         if len(parts) != 2:
             raise ValueError(
-                f"line {number} has {len(parts)} columns; write the model's name and the "
+                f"line {number} has {len(parts)} column{'s' * (len(parts) != 1)}; write the "
+                "model's name and the "
                 "engine's, separated by a tab where names have blanks"
             )
         yield parts[0].strip(), parts[1].strip()

@@ -88,6 +88,8 @@ def _check_bulk(content: bytes) -> None:
 
 
 def _parse(content: bytes) -> dict[str, Any]:
+    if content.startswith((b"PAR1", b"ARROW1")):
+        raise Invalid("a table (Parquet or Arrow), not a model", FOREIGN)
     _check_bulk(content)
     try:
         text = content.decode()

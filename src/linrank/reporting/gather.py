@@ -17,6 +17,7 @@ from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.reporting.caveats import Caveat, data_caveats, leakage, training_caveats
 from linrank.reporting.diagnosis import LARGEST_GRADE, QueryDiagnosis, worst_queries
+from linrank.reporting.filling_in import filled_in
 from linrank.reporting.pushes import Pushes, pushes
 from linrank.reporting.rankings import Ranking, best_single_feature, fitted_to, ranking_of
 from linrank.reporting.training import Training, train
@@ -118,11 +119,13 @@ def gather(
     """
     scoring, metrics = _measures(parts["test"], options)
     options = replace(options, scoring=scoring, metrics=metrics)
+    test = parts["test"]  # as it was read: a rival has its own way with missing values
+    parts, model = filled_in(parts, model)
     parts = _aligned(parts)
     features = _feature_names(parts, model, options.feature_names)
     training = None if model is not None else _train(parts, options)
     ranking = _judged(parts["test"], model, names[0], training, options)
-    rival = _rival(parts, against, names[1], features, options)
+    rival = _rival(parts, test, against, names[1], features, options)
     if rival is not None and rival.name == ranking.name:
         rival = replace(rival, name=f"{rival.name} (against)")
     options.tell("measuring")
@@ -141,7 +144,8 @@ def gather(
     scaled = training is not None and options.scale != "none"
     found = [*data_caveats(parts, profiles, overlaps, scaled)]
     found += training_caveats(training) if training is not None else []
-    found += _width_caveats(parts["test"], ranking, rival)
+    found += _width_caveats(parts["test"], ranking)
+    found += _width_caveats(parts["test"] if against is None else test, rival)
     return Material(
         parts,
         profiles,
@@ -248,13 +252,14 @@ def _judged(
 
 def _rival(
     parts: dict[str, Dataset],
+    test: Dataset,
     against: Any,
     name: str | None,
     names: tuple[str, ...],
     options: Options,
 ) -> Ranking | None:
     if against is not None:
-        return ranking_of(against, parts["test"], name or "against", "given", options.n_jobs)
+        return ranking_of(against, test, name or "against", "given", options.n_jobs)
     if "train" not in parts:
         return None
     options.tell("looking for the best single feature")
@@ -302,19 +307,17 @@ def _may_lack_zeros(test: Dataset, width: int) -> bool:
     return width > test.n_features and not isinstance(test.rows, DenseRows)
 
 
-def _width_caveats(test: Dataset, *rankings: Ranking | None) -> list[Caveat]:
+def _width_caveats(test: Dataset, one: Ranking | None) -> list[Caveat]:
     """Features of the test data that a model does not know, or the other way round."""
-    found = []
-    for one in rankings:
-        width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
-        if one is not None and width != test.n_features:
-            kind = "count nothing" if width < test.n_features else "are taken as 0"
-            found.append(
-                Caveat(
-                    "feature-counts",
-                    f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
-                    f"those that only one of them has {kind}. Is it a model of other data?",
-                    grave=not _may_lack_zeros(test, width),
-                )
-            )
-    return found
+    width = getattr(one.model, "n_features", test.n_features) if one else test.n_features
+    if one is None or width == test.n_features:
+        return []
+    kind = "count nothing" if width < test.n_features else "are taken as 0"
+    return [
+        Caveat(
+            "feature-counts",
+            f"{one.name} knows {width:,} features, the test data have {test.n_features:,}; "
+            f"those that only one of them has {kind}. Is it a model of other data?",
+            grave=not _may_lack_zeros(test, width),
+        )
+    ]

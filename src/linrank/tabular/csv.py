@@ -133,7 +133,9 @@ class CsvTable:
 
     def _check_header(self) -> None:
         names = self.schema.names
-        if all(_is_number(name) for name in names):
+        numbers = [name for name in names if _is_number(name)]
+        # A number that comes twice is a value too, whatever words stand beside it.
+        if len(numbers) == len(names) or len(set(numbers)) < len(numbers):
             raise DataFormatError(
                 f"{self.name}: the first line, {', '.join(names[:4])}, ..., holds numbers; it must "
                 "name the columns: put a line such as label,qid,f1,f2 in front"

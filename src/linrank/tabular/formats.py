@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from linrank.data.byte_streams import Replay, name_of
+from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
 
 __all__ = ["FORMATS", "format_of", "is_arrow_stream", "open_source", "parquet_parts"]
@@ -16,6 +17,7 @@ FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv")
 
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _STREAM = b"\xff\xff\xff\xff"  # in front of each message of an Arrow stream
+_BINARY = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
 _EXTENSIONS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv"}
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _HEAD = 8
@@ -62,6 +64,7 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
     if by_bytes is None and is_arrow_stream(head):
         by_bytes = "arrow"
     if wanted is None:
+        _check_name(name, head, by_bytes)
         return by_bytes or _by_name(name)
     if wanted not in FORMATS:
         hint = did_you_mean(wanted, FORMATS, 0.5)
@@ -72,6 +75,16 @@ def format_of(name: str, head: bytes, wanted: str | None) -> str:
 def is_arrow_stream(head: bytes) -> bool:
     """Whether these are the first bytes of an Arrow stream: a mark and a length below 2³⁰."""
     return head.startswith(_STREAM) and len(head) >= _HEAD and head[7] < 0x40
+
+
+def _check_name(name: str, head: bytes, by_bytes: str | None) -> None:
+    """Fail on a file that is called Parquet or Arrow and does not begin like either."""
+    extension = os.path.splitext(name.lower())[1]
+    if by_bytes is None and extension in _BINARY:
+        raise DataFormatError(
+            f"{name}: its name says {_BINARY[extension]}, but it begins with {head[:8]!r}: it is "
+            "damaged or something else; say with format= what it is"
+        )
 
 
 def _by_name(name: str) -> str:

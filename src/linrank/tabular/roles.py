@@ -124,7 +124,9 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
     if whole is not None:
         layout = "list" if whole.kind == "list" else "vector"
         unused = [c for c in rest if c is not whole and c.kind == "number"]
-        notes = _left_out(unused, f"the features are in {whole.name!r}")
+        notes = _left_out(unused, f"the features are in {whole.name!r}") + _one_query(
+            found, options
+        )
         return Roles(**found, features=(whole.name,), layout=layout, notes=notes)
     if options.known is not None:
         return _known(columns, options.known, taken, found, source)
@@ -137,9 +139,8 @@ def assign(columns: Sequence[Column], options: TableOptions, source: str) -> Rol
         )
     used = {*taken, *numbers}
     others = [c for c in columns if c.name not in used]
-    return Roles(
-        **found, features=numbers, layout="columns", notes=_left_out(others, "not numeric")
-    )
+    notes = _left_out(others, "not numeric") + _one_query(found, options)
+    return Roles(**found, features=numbers, layout="columns", notes=notes)
 
 
 def _find(role: str, columns: Sequence[Column], options: TableOptions, source: str) -> str | None:
@@ -230,6 +231,14 @@ def _check_leaks(
 
 def _left_out(columns: Sequence[Column], why: str) -> tuple[str, ...]:
     return (f"left out, {why}: {listed(columns)}",) if columns else ()
+
+
+def _one_query(found: dict[str, str | None], options: TableOptions) -> tuple[str, ...]:
+    """That a table seems to have no queries, which nobody said."""
+    if found["qid"] is not None or options.qid is False:
+        return ()
+    names = ", ".join(CONVENTIONS["qid"][:5])
+    return (f"no column holds query ids (by name {names}): all rows are one query",)
 
 
 def _pairs(found: dict[str, str | None]) -> str:
