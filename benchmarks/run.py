@@ -36,6 +36,7 @@ SUBJECTS = {
     "methods": ["--quick"],
     "bandwidth": ["--quick"],
     "reader": ["--quick"],
+    "scoring": ["--quick"],
     "tables": ["--quick"],
     "convert": ["--quick"],
     "out_of_core": ["--quick"],
