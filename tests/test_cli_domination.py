@@ -119,9 +119,9 @@ def test_inspect_and_predict_know_the_model(files, model, capsys):
     assert train(files, model, "-q", "--margin", "linear:2", "--pooled") == 0
     assert main(["inspect", model]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[:30])
-    told = {"method": "domination", "penalty": "l1", "alpha": "5.0", "margin": "linear:2,0"}
+    told = {"method": "domination", "penalty": "l1", "alpha": "5", "margin": "linear:2,0"}
     assert {key: lines[key] for key in told} == told
-    assert lines["pooled"] == "True"
+    assert lines["pooled"] == "yes"
     assert (
         f"{ranker(files, margin=('linear', 2), pooled=True).n_nonzero_} with a weight"
         in (lines["features"])

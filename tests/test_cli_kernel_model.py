@@ -105,7 +105,7 @@ def test_the_card_of_a_kernel_model(saved, capsys):
     assert lines[3].split(maxsplit=1)[1] == "6 rows of 12 (50 %); dense float32, 6 × 3, 72 B"
     assert lines[4].split() == ["scale", "minmax"]
     assert lines[5].split()[:2] == ["file", f"{path},"]
-    assert lines[6].split() == ["C", "2.0"]
+    assert lines[6].split() == ["C", "2"]
     assert lines[7].split(maxsplit=1) == [
         "coefficient",
         "training row, counted from 0, the 2 largest of 6 that are not zero",
