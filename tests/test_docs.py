@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sklearn
 
 import linrank
 from linrank.cli.main import main
@@ -115,14 +116,15 @@ PAGES_THAT_RUN = [page for page in PAGES if blocks(page.read_text())]
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_page_runs(page, workplace):
     names: dict[str, object] = {"__name__": "__main__"}
-    for line, language, code in blocks(page.read_text()):
-        where = f"{page.name}:{line}"
-        if language == "python":
-            run_python(code, where, names)
-            continue
-        for command in commands(code):
-            code, said = run_command(command)
-            assert code == 0, f"{where}: {command}\n{said}"
+    with sklearn.config_context():  # a page that fails leaves its settings to no other test
+        for line, language, code in blocks(page.read_text()):
+            where = f"{page.name}:{line}"
+            if language == "python":
+                run_python(code, where, names)
+                continue
+            for command in commands(code):
+                code, said = run_command(command)
+                assert code == 0, f"{where}: {command}\n{said}"
 
 
 def test_the_first_pages_show_something_to_run():
