@@ -72,14 +72,19 @@ def test_a_worker_killed_at_twenty_moments_changes_no_bit(mortal, undisturbed, k
 
 
 def test_both_workers_killed_between_two_iterations_change_no_bit(mortal, undisturbed):
+    killed = []
+
     def kill(state):
         if state["n_iter"] == 1:
-            for victim in pids(mortal):
+            killed.extend(pids(mortal))
+            for victim in killed:
                 os.kill(victim, signal.SIGKILL)
 
     ranker = fitted(mortal, callback=kill)
     assert np.array_equal(ranker.coef_, undisturbed[0])
-    assert ranker.n_repeated_ >= 1
+    # Whether a round was under way when the loss was noticed, and had to be repeated, is chance.
+    assert len(killed) == 2
+    assert not set(killed) & set(pids(mortal))
 
 
 def test_a_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, mortal, undisturbed):
