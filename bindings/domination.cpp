@@ -51,6 +51,10 @@ void bind_domination(nb::module_ &m) {
         .def_prop_ro("total_curvature",
                      [](const BoundDomination &p) { return p.point->total_curvature; })
         .def_prop_ro("gradient", view([](const Point &p) { return p.gradient.view(); }))
+        .def_prop_ro("value_error", [](const BoundDomination &p) { return p.point->value_error; })
+        .def_prop_ro("slope_error", [](const BoundDomination &p) { return p.point->slope_error; })
+        .def_prop_ro("gradient_error",
+                     [](const BoundDomination &p) { return p.point->gradient_error; })
         .def_prop_ro("rho", view([](const Point &p) { return p.rho(); }))
         .def("multiply", [](const BoundDomination &p, Vector<double> v, int n_threads) {
             require_length(v.shape(0), p.layering->n_rows(), "v");

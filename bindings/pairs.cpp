@@ -43,6 +43,7 @@ void bind_pairs(nb::module_ &m) {
 
     auto point = nb::class_<BoundPoint>(m, "PairPoint", "A pair loss at given scores.");
     bind_point(point);
+    bind_errors(point);
     point.def_prop_ro("inner_slacks", [](const BoundPoint &p) { return p.point->inner_slacks; });
     point.def_prop_ro("total_curvature",
                       [](const BoundPoint &p) { return p.point->total_curvature; });

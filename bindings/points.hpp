@@ -53,3 +53,12 @@ void bind_point(nb::class_<Bound> &c) {
         .def_prop_ro("n_violations", [](const Bound &p) { return p.point->n_violations; })
         .def_prop_ro("gradient", &gradient_of<Bound>);
 }
+
+/// How far rounding may have taken the numbers of a point.
+template <class Bound>
+void bind_errors(nb::class_<Bound> &c) {
+    c.def_prop_ro("value_error", [](const Bound &p) { return p.point->value_error; })
+        .def_prop_ro("slacks_error", [](const Bound &p) { return p.point->slacks_error; })
+        .def_prop_ro("dual_error", [](const Bound &p) { return p.point->dual_error; })
+        .def_prop_ro("gradient_error", [](const Bound &p) { return p.point->gradient_error; });
+}

@@ -41,6 +41,7 @@ void bind_preferences(nb::module_ &m) {
     auto point = nb::class_<BoundPreferencePoint>(m, "PreferencePoint",
                                                   "Loss of listed preferences at given scores.");
     bind_point(point);
+    bind_errors(point);
     point.def_prop_ro("inner_slacks",
                       [](const BoundPreferencePoint &p) { return p.point->inner_slacks; });
     point.def_prop_ro("total_curvature",

@@ -74,6 +74,11 @@ DominationPoint::DominationPoint(const Layering &layering, std::span<const doubl
     slope = total.slope;
     linear_ = total.odds - total.slope;
     total_curvature = total.trace;
+    // Beside the rounding of each query, that of their sum: at most so many additions one after the other.
+    const double depth = 0x1p-53 * (double(layering.n_queries()) + double(n_chunks));
+    value_error = total.value_error + depth * value;
+    slope_error = total.slope_error + depth * std::abs(slope);
+    gradient_error = std::sqrt(total.squared_error);
 }
 
 void DominationPoint::multiply(std::span<const double> v, std::span<double> out,

@@ -89,11 +89,30 @@ DominationSums DominationSweep::evaluate(const double *z) {
             std::fill(a->data() + begin_, a->data() + end_, 0.0);
         return {};
     }
+    rows_.origin = z[begin_];
     find_peaks();
     find_masses();
     DominationSums sums = find_risks();
     sums += find_gradient();
+    bound_rounding(sums);
     return sums;
+}
+
+// With μ the unit roundoff, e^m is off by some μ(1 + |m|) of itself, sums of n of them by nμ more, and so
+// are the odds log Z - m by K = μ(n + 32 + 8 max(|m|, |log Z|)), in all; ρ and the shares are off by a few K
+// of themselves, each loss log(1 + e^odds) by a few K, and the sums over the rows by nμ.
+void DominationSweep::bound_rounding(DominationSums &sums) const {
+    double largest = scratch_.largest, risk = 0;
+    for (std::size_t k = 1; k < std::size_t(n_layers_); ++k) {
+        const double log_below = std::abs(scratch_.log_below[k]);
+        if (log_below < 1e300) largest = std::max(largest, log_below);
+        risk += point_.risk_[cell_ + k];
+    }
+    const double K = 0x1p-53 * (double(end_ - begin_) + 32.0 + 8.0 * largest);
+    const double of_gradient = 16.0 * K * risk;  // ∇L = π T - ω ρ, where Σ π T = Σ ω ρ
+    sums.value_error = 4.0 * K * (scratch_.weight + sums.value);
+    sums.slope_error = 20.0 * K * scratch_.slope_size;
+    sums.squared_error = of_gradient * of_gradient;
 }
 
 void DominationSweep::find_peaks() {
@@ -137,9 +156,16 @@ DominationSums DominationSweep::find_risks() {
     }
     std::vector<double> &risks = scratch_.sums;
     DominationSums of_part[most_parts], total;
+    double largest_of_part[most_parts], weight_of_part[most_parts];
     sum(risks, 2, [&](std::int64_t first, std::int64_t last, double *risk) {
-        of_part[part_of(first)] = add_risks(first, last, risk);
+        const std::size_t part = part_of(first);
+        of_part[part] = add_risks(first, last, risk, largest_of_part[part], weight_of_part[part]);
     });
+    scratch_.largest = scratch_.weight = 0;
+    for (std::int64_t k = 0; k < n_parts_; ++k) {
+        scratch_.largest = std::max(scratch_.largest, largest_of_part[k]);
+        scratch_.weight += weight_of_part[k];
+    }
     std::copy_n(risks.data(), n, point_.risk_.data() + cell_);
     std::copy_n(risks.data() + n, n, point_.square_risk_.data() + cell_);
     for (std::int64_t k = 0; k < n_parts_; ++k) total += of_part[k];
@@ -147,16 +173,18 @@ DominationSums DominationSweep::find_risks() {
     return total;
 }
 
-DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last, double *risk) const {
+DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last, double *risk,
+                                          double &largest, double &weight) const {
     const double *log_below = scratch_.log_below.data(), *below = scratch_.below.data();
     const double *own = point_.share_.data();
     double *rho = point_.rho_.data(), *small = point_.gradient.data();  // e^{-|odds|}, until later
     const RowView r = rows_;
     const double *scores = z_;
-    double value = 0, odds_sum = 0;
+    double value = 0, odds_sum = 0, far = 0, all = 0;
     for (std::int64_t t = first; t < last; ++t) {
         const std::size_t k = r.level(t);
-        const double z = below[k], mine = own[t], odds = log_below[k] - r.m(scores, t);
+        const double m = r.m(scores, t);
+        const double z = below[k], mine = own[t], odds = log_below[k] - m;
         double x, left;
         if (mine > least && z < most) [[likely]] {
             left = z / (z + mine);
@@ -173,7 +201,11 @@ DominationSums DominationSweep::add_risks(std::int64_t first, std::int64_t last,
         sums[r.n_layers] += mass * left;
         value += w * std::max(odds, 0.0);
         odds_sum += mass * odds;
+        far = std::max(far, std::abs(m));
+        all += w;
     }
+    largest = far;
+    weight = all;
     if (!r.u) value += r.c * sum_of_logs(last - first, small + first);
     else
         for (std::int64_t t = first; t < last; ++t) value += r.weight(t) * std::log1p(small[t]);
@@ -187,26 +219,32 @@ DominationSums DominationSweep::find_gradient() {
     point_.shares_.sum_above(q_, point_.risk_.data() + cell_, pull);
     std::vector<double> &scale = scratch_.mass, &squares = scratch_.sums, &below = scratch_.below;
     for (double &mass : scale) mass = mass > 0.0 ? 1.0 / mass : 0.0;
-    const double origin = z_[begin_];  // the gradient sums to 0: an offset of z costs no digits
-    double slope_of_part[most_parts];
+    // The gradient sums to 0, so that the slope does not depend on the origin of z.
+    double slope_of_part[most_parts], size_of_part[most_parts];
     sum(squares, 1, [&](std::int64_t first, std::int64_t last, double *square) {
         const RowView r = rows_;
         const double *z = z_, *factor = scale.data();
-        double slope = 0;
+        double slope = 0, size = 0;
         for (std::int64_t t = first; t < last; ++t) {
             const std::size_t k = r.level(t);
             const double part = share[t] * (r.u ? r.u[t] * factor[k] : factor[k]);
             const double c = part * pull[k] - r.weight(t) * rho[t];
             share[t] = part;
             gradient[t] = c;
-            slope += c * (z[t] - origin);
+            slope += c * (z[t] - r.origin);
+            size += (part * pull[k] + r.weight(t) * rho[t]) * std::abs(z[t] - r.origin);
             square[r.cell(t, 1)] += part * part;
         }
         slope_of_part[part_of(first)] = slope;
+        size_of_part[part_of(first)] = size;
     });
     point_.shares_.average_below_squared(q_, squares.data(), below.data());
     DominationSums total;
-    for (std::int64_t k = 0; k < n_parts_; ++k) total.slope += slope_of_part[k];
+    scratch_.slope_size = 0;
+    for (std::int64_t k = 0; k < n_parts_; ++k) {
+        total.slope += slope_of_part[k];
+        scratch_.slope_size += size_of_part[k];
+    }
     for (std::size_t k = 0; k < below.size(); ++k)
         total.trace -= point_.square_risk_[cell_ + k] * below[k];
     return total;

@@ -12,12 +12,17 @@ struct DominationSums {
     double slope = 0;  // ∇L·z
     double odds = 0;   // Σ ω ρ (log Z - m)
     double trace = 0;  // of ∇²L
+    // Bounds of rounding: of L, of ∇L·z, and of ∇L (2-norm, squared).
+    double value_error = 0, slope_error = 0, squared_error = 0;
 
     DominationSums &operator+=(const DominationSums &other) {
         value += other.value;
         slope += other.slope;
         odds += other.odds;
         trace += other.trace;
+        value_error += other.value_error;
+        slope_error += other.slope_error;
+        squared_error += other.squared_error;
         return *this;
     }
 };
@@ -27,6 +32,7 @@ struct LayerScratch {
     std::vector<double> peak, mass;        // max m, Σ u e^{m - peak}
     std::vector<double> log_below, below;  // log Z, Z e^{-peak}; of a product the mean below
     std::vector<double> sums, other;
+    double largest = 0, weight = 0, slope_size = 0;  // max |m|, Σ ω, Σ (|parts of ∇L|·|z|)
 };
 
 /// What loops over the rows of a query look at: as a local copy, which no store to an array can touch.
@@ -36,9 +42,12 @@ struct RowView {
     const double *s;  // by position, null for zeros
     double c;
     std::int64_t n_layers, last_lane;
+    double origin = 0;  // of the scores: the loss sees differences only, and an offset would cost digits
 
     std::size_t level(std::int64_t t) const { return std::size_t(levels[t]); }
-    double m(const double *z, std::int64_t t) const { return s ? z[t] - s[t] : z[t]; }
+    double m(const double *z, std::int64_t t) const {
+        return s ? (z[t] - origin) - s[t] : z[t] - origin;
+    }
     /// ω.
     double weight(std::int64_t t) const { return u ? c * u[t] : c; }
     bool is_void(std::int64_t t) const { return u && !(u[t] > 0.0); }
@@ -74,7 +83,7 @@ protected:
     bool is_void() const { return n_layers_ < 2; }
     const std::int64_t q_, begin_, end_, n_layers_, n_parts_;
     const int n_threads_;
-    const RowView rows_;
+    RowView rows_;
     const std::size_t cell_;  // of layer 0
     LayerScratch &scratch_;
 };
@@ -89,8 +98,10 @@ private:
     void find_peaks();
     void find_masses();
     DominationSums find_risks();
-    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk) const;
+    DominationSums add_risks(std::int64_t first, std::int64_t last, double *risk, double &largest,
+                             double &weight) const;
     DominationSums find_gradient();
+    void bound_rounding(DominationSums &sums) const;
 
     DominationPoint &point_;
     const double *z_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "level_sums.hpp"
 #include "parallel.hpp"
@@ -74,7 +75,7 @@ void find_windows_parallel(const double *s, std::int64_t n, double margin, std::
     std::fill(from + starts[n_parts], from + n, std::int32_t(n));
 }
 
-/// s: the scores about their mean; a and b: sums, and what is made of them.
+/// s: the scores about their median; a and b: sums, and what is made of them.
 struct PairPoint::LongScratch {
     PageArray<double> s, a, b;
 };
@@ -126,14 +127,13 @@ PairPoint::Moments PairPoint::settle_degrees(std::int64_t q, double margin, bool
             else scratch.b[std::size_t(t)] = degree * s - margin * balance;
             sum.violations += l_above;
             sum.slacks += margin * l_above - balance * s;
+            scratch.a[std::size_t(t)] = degree;  // which is not needed any more
         }
+        sum.add_rows(last - first, scratch.s.data() + first, scratch.a.data() + first);
         sums[part] = sum;
     });
     Moments total;
-    for (const Moments &sum : sums.parts) {
-        total.violations += sum.violations;
-        total.slacks += sum.slacks;
-    }
+    for (const Moments &sum : sums.parts) total += sum;
     return total;
 }
 
@@ -187,29 +187,45 @@ PairPoint::Sums PairPoint::evaluate_long(std::int64_t q, std::span<const double>
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     std::int32_t *order = order_.data() + begin;
     LongScratch scratch{vector_of(n), {}, {}};
+    double sum = 0;
     {
-        const double mean = mean_of(z.data() + begin, n, n_threads);
+        // About the median, as in PairPoint::sort.
         PageArray<double> s = vector_of(n);
-        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
-            for (std::int64_t i = first; i < last; ++i) s[std::size_t(i)] = z[std::size_t(begin + i)] - mean;
-        });
-        sort_scores_parallel(s.data(), n, order, n_threads);
-        for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+        const auto sort_about = [&](double origin) {
+            for_parts(n, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
+                for (std::int64_t i = first; i < last; ++i)
+                    s[std::size_t(i)] = z[std::size_t(begin + i)] - origin;
+            });
+            sort_scores_parallel(s.data(), n, order, n_threads);
+        };
+        const double mean = mean_of(z.data() + begin, n, n_threads);
+        sort_about(mean);
+        const double median = std::isfinite(mean) ? z[std::size_t(begin + order[n / 2])] : mean;
+        if (std::abs(mean - median) > far_away) sort_about(median);
+        PartialSums<double> sums;
+        for_parts(n, n_threads, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+            double sum = 0;
             for (std::int64_t t = first; t < last; ++t) {
-                scratch.s[std::size_t(t)] = s[std::size_t(order[t])];
-                level_[std::size_t(begin + t)] = problem_.levels[std::size_t(begin + order[t])];
+                const std::size_t i = std::size_t(begin + order[t]);
+                const double centred = scratch.s[std::size_t(t)] = z[i] - median;
+                level_[std::size_t(begin + t)] = problem_.levels[i];
+                sum += problem_.u(std::int64_t(i)) * std::abs(centred);
             }
+            sums[part] = sum;
         });
+        for (const double part : sums.parts) sum += part;
     }
+    const auto errors = [&](const Moments &m) { return errors_of(q, m, sum, scratch.s.data(), order); };
     scratch.a = vector_of(n);
     scratch.b = vector_of(n);
     // The gradient's memory is free until the slopes are known, and those of the inner margin need both.
     const Moments outside =
         sweep_margin_long(q, 1.0, outer(q), false, gradient.data() + begin, scratch, n_threads);
-    if (loss_.kind != PairLoss::huber) return summary(outside, {});
+    if (loss_.kind != PairLoss::huber) return summary(outside, errors(outside), {}, {});
     PageArray<double> v = vector_of(n);
-    return summary(outside, sweep_margin_long(q, 1.0 - loss_.epsilon, inner(q), true, v.data(), scratch,
-                                              n_threads));
+    const Moments inside = sweep_margin_long(q, 1.0 - loss_.epsilon, inner(q), true, v.data(), scratch,
+                                             n_threads);
+    return summary(outside, errors(outside), inside, errors(inside));
 }
 
 // The memory of out holds the vector by place until the sums are there.

@@ -1,11 +1,25 @@
 #include "pair_sweep.hpp"
 
-#include <algorithm>
-
 #include "level_sums.hpp"
 #include "parallel.hpp"
 
 namespace linrank {
+namespace {
+
+constexpr double unit_roundoff = 0x1p-53;  // μ
+
+/// Σ u |s|, u = 1 where it is null; four sums under way hide the latency of an addition.
+double absolute_sum(std::int64_t n, const double *s, const double *u) {
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    std::int64_t i = 0;
+    if (!u)
+        for (; i + 4 <= n; i += 4)
+            for (int lane = 0; lane < 4; ++lane) sum[lane] += std::abs(s[i + lane]);
+    for (; i < n; ++i) sum[0] += (u ? u[i] : 1.0) * std::abs(s[i]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
 
 std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target) {
     const std::int64_t share = std::max<std::int64_t>(1, problem.n_rows() / n_target);
@@ -51,6 +65,20 @@ void PairPoint::Sums::operator+=(const Sums &other) {
     inner_slacks += other.inner_slacks;
     violations += other.violations;
     curved += other.curved;
+    value_error += other.value_error;
+    slacks_error += other.slacks_error;
+    dual_error += other.dual_error;
+    squared_error += other.squared_error;
+}
+
+void PairPoint::Moments::operator+=(const Moments &other) {
+    violations += other.violations;
+    slacks += other.slacks;
+    squares += other.squares;
+    spread += other.spread;
+    square_spread += other.square_spread;
+    largest = std::max(largest, other.largest);
+    n_active += other.n_active;
 }
 
 PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const double> z,
@@ -84,6 +112,15 @@ PairPoint::PairPoint(const PairProblem &problem, PairLoss loss, std::span<const 
     inner_slacks = total.inner_slacks;
     n_violations = total.violations;
     total_curvature = curvature() * total.curved;
+    // Beside the rounding of each query, that of their sum: so many additions one after the other.
+    std::int64_t depth = std::int64_t(chunks.size());
+    for (const Chunk &chunk : chunks) depth = std::max(depth, std::int64_t(chunks.size()) + chunk.last - chunk.first);
+    const double unit = unit_roundoff * double(depth);
+    const double off = unit * (std::abs(sum_of_slacks) + std::abs(inner_slacks) + n_violations);
+    value_error = total.value_error + unit * std::abs(value);
+    slacks_error = total.slacks_error + off;
+    dual_error = total.dual_error + off;
+    gradient_error = std::sqrt(total.squared_error);
 }
 
 PairPoint::Ends PairPoint::outer(std::int64_t q) {
@@ -121,29 +158,52 @@ Windows PairPoint::windows(std::int64_t q) const {
     return w;
 }
 
-namespace {
-
-/// s = the scores of a query about their mean: pairs see differences only, and the expanded squares
-/// below would cancel under a large common offset.
-void centre(const double *z, std::int64_t n, std::vector<double> &s) {
+// Pairs see differences of scores only, and the expanded squares below cancel under a common offset: s are
+// the scores about their median. The mean would do but for far rows: one drags it away from all others, whose
+// differences then lose their digits. Where it is far, the order that it gave may be wrong in these digits.
+void PairPoint::sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch) {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    std::int32_t *order = order_.data() + begin;
+    const std::int32_t *level = problem_.levels.data() + begin;
+    std::vector<double> &s = scratch.s;
+    s.resize(std::size_t(n));
+    const auto subtract = [&](double origin) {
+        for (std::int64_t i = 0; i < n; ++i) s[std::size_t(i)] = z[i] - origin;
+    };
     double mean = 0;
     for (std::int64_t i = 0; i < n; ++i) mean += z[i];
     mean /= double(n);
-    s.resize(std::size_t(n));
-    for (std::int64_t i = 0; i < n; ++i) s[std::size_t(i)] = z[i] - mean;
-}
-
-}  // namespace
-
-void PairPoint::sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch) {
-    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
-    std::int32_t *order = order_.data() + begin;
-    sort_scores(s, n, near ? near->order(q) : nullptr, order, scratch);
-    for (std::int64_t t = 0; t < n; ++t) level_[std::size_t(begin + t)] =
-        problem_.levels[std::size_t(begin + order[t])];
+    subtract(mean);
+    sort_scores(s.data(), n, near ? near->order(q) : nullptr, order, scratch.sort);
+    if (std::isfinite(mean)) {  // else all of s is NaN, and stays so
+        const double median = z[order[n / 2]];
+        subtract(median);
+        if (std::abs(mean - median) > far_away) sort_scores(s.data(), n, order, order, scratch.sort);
+    }
+    const double largest = std::max(std::abs(s[std::size_t(order[0])]), std::abs(s[std::size_t(order[n - 1])]));
+    scratch.sum = absolute_sum(n, s.data(), u_of(q));
+    scratch.grid = put_on_grid(n, largest, s.data());
+    for (std::int64_t t = 0; t < n; ++t) level_[std::size_t(begin + t)] = level[order[t]];
     if (!place_.empty())
         for (std::int64_t t = 0; t < n; ++t)
             place_[std::size_t(begin + order[t])] = std::int32_t(t);
+}
+
+// Slopes of a band are differences of sums over two windows, divided by ε: of the rounding of these sums, 1/ε
+// makes more than a certificate can bear. So where pairs are counted, the scores of a band are rounded to
+// multiples of a power of two of which n of them together have no more than 51 bits: all sums are exact then,
+// and so are the slopes, if ε is a power of two as well. It moves no score by more than half the grid, and
+// the dual point that the slopes are is one of the moved scores, as good as any. Returns the grid, or 0.
+double PairPoint::put_on_grid(std::int64_t n, double largest, double *s) const {
+    constexpr double coarsest = 0x1p-30;
+    if (loss_.kind != PairLoss::huber || !is_counted()) return 0.0;
+    const double reach = 4.0 * double(n) * (2.0 + largest);  // infinite or NaN where a score is
+    if (!(reach <= coarsest * 0x1p53)) return 0.0;
+    int exponent;
+    std::frexp(reach, &exponent);
+    const double grid = std::ldexp(1.0, exponent - 53), magic = 0x1.8p52 * grid;
+    for (std::int64_t i = 0; i < n; ++i) s[i] = (s[i] + magic) - magic;
+    return grid;
 }
 
 // A pair (preferred, other) is violated iff (margin - s_preferred) + s_other > 0. Both windows come from
@@ -177,6 +237,55 @@ double PairPoint::combined(std::int64_t i, std::int64_t n, const double *sums, d
     return sign * (sums[n] - problem_.gain[std::size_t(i)] * *sums);
 }
 
+// With μ the unit roundoff, sums over a window are differences of two running sums of at most n terms:
+// (4n + 4)μ S for both γ of a row, S = Σu|s|, and (4n + 4)μ U for its l, U = Σu; but l is exact where pairs
+// are counted, and γ of a row without a violated pair an exact 0. What is made of them adds a few μ times
+// the numbers themselves, sums over the rows nμ times; a difference of gains, |g_j - g_i| = ±(g_j - g_i),
+// is at most twice the largest. With r = 1 + |s|, all of that is below 10(n + 2)μ times
+//
+//   slacks: Σ (d + c u U) r,   slopes: d r + c u (S + U r),   squares: Σ r (d r + c u (S + U r)).
+PairPoint::Errors PairPoint::errors_of(std::int64_t q, const Moments &m, double sum, const double *s,
+                                       const std::int32_t *order) const {
+    const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
+    // Sums of long queries are those of at most sixteen pieces, and no differences.
+    const double depth = n < long_query ? double(n + 2) : double(n / 16 + 64);
+    const double unit = 10.0 * depth * unit_roundoff, c = problem_.c(q);
+    if (is_counted()) {
+        const double slope = unit * (m.largest + c * sum);
+        return {unit * m.spread, unit * m.spread,
+                unit * (m.square_spread + c * sum * (m.n_active + sum)), m.n_active * slope * slope};
+    }
+    double weight = 0, gain = problem_.gain.empty() ? 1.0 : 0.0;
+    for (std::int64_t i = begin; i < begin + n; ++i) {
+        weight += problem_.u(i);
+        if (!problem_.gain.empty()) gain = std::max(gain, 2.0 * std::abs(problem_.gain[std::size_t(i)]));
+    }
+    const double loose = c * gain * weight, near = c * gain * sum;
+    Errors error{unit * m.spread, 0, unit * m.square_spread, 0};
+    for (std::int64_t t = 0; t < n; ++t) {
+        const double u = problem_.u(begin + (order ? order[t] : t)), r = 1.0 + std::abs(s[t]);
+        const double slope = unit * u * (near + loose * r);
+        error.slacks += unit * u * loose * r;
+        error.squares += slope * r;
+        error.slopes += slope * slope;
+    }
+    error.duals = error.slacks;
+    error.slopes = 2.0 * (error.slopes + m.n_active * unit * unit * m.largest * m.largest);
+    return error;
+}
+
+// On a grid everything is exact but for the last sums; n²μ² of their terms is less than μ. A margin that is
+// not on the grid costs some roundings where it enters. As sums at the scores that were given, before these
+// were moved by up to half the grid, slacks of violated pairs are off by a grid each, those of others by no more.
+PairPoint::Errors PairPoint::errors_on(double grid, std::int64_t q, const Moments &m, double margin) const {
+    const double c = problem_.c(q), n = double(problem_.length(q));
+    const double off = std::fmod(margin, grid) == 0.0 ? 0.0 : 4.0 * unit_roundoff;
+    const double moved = grid * (m.violations + 0.5 * c * n * n);
+    const double of_slacks = off * m.spread + 8.0 * unit_roundoff * (m.violations + std::abs(m.slacks));
+    const double of_squares = off * m.square_spread + 8.0 * unit_roundoff * (m.violations + std::abs(m.squares));
+    return {of_slacks + moved, of_slacks, of_squares, m.n_active * off * off * m.largest * m.largest};
+}
+
 // The squared-hinge sums for one margin θ: sets degree_ and gradient, or for the inner margin of a band
 // takes its own off them. With l⁺, l⁻ the weights of the violators above and below row i, and γ⁺, γ⁻ the
 // same sums of weight·s (Lee & Lin 2014, eqs. 16-19, with weights):
@@ -192,55 +301,112 @@ PairPoint::Moments PairPoint::sweep_margin(std::int64_t q, double margin, Ends e
     find_windows(q, scratch.s.data(), margin, ends);
     const Windows w = windows(q, ends.upto, ends.from);
     level_sums(w, 2 * width, v, above, below, scratch);
-    const bool is_hinge = loss_.kind == PairLoss::hinge;
+    if (is_counted() && sums_by_rank(n, w.n_levels))  // trees leave rounding where no violator is
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (above[i] == 0.0) above[n + i] = 0.0;
+            if (below[i] == 0.0) below[n + i] = 0.0;
+        }
+    const bool is_hinge = loss_.kind == PairLoss::hinge, is_huber = loss_.kind == PairLoss::huber;
+    const bool is_on_grid = scratch.grid > 0.0;
     const double c = problem_.c(q);
     Moments total;
     for (std::int64_t i = 0; i < n; ++i) {
-        const double s = scratch.s[std::size_t(i)], weight = c * problem_.u(begin + i);
-        const double l_above = weight * combined(begin + i, n, above + i, 1.0);
-        const double l_below = weight * combined(begin + i, n, below + i, -1.0);
+        const double s = scratch.s[std::size_t(i)], u = problem_.u(begin + i);
+        const double l_above = combined(begin + i, n, above + i, 1.0);
+        const double l_below = combined(begin + i, n, below + i, -1.0);
         const double g_above = combined(begin + i, n, above + width * n + i, 1.0);
         const double g_below = combined(begin + i, n, below + width * n + i, -1.0);
-        const double laplacian = (l_above + l_below) * s - weight * (g_above + g_below);
-        const double balance = l_below - l_above;
+        const double laplacian = (l_above + l_below) * s - (g_above + g_below);
+        const double balance = l_below - l_above, degree = c * u * (l_above + l_below);
         const double slope = is_hinge ? -balance : 2.0 * (laplacian - margin * balance);
         double &degree_i = degree_[std::size_t(begin + i)], &slope_i = gradient[std::size_t(begin + i)];
-        degree_i = is_inner ? degree_i - (l_above + l_below) : l_above + l_below;
-        slope_i = is_inner ? slope_i - slope : slope;
-        total.violations += l_above;
-        total.slacks += margin * l_above - balance * s;
-        total.squares += margin * margin * l_above + (laplacian - 2.0 * margin * balance) * s;
+        degree_i = is_inner ? degree_i - degree : degree;
+        slope_i = is_inner ? slope_i - slope : is_huber ? slope : c * u * slope;
+        const double curl = laplacian - 2.0 * margin * balance;
+        total.violations += u * l_above;
+        total.slacks += u * (margin * l_above - balance * s);
+        total.squares += u * (margin * margin * l_above + curl * s);
+        above[i] = degree;  // what was there is not needed any more
+        below[i] = -balance;
+        if (is_on_grid) below[n + i] = curl;
     }
+    if (is_on_grid) {  // u = 1, and all but these two sums is exact
+        const double *s = scratch.s.data(), p = total.violations;
+        total.slacks = margin * p + kernels().dot_twice(n, below, s);
+        total.squares = margin * margin * p + kernels().dot_twice(n, below + n, s);
+    }
+    for (double *sum : {&total.violations, &total.slacks, &total.squares}) *sum *= c;
+    total.add_rows(n, scratch.s.data(), above);
     return total;
+}
+
+// Four sums of each kind under way hide the latency of an addition.
+void PairPoint::Moments::add_rows(std::int64_t n, const double *s, const double *degree) {
+    constexpr std::int64_t lanes = 4;
+    double dr[lanes] = {}, drr[lanes] = {}, most[lanes] = {}, active[lanes] = {};
+    for (std::int64_t first = 0; first < n; first += lanes) {
+        const std::int64_t width = std::min(lanes, n - first);
+        for (std::int64_t lane = 0; lane < width; ++lane) {
+            const double r = 1.0 + std::abs(s[first + lane]), d = degree[first + lane];
+            dr[lane] += d * r;
+            drr[lane] += d * r * r;
+            most[lane] = std::max(most[lane], d * r);
+            active[lane] += d != 0.0 ? 1.0 : 0.0;
+        }
+    }
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        spread += dr[lane];
+        square_spread += drr[lane];
+        largest = std::max(largest, most[lane]);
+        n_active += active[lane];
+    }
 }
 
 PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                                     SweepScratch &scratch) {
     const std::int64_t n = problem_.length(q), begin = problem_.begin(q);
     const int width = n_vectors();
-    centre(z.data() + begin, n, scratch.s);
-    sort(q, scratch.s.data(), near, scratch.sort);
+    sort(q, z.data() + begin, near, scratch);
     for (auto *vector : {&scratch.v, &scratch.above, &scratch.below})
         vector->resize(std::size_t(2 * width * n));
     weigh(q, nullptr, scratch.v.data());
     weigh(q, scratch.s.data(), scratch.v.data() + width * n);
+    const auto errors = [&](const Moments &m, double margin) {
+        return scratch.grid > 0.0 ? errors_on(scratch.grid, q, m, margin)
+                                  : errors_of(q, m, scratch.sum, scratch.s.data(), nullptr);
+    };
     const Moments m = sweep_margin(q, 1.0, outer(q), false, scratch);
-    if (loss_.kind != PairLoss::huber) return summary(m, {});
-    const Moments inside = sweep_margin(q, 1.0 - loss_.epsilon, inner(q), true, scratch);
-    const double half = 0.5 / loss_.epsilon;
-    for (std::int64_t i = begin; i < begin + n; ++i) gradient[std::size_t(i)] *= half;
-    return summary(m, inside);
+    if (loss_.kind != PairLoss::huber) return summary(m, errors(m, 1.0), {}, {});
+    const double inner_margin = 1.0 - loss_.epsilon, scale = problem_.c(q) * 0.5 / loss_.epsilon;
+    const Moments inside = sweep_margin(q, inner_margin, inner(q), true, scratch);
+    for (std::int64_t i = begin; i < begin + n; ++i)
+        gradient[std::size_t(i)] *= scale * problem_.u(i);
+    return summary(m, errors(m, 1.0), inside, errors(inside, inner_margin));
 }
 
-PairPoint::Sums PairPoint::summary(const Moments &m, const Moments &inside) const {
+PairPoint::Sums PairPoint::summary(const Moments &m, const Errors &error, const Moments &inside,
+                                   const Errors &inner_error) const {
+    // Rounding may take a sum of squares, or of slacks, below 0.
     if (loss_.kind == PairLoss::squared_hinge)
-        return {m.squares, m.slacks, 0.0, m.violations, m.violations};
-    if (loss_.kind == PairLoss::hinge) return {m.slacks, m.slacks, 0.0, m.violations, 0.0};
+        return {std::max(0.0, m.squares), m.slacks, 0.0, m.violations, m.violations,
+                error.squares, error.slacks, error.duals, error.slopes};
+    if (loss_.kind == PairLoss::hinge)
+        return {std::max(0.0, m.slacks), m.slacks, 0.0, m.violations, 0.0,
+                error.slacks, error.slacks, error.duals, error.slopes};
     // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
     // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
-    const double least = m.slacks - loss_.epsilon * m.violations;
-    return {std::max(least, 0.5 / loss_.epsilon * (m.squares - inside.squares)), m.slacks,
-            inside.slacks, m.violations, m.violations - inside.violations};
+    const double least = std::max(0.0, m.slacks - loss_.epsilon * m.violations);
+    const double half = 0.5 / loss_.epsilon;
+    return {std::max(least, half * (m.squares - inside.squares)),
+            m.slacks,
+            inside.slacks,
+            m.violations,
+            m.violations - inside.violations,
+            // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.
+            half * (error.squares + inner_error.squares) + error.slacks,
+            error.slacks,
+            error.duals + inner_error.duals,
+            2.0 * half * half * (error.slopes + inner_error.slopes)};
 }
 
 // out_i = l'' (degree_i v_i - c u_i (Σ weight·v above + below)).

@@ -6,6 +6,8 @@
 // g_i - g_j where there are no gains, or for pairs of neighbouring levels only,
 // in O(n log n) per point and, by level_sums, O(n) or O(n log_16 n) per product, never by listing pairs.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,6 +49,10 @@ std::vector<std::int32_t> level_order(const PairProblem &problem);
 /// From this length on a query is cut into pieces that threads share.
 inline constexpr std::int64_t long_query = 1 << 17;
 
+/// Of the mean of a query's scores from their median, in margins: differences of scores about the mean have
+/// lost digits that count.
+inline constexpr double far_away = 16.0;
+
 /// Consecutive queries [first, last), all without pairs or shorter than long_query, or one long query.
 struct Chunk {
     std::int64_t first, last;
@@ -61,6 +67,8 @@ std::vector<Chunk> chunks_of(const PairProblem &problem, std::int64_t n_target);
 struct SweepScratch {
     std::vector<double> tree, above, below, v, s;
     SortScratch sort;
+    double sum = 0;   // Σ u |s|
+    double grid = 0;  // s are multiples of it, small enough for sums of them to be exact; or 0
 };
 
 /// The loss at one vector of scores.
@@ -76,6 +84,12 @@ public:
     double n_violations = 0;   // Σ ω over the pairs with ξ > 0
     double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
+    // How far rounding may have taken these from their exact values at the scores as they are given; and
+    // both sums of slacks, n_violations and the gradient, from those of a point of the dual.
+    double value_error = 0;
+    double slacks_error = 0;    // of sum_of_slacks
+    double dual_error = 0;      // of the sums
+    double gradient_error = 0;  // 2-norm
 
     /// l'' where it is not 0.
     double curvature() const {
@@ -101,27 +115,50 @@ public:
 private:
     struct Sums {
         double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curved = 0;
+        double value_error = 0, slacks_error = 0, dual_error = 0, squared_error = 0;  // of the gradient
         void operator+=(const Sums &other);
     };
     /// Ends of the windows for one margin.
     struct Ends {
         std::int32_t *upto, *from;
     };
-    /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin.
+    /// Σ ω ξ, Σ ω ξ² and Σ ω over the pairs with ξ > 0 for one margin, and what bounds their rounding:
+    /// with d the weight of a row's pairs and r = 1 + |s|, Σ d r, Σ d r², max d r, and the rows with pairs.
     struct Moments {
         double violations = 0, slacks = 0, squares = 0;
+        double spread = 0, square_spread = 0, largest = 0, n_active = 0;
+        void add_rows(std::int64_t n, const double *s, const double *degree);
+        void operator+=(const Moments &other);
     };
+    /// Bounds of the rounding of slacks, of slacks as sums over a dual point, of squares, and of all slopes
+    /// together (2-norm, squared).
+    struct Errors {
+        double slacks = 0, duals = 0, squares = 0, slopes = 0;
+    };
+    /// Of a query whose scores s, about their median, have the absolute sum given; by place where an
+    /// order is given, else by row.
+    Errors errors_of(std::int64_t q, const Moments &m, double sum, const double *s,
+                     const std::int32_t *order) const;
+    /// The same for scores on a grid.
+    Errors errors_on(double grid, std::int64_t q, const Moments &m, double margin) const;
+    double put_on_grid(std::int64_t n, double largest, double *s) const;
     int n_vectors() const { return problem_.gain.empty() ? 1 : 2; }
+    /// Whether pairs are counted: whole numbers, and sums of them exact.
+    bool is_counted() const { return problem_.row_weight.empty() && problem_.gain.empty(); }
+    const double *u_of(std::int64_t q) const {
+        return problem_.row_weight.empty() ? nullptr : problem_.row_weight.data() + problem_.begin(q);
+    }
     Windows windows(std::int64_t q, const std::int32_t *upto, const std::int32_t *from) const;
     Ends outer(std::int64_t q);
     Ends inner(std::int64_t q);
     void find_windows(std::int64_t q, const double *s, double margin, Ends ends) const;
-    void sort(std::int64_t q, const double *s, const PairPoint *near, SortScratch &scratch);
+    void sort(std::int64_t q, const double *z, const PairPoint *near, SweepScratch &scratch);
     Sums evaluate(std::int64_t q, std::span<const double> z, const PairPoint *near,
                   SweepScratch &scratch);
     Moments sweep_margin(std::int64_t q, double margin, Ends ends, bool is_inner,
                          SweepScratch &scratch);
-    Sums summary(const Moments &outside, const Moments &inside) const;
+    Sums summary(const Moments &outside, const Errors &error, const Moments &inside,
+                 const Errors &inner_error) const;
     void weigh(std::int64_t q, const double *v, double *out) const;
     double combined(std::int64_t i, std::int64_t n, const double *sums, double sign) const;
     void combine(std::int64_t q, const double *v, const double *above, const double *below,

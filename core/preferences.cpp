@@ -1,6 +1,7 @@
 #include "preferences.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <type_traits>
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::int64_t pairs_per_task = 1 << 16;
 constexpr std::int64_t row_tasks = 64;
+constexpr double unit_roundoff = 0x1p-53;
 
 /// Calls body(k, first, last) for consecutive ranges of rows that share the work.
 template <class Body>
@@ -77,14 +79,25 @@ std::vector<std::int64_t> PreferenceList::row_parts(std::int64_t n_parts) const 
     return bounds;
 }
 
+std::int64_t PreferenceList::largest_degree() const {
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i + 1 < offsets_.size(); ++i)
+        largest = std::max(largest, offsets_[i + 1] - offsets_[i]);
+    return largest;
+}
+
 PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std::span<const double> z,
                                  int n_threads)
     : gradient(std::size_t(list.n_rows()), PageArray<double>::huge), list_(list),
       curvature_(std::size_t(list.n_pairs()), PageArray<double>::huge) {
-    struct Sums { double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0; };
+    struct Sums {
+        double value = 0, slacks = 0, inner_slacks = 0, violations = 0, curvature = 0;
+        double slope = 0, value_error = 0, slacks_error = 0;  // Σ ω l'; of rounding
+    };
     const std::int64_t n = list.n_pairs(), n_tasks = (n + pairs_per_task - 1) / pairs_per_task;
     std::vector<Sums> sums(static_cast<std::size_t>(n_tasks));
     PageArray<double> slope(std::size_t(n), PageArray<double>::huge);
+    double slope_sum = 0;
     parallel_for(n_tasks, n_threads, [&](std::int64_t k) {
         Sums s;
         const std::int64_t last = std::min(n, (k + 1) * pairs_per_task);
@@ -95,7 +108,13 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
             const LossOfPair l = loss_of_pair(loss, slack);
             slope.data()[t] = weight * l.slope;
             curvature_.data()[t] = weight * l.curvature;
+            // A slack is off by two roundings of what it is the difference of, and its sign may be as well.
+            const double off = 4.0 * unit_roundoff * (1.0 + std::abs(slack));
+            if (!(slack > -off)) continue;
+            s.slacks_error += weight * off;
+            s.value_error += weight * (l.slope + off) * off;
             if (!(slack > 0.0)) continue;
+            s.slope += weight * l.slope;
             s.value += weight * l.value;
             s.slacks += weight * slack;
             s.violations += weight;
@@ -111,7 +130,16 @@ PreferencePoint::PreferencePoint(const PreferenceList &list, PairLoss loss, std:
         inner_slacks += s.inner_slacks;
         n_violations += s.violations;
         total_curvature += s.curvature;
+        slope_sum += s.slope;
+        value_error += s.value_error;
+        slacks_error += s.slacks_error;
     }
+    const double depth = double(std::min(n, pairs_per_task) + n_tasks + 4);
+    value_error += unit_roundoff * depth * value;
+    // The slopes, and what they sum to, are a point of the dual whatever they are.
+    dual_error = unit_roundoff * depth * (sum_of_slacks + inner_slacks + n_violations);
+    slacks_error += dual_error;
+    gradient_error = 2.0 * unit_roundoff * double(list.largest_degree() + 4) * slope_sum;
     for_row_parts(list, row_tasks, n_threads, [&](std::int64_t, std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) {
             double sum = 0;  // ∂ξ/∂z is -1 for the winner, +1 for the loser

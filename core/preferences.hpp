@@ -25,6 +25,8 @@ public:
 
     std::int64_t n_pairs() const { return std::int64_t(winners_.size()); }
     std::int64_t n_rows() const { return std::int64_t(offsets_.size()) - 1; }
+    /// Preferences of the row that has most.
+    std::int64_t largest_degree() const;
     std::int64_t winner(std::int64_t t) const { return winners_[std::size_t(t)]; }
     std::int64_t loser(std::int64_t t) const { return losers_[std::size_t(t)]; }
     double weight(std::int64_t t) const { return weight_.empty() ? 1.0 : weight_[std::size_t(t)]; }
@@ -60,6 +62,11 @@ public:
     double n_violations = 0;   // Σ ω over ξ > 0
     double total_curvature = 0;  // Σ ω l''(ξ)
     PageArray<double> gradient;
+    // How far rounding may have taken these from their exact values at the scores as they are given.
+    double value_error = 0;
+    double slacks_error = 0;    // of sum_of_slacks
+    double dual_error = 0;      // of both sums of slacks, and of n_violations
+    double gradient_error = 0;  // 2-norm
 
     /// out = ∇²L(z)·v.
     void multiply(std::span<const double> v, std::span<double> out, int n_threads) const;

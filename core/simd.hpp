@@ -70,6 +70,10 @@ struct Kernels {
     void (*add_cached_f32)(const DenseBlock<float> &, const double *a, float *total);
     void (*add_cached_f64)(const DenseBlock<double> &, const double *a, double *total);
 
+    // By column, squares += Σ_t x_t², largest = max(largest, |x_t|).
+    void (*add_extents_f32)(const DenseBlock<float> &, double *squares, float *largest);
+    void (*add_extents_f64)(const DenseBlock<double> &, double *squares, double *largest);
+
     // above[i] = Σ v over the rows of higher level in row i's first window, below[i] = Σ v over the
     // rows of lower level in its second one; v, above and below by row. The second vector of the
     // _two forms shares the walk through the rows.
@@ -100,6 +104,8 @@ struct Kernels {
     void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);
     // Σ x·y
     double (*dot_vectors)(std::int64_t n, const double *x, const double *y);
+    // The same as in twice the precision: off by a rounding of itself, and n² roundings of second order.
+    double (*dot_twice)(std::int64_t n, const double *x, const double *y);
     // x[i] = e^x[i] for x[i] <= 709, to an ulp or so; 0 below -700
     void (*exp_vector)(std::int64_t n, double *x);
 

@@ -14,6 +14,7 @@ PublishedPoint::PublishedPoint(const PairProblem &problem, std::span<const doubl
         sort(q, z);
         evaluate(q, scratch);
     }
+    value = std::max(0.0, value);  // a sum of squares, which rounding may take below 0
 }
 
 void PublishedPoint::sort(std::int64_t q, std::span<const double> z) {

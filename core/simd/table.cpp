@@ -1,5 +1,6 @@
 #include "dense.hpp"
 #include "descent.hpp"
+#include "exact.hpp"
 #include "exponential.hpp"
 #include "gram.hpp"
 #include "sweep.hpp"
@@ -19,9 +20,9 @@ extern const Kernels table;
 const Kernels table = {
     LINRANK_NAME(LINRANK_ISA),
     dot_f32, dot_f64,
-    add_f32, add_f64, add_cached_f32, add_cached_f64,
+    add_f32, add_f64, add_cached_f32, add_cached_f64, add_extents_f32, add_extents_f64,
     prefix_table, prefix_table_two, ranked_sums, ranked_sums_two, radix_above, radix_below,
-    add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, exp_vector,
+    add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, dot_twice, exp_vector,
     panel_distances, panel_products, power_vector, add_symmetric,
     {descend<DenseRows<float>>, descend<DenseRows<double>>,
      descend<CsrRows<float, std::int32_t>>, descend<CsrRows<double, std::int32_t>>,

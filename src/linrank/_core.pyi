@@ -183,6 +183,18 @@ class PairPoint:
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
+    def value_error(self) -> float: ...
+
+    @property
+    def slacks_error(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+    @property
+    def gradient_error(self) -> float: ...
+
+    @property
     def inner_slacks(self) -> float: ...
 
     @property
@@ -212,6 +224,15 @@ class DominationPoint:
 
     @property
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def value_error(self) -> float: ...
+
+    @property
+    def slope_error(self) -> float: ...
+
+    @property
+    def gradient_error(self) -> float: ...
 
     @property
     def rho(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
@@ -299,6 +320,18 @@ class PreferencePoint:
     def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
 
     @property
+    def value_error(self) -> float: ...
+
+    @property
+    def slacks_error(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+    @property
+    def gradient_error(self) -> float: ...
+
+    @property
     def inner_slacks(self) -> float: ...
 
     @property
@@ -375,6 +408,14 @@ def explicit_pairs_point(pairs: ExplicitPairs, z: Annotated[NDArray[numpy.float6
 
 def scores(rows: Rows, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """X w, by position."""
+
+def column_extents(rows: Rows, n_threads: int) -> tuple:
+    """
+    (norm, largest size) of every column; a norm is not finite where a value is not, or its square.
+    """
+
+def longest_sums(rows: Rows) -> tuple:
+    """Terms of the longest sums that scores, and slopes in w, are made of."""
 
 def gradient(rows: Rows, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Transposed X times r, r by position."""

@@ -67,8 +67,9 @@ class RankSVM(CallbackSupport, ExactRanker):
         time, not the result.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
-        for the hinge when `duality_gap_`, a certified bound on it, is (default 1e-3), as ``bundle``
-        does for both, the others when ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
+        and on up to 2²⁰ values `duality_gap_`, a certified bound on it, too; for the hinge when
+        that is (default 1e-3), as ``bundle`` does for both, the others when
+        ``‖∇F(w)‖ <= tol·‖∇F(0)‖`` (default 1e-3).
     max_iter : int or None, default=None
         Steps at most, >= 1; None for 100, and for 2000 of ``bundle``.
     scale : {"none", "standard", "minmax", "query"}, default="none"
@@ -127,8 +128,9 @@ class RankSVM(CallbackSupport, ExactRanker):
     objective_ : float
         ``F`` at the solution.
     duality_gap_ : float
-        Certified upper bound of ``F - F*``. On features of very different ranges it can be far
-        above the true distance, up to ``F``; `scale` or a smaller `tol` tightens it.
+        Certified upper bound of ``F - F*``, its rounding and that of `objective_` included. On
+        features of very different ranges it can be far above the true distance, up to ``F``;
+        `scale` or a smaller `tol` tightens it.
     kkt_residual_ : float
         ``‖w - clip(w - ∇F(w), lower, upper)‖``: 0 at the optimum, and ``‖∇F(w)‖`` without bounds.
     history_ : dict of lists

@@ -54,6 +54,14 @@ class Layering:
     table: Array | None = None
     grades: Array | None = None
 
+    def total_weight(self) -> float:
+        """``Σ c_q u_i`` over all rows."""
+        by_query = np.diff(self.queries.offsets).astype(np.float64)
+        if self.row_weight is not None:
+            ends = np.concatenate([[0.0], np.cumsum(self.row_weight)])[self.queries.offsets]
+            by_query = np.diff(ends)
+        return float(by_query.sum() if self.query_weight is None else by_query @ self.query_weight)
+
     @cached_property
     def core(self) -> _core.Layering:
         """The same for the core, which copies the arrays."""

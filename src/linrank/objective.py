@@ -45,6 +45,13 @@ class Point(Protocol):
     def primal(self) -> float:
         """The objective that is certified: ``value``, or what ``value`` is a smoothing of."""
 
+    def primal_error(self, size: Array) -> float:
+        """The rounding of ``primal``, for scores made of vectors of sizes ``size`` in all."""
+
+    @property
+    def gradient_error(self) -> Array:
+        """The rounding of ``gradient``."""
+
     @property
     def dual(self) -> Dual:
         """The dual point that goes with ``w``; zero for a regulariser."""
@@ -67,6 +74,9 @@ class Point(Protocol):
     def moved(self, t: float, d: Array, image: Any) -> Any:
         """The point ``w + t d``."""
 
+    def afresh(self) -> Any:
+        """The same ``w``, its scores computed from it and not step by step."""
+
     def expecting_hessian(self) -> Any:
         """The same point, told that its Hessian will be asked for."""
 
@@ -84,9 +94,14 @@ class Term(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RidgePoint:
-    """``½‖w‖²`` at a ``w`` of the box."""
+    """``½‖w‖²`` at a ``w`` of the box.
+
+    ``size`` tells what the scores that go with ``w`` were added up from: of a ``w`` that steps have
+    led to, the sum of their absolute values. The image of a direction is such a sum, too.
+    """
 
     w: Array
+    size: Array
     box: Box | None = None
 
     @property
@@ -95,39 +110,51 @@ class RidgePoint:
 
     @property
     def rounding(self) -> float:
-        return 1e-13 * self.value
+        return self.primal_error(self.size)
 
     @property
     def gradient(self) -> Array:
         return self.w
 
     @property
+    def gradient_error(self) -> Array:
+        return np.zeros_like(self.w)
+
+    @property
     def primal(self) -> float:
         return self.value
+
+    def primal_error(self, size: Array) -> float:
+        return 2.0**-53 * float(self.w.shape[-1] + 2) * self.value
 
     @property
     def dual(self) -> Dual:
         return Dual()
 
-    def image(self, v: Array) -> None:
-        return None
+    def image(self, v: Array) -> Array:
+        return np.abs(v)
 
-    def hvp(self, v: Array) -> tuple[Array, None]:
-        return v, None
+    def hvp(self, v: Array) -> tuple[Array, Array]:
+        return v, np.abs(v)
 
     def hessian_matrix(self) -> Array:
         return np.eye(len(self.w))
 
     def hessian_diagonal(self) -> Array:
-        return np.ones(len(self.w))
+        return np.ones_like(self.w)
 
-    def slope(self, d: Array, image: None) -> float:
+    def slope(self, d: Array, image: Array) -> float:
         return dot(self.w, d)
 
-    def moved(self, t: float, d: Array, image: None) -> RidgePoint:
+    def moved(self, t: float, d: Array, image: Array) -> RidgePoint:
         """The point ``w + t d``, which lies in the box but for rounding, and so inside exactly."""
         w = self.w + t * d
-        return RidgePoint(w if self.box is None else self.box.clip(w), self.box)
+        # The rounding of w counts little beside that of products; but clipping may move it farther.
+        w, share = (w, 0.0625) if self.box is None else (self.box.clip(w), 2.0)
+        return RidgePoint(w, self.size + abs(t) * image + share * np.abs(w), self.box)
+
+    def afresh(self) -> RidgePoint:
+        return RidgePoint(self.w, np.abs(self.w), self.box)
 
     def expecting_hessian(self) -> RidgePoint:
         return self
@@ -143,7 +170,7 @@ class Ridge:
         self.box = box
 
     def at(self, w: Array) -> RidgePoint:
-        return RidgePoint(w, self.box)
+        return RidgePoint(w, np.abs(w), self.box)
 
     def resume(self, point: RidgePoint) -> RidgePoint:
         return point
@@ -186,16 +213,42 @@ class SumPoint:
         return float(sum(part.rounding for part in self.parts))
 
     @cached_property
-    def gradient(self) -> Array:
-        first, *others = self.parts
-        total: Array = first.gradient.copy()
+    def risk_gradient(self) -> Array:
+        """The gradient of all but the regulariser."""
+        _, first, *others = self.parts
+        total: Array = first.gradient
         for part in others:
-            total += part.gradient
+            total = total + part.gradient
+        return total
+
+    @cached_property
+    def risk_gradient_error(self) -> Array:
+        """Its rounding."""
+        total: Array = sum(part.gradient_error for part in self.parts[1:])
+        return total
+
+    @property
+    def risk_square(self) -> float:
+        """``‖risk_gradient‖²``, not below its exact value."""
+        if self.w.ndim > 1:  # a function, whose risk is one
+            return float(self.parts[1].gradient_square)
+        above = np.abs(self.risk_gradient) + self.risk_gradient_error
+        return (1.0 + 2.0**-53 * (len(above) + 8)) * dot(above, above)
+
+    @cached_property
+    def gradient(self) -> Array:
+        total: Array = self.parts[0].gradient + self.risk_gradient
         return total
 
     @cached_property
     def primal(self) -> float:
         return float(sum(part.primal for part in self.parts))
+
+    @property
+    def primal_error(self) -> float:
+        """``primal`` and its exact value at ``w`` are no farther apart."""
+        size = self.parts[0].size
+        return float(sum(part.primal_error(size) for part in self.parts))
 
     @property
     def dual(self) -> Dual:
@@ -229,6 +282,9 @@ class SumPoint:
     def moved(self, t: float, d: Array, image: list[Any]) -> SumPoint:
         parts = [p.moved(t, d, i) for p, i in zip(self.parts, image, strict=True)]
         return SumPoint(parts[0].w, parts)
+
+    def afresh(self) -> SumPoint:
+        return SumPoint(self.w, [part.afresh() for part in self.parts])
 
     def expecting_hessian(self) -> SumPoint:
         return SumPoint(self.w, [part.expecting_hessian() for part in self.parts])

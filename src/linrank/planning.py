@@ -21,10 +21,11 @@ from linrank.solvers.preconditioner import (
     Sampled,
 )
 
-__all__ = ["MOST_FACTORED", "Plannable", "Weighable", "carried", "plan"]
+__all__ = ["MOST_FACTORED", "Plannable", "Weighable", "carried", "is_small", "plan"]
 
 Array = NDArray[Any]
 
+CERTIFIED = 1 << 20  # entries up to which fits go on to a proof: a step more takes a millisecond
 MOST_FACTORED = 4000  # features up to which a matrix of their size is formed
 _ROUGH = 1e-2  # tolerance on the sample that gives the start
 _WIDE = 0.5  # band of the smoothed hinge in the Hessian of a sample
@@ -102,6 +103,11 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     if n <= problem.largest_matrix and (price <= 30 or n_rows < 100 * n):
         return start, Explicit(patience, guess)
     return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
+
+
+def is_small(problem: Plannable) -> bool:
+    """Whether a proof of the optimum costs so little that an estimate will not do."""
+    return _entries(problem.rows) * problem.n_rows <= CERTIFIED
 
 
 def _from_sample(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linrank.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
+from linrank.data.rows import without_offsets
 from linrank.data.streamed_rows import Design, StreamedRows
 from linrank.errors import NoPairsError
 from linrank.losses.base import ScoreLoss
@@ -67,7 +68,10 @@ class Problem:
             preferences = listed if preferences is None else listed.joined(preferences)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
-        return cls(data.rows, pairs, float(C), scale, n_threads, loss, preferences, box)
+        rows: Design = data.rows
+        if not isinstance(rows, StreamedRows):
+            rows = without_offsets(rows)
+        return cls(rows, pairs, float(C), scale, n_threads, loss, preferences, box)
 
     @property
     def n_rows(self) -> int:

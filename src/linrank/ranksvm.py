@@ -22,7 +22,7 @@ from linrank.options import (
     SELECTED_PAIRS,
     SOLVERS,
 )
-from linrank.planning import plan
+from linrank.planning import is_small, plan
 from linrank.problem import Problem
 from linrank.published import method as published
 from linrank.solvers.bundle import bundle
@@ -155,8 +155,8 @@ def train(
         )
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    if loss == "hinge" and tol < _NARROW and isinstance(data.rows, DenseRows):
-        problem = replace(problem, rows=_doubles(data.rows))
+    if loss == "hinge" and tol < _NARROW and isinstance(problem.rows, DenseRows):
+        problem = replace(problem, rows=_doubles(problem.rows))
     w0, preconditioner = plan(problem, w0)
     return newton(
         problem.objective(),
@@ -167,6 +167,7 @@ def train(
         callback=callback,
         started=started,
         sharpen=problem.sharpening(tol),
+        proven=is_small(problem),
     )
 
 

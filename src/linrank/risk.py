@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.rows import Extents
 from linrank.data.streamed_rows import Design
 from linrank.lazy import cached_property
-from linrank.losses.base import Dual, ScoreLoss
+from linrank.losses.base import Dual, Errors, ScoreLoss
 
 __all__ = ["Risk", "RiskPoint"]
 
@@ -41,6 +43,11 @@ class Risk:
             return np.zeros(loss.n_positions)
         return self.rows.scores(self.stretch(v), loss.order, loss.n_threads)
 
+    @property
+    def extents(self) -> Extents:
+        """How large the columns are, and how exact products."""
+        return self.rows.extents(self.loss.n_threads)
+
     def at(self, w: Array) -> RiskPoint:
         return RiskPoint(self, w, self.image(w))
 
@@ -69,9 +76,34 @@ class RiskPoint:
     def value(self) -> float:
         return self.risk.C * float(self.loss.value)
 
+    @cached_property
+    def errors(self) -> Errors:
+        """The rounding of the loss, at the scores ``z`` as they are."""
+        return self.risk.loss.errors(self.loss, self.z)
+
     @property
     def rounding(self) -> float:
-        return self.risk.loss.rounding * self.value
+        return self.risk.C * self.errors.value
+
+    @cached_property
+    def _slope_norm(self) -> float:
+        return math.sqrt(_core.dot(self.loss.gradient, self.loss.gradient))
+
+    def primal_error(self, size: Array) -> float:
+        """The rounding of `primal`: of the loss, and of its scores.
+
+        These are sums of products with vectors of sizes ``size`` in all.
+        """
+        risk, loss = self.risk, self.risk.loss
+        steepness = None if loss.has_kink else self._slope_norm
+        moved = risk.extents.loss_error(risk.stretch(size), loss.total_weight, steepness)
+        return risk.C * (self.errors.primal + moved)
+
+    @property
+    def gradient_error(self) -> Array:
+        """The rounding of `gradient`: of the slopes of the scores, and of their sums."""
+        found = self.risk.extents.slope_error(self._slope_norm, self.errors.gradient)
+        return self.risk.C * self.risk.stretch(found)
 
     @cached_property
     def gradient(self) -> Array:
@@ -85,7 +117,7 @@ class RiskPoint:
 
     @property
     def dual(self) -> Dual:
-        return self.risk.C * self.risk.loss.dual(self.loss)
+        return self.risk.C * self.risk.loss.dual(self.loss, self.errors)
 
     def image(self, v: Array) -> Array:
         return self.risk.image(v)
@@ -116,6 +148,9 @@ class RiskPoint:
     def moved(self, t: float, d: Array, image: Array) -> RiskPoint:
         z = _core.add_scaled(self.z, t, image, self.risk.loss.n_threads)
         return type(self)(self.risk, self.w + t * d, z, self.loss)
+
+    def afresh(self) -> RiskPoint:
+        return type(self)(self.risk, self.w, self.risk.image(self.w), self.loss)
 
     def expecting_hessian(self) -> RiskPoint:
         """Nothing to prepare: rows in memory are as fast the second time."""

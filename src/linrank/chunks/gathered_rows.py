@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linrank.chunks.gathering import Gathering
 from linrank.chunks.row_tasks import (
     BlockFacts,
+    block_extents,
     block_facts,
     block_rows,
     block_score_matrix,
@@ -26,7 +27,7 @@ from linrank.chunks.row_tasks import (
 from linrank.chunks.tree import tree_sum
 from linrank.data.dataset import Dataset
 from linrank.data.joining import join_ids, join_rows
-from linrank.data.rows import Rows
+from linrank.data.rows import Extents, Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.data.streamed_rows import StreamedRows
 from linrank.memory import allowed
@@ -67,6 +68,7 @@ class GatheredRows(StreamedRows):
         self._capacity = capacity
         self._index = index
         self._ends = np.cumsum([one.shape[0] for one in facts])
+        self._extents: Extents | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,6 +106,12 @@ class GatheredRows(StreamedRows):
         parts = np.split(r, self._ends[:-1])
         return tree_sum(self._gathering.each(block_slopes, per_chunk=[(part,) for part in parts]))
 
+    def extents(self, n_threads: int = 1) -> Extents:
+        if self._extents is None:
+            found: list[Extents] = self._gathering.each(block_extents)
+            self._extents = tree_sum(found)
+        return self._extents
+
     def score_matrix(self, coefs: Array, n_threads: int) -> Array:
         """``(n_models, n_rows)``: as many models a pass as the gathered scores leave room for."""
         step = max(1, _MATRIX_BYTES // (8 * max(1, int(self._ends[-1]))))
@@ -133,7 +141,9 @@ class GatheredRows(StreamedRows):
     def take(self, index: Array | slice) -> GatheredRows:
         """Some of the rows, where they are."""
         known = np.arange(int(self._ends[-1])) if self._index is None else self._index
-        return GatheredRows(self._gathering, self._facts, self._capacity, known[index])
+        some = GatheredRows(self._gathering, self._facts, self._capacity, known[index])
+        some._extents = self._extents  # of all rows: not below those of some
+        return some
 
     def describe(self) -> str:
         n_rows, n_columns = self.shape

@@ -98,10 +98,15 @@ class ChunkedProblem:
     def longest_query(self) -> int:
         return max(int(size.lengths.max(initial=0)) for size in self.sizes)
 
+    @cached_property
+    def _whole(self) -> Whole:
+        mean_weight = self.weight / max(1, self.n_pairs)
+        return Whole(mean_weight, self.recipe.loss == "hinge")
+
     def objective(self, epsilon: float = 1.0) -> Sum:
         """``F``, with the hinge smoothed within ``epsilon`` of its kink."""
-        whole = Whole(self.weight / max(1, self.n_pairs))
-        return Sum(Ridge(self.box), ChunkedRisk(self.gathering, self.C, whole, self.scale, epsilon))
+        risk = ChunkedRisk(self.gathering, self.C, self._whole, self.scale, epsilon)
+        return Sum(Ridge(self.box), risk)
 
     def sharpening(self, tol: float) -> Sharpening | None:
         """From the smoothed hinge to the hinge; None where nothing is smoothed."""

@@ -7,7 +7,7 @@ about the loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from linrank.chunks.chunk import Chunk, Sizes, Terms
 from linrank.data.dataset import Dataset
 from linrank.data.joining import join_offsets, join_optional, join_rows
 from linrank.data.queries import Queries
-from linrank.data.rows import Rows
+from linrank.data.rows import Rows, without_offsets
 from linrank.domination import newton
 from linrank.errors import NoPairsError
 from linrank.layering import Layering
@@ -104,7 +104,7 @@ class RankRecipe:
     seed: ClassVar[int] = problem.SAMPLE_SEED
 
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        return Scaling("query").transformed(data, n_jobs=n_threads) if self.by_query else data
+        return _prepared(data, self.by_query, n_threads)
 
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
         data = self.prepared(data, n_threads)
@@ -181,7 +181,7 @@ class DominationRecipe:
     seed: ClassVar[int] = newton.SAMPLE_SEED
 
     def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        return Scaling("query").transformed(data, n_jobs=n_threads) if self.by_query else data
+        return _prepared(data, self.by_query, n_threads)
 
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
         data = self.prepared(data, n_threads)
@@ -227,6 +227,14 @@ def _times(weight: Array | None, factor: Array | None) -> Array | None:
     if weight is None or factor is None:
         return weight if factor is None else factor
     return weight * factor
+
+
+def _prepared(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
+    """The data with its rows scaled within queries, or as they are, and without offsets."""
+    if by_query:
+        data = Scaling("query").transformed(data, n_jobs=n_threads)
+    rows = without_offsets(data.rows)
+    return data if rows is data.rows else replace(data, rows=rows)
 
 
 def _made(

@@ -7,6 +7,7 @@ the one that the gradient there needs anyway.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from linrank.chunks import tasks
 from linrank.chunks.gathering import Gathering
+from linrank.data.rows import Extents
 from linrank.inner_product import dot
 from linrank.lazy import cached_property
 from linrank.losses.base import Dual
@@ -24,11 +26,13 @@ __all__ = ["ChunkedPoint", "ChunkedRisk", "Whole"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Whole:
-    """What is said of the loss of all chunks."""
+    """What is said of the loss of all chunks, and of their rows."""
 
     mean_weight: float
+    has_kink: bool
+    extents: Extents | None = None  # of all columns, known from the first point on
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +68,11 @@ class ChunkedPoint:
     @cached_property
     def loss(self) -> tasks.Totals:
         """The losses at ``w`` for ``C = 1``, in raw columns."""
-        risk = self.risk
-        args = (risk.stretch(self.w), risk.epsilon, self.with_hessian)
+        risk, whole = self.risk, self.risk.loss
+        args = (risk.stretch(self.w), risk.epsilon, self.with_hessian, whole.extents is None)
         totals: tasks.Totals = risk.gathering.total(tasks.evaluate, *args)
+        if totals.extents is not None:
+            whole.extents = totals.extents
         return totals
 
     @property
@@ -76,6 +82,26 @@ class ChunkedPoint:
     @property
     def rounding(self) -> float:
         return self.risk.C * self.loss.rounding
+
+    @property
+    def _extents(self) -> Extents:
+        _ = self.loss  # from the first point on, the extents are known
+        extents = self.risk.loss.extents
+        assert extents is not None
+        return extents
+
+    def primal_error(self, size: Array) -> float:
+        """As of `linrank.risk.RiskPoint`."""
+        risk, totals = self.risk, self.loss
+        steepness = None if risk.loss.has_kink else math.sqrt(totals.slope_square)
+        moved = self._extents.loss_error(risk.stretch(size), totals.total_weight, steepness)
+        return risk.C * (totals.primal_error + moved)
+
+    @property
+    def gradient_error(self) -> Array:
+        steepness, error = math.sqrt(self.loss.slope_square), math.sqrt(self.loss.error_square)
+        found = self._extents.slope_error(steepness, error)
+        return self.risk.C * self.risk.stretch(found)
 
     @cached_property
     def gradient(self) -> Array:
@@ -119,6 +145,9 @@ class ChunkedPoint:
 
     def moved(self, t: float, d: Array, image: None) -> ChunkedPoint:
         return ChunkedPoint(self.risk, self.w + t * d)
+
+    def afresh(self) -> ChunkedPoint:
+        return self
 
     def expecting_hessian(self) -> ChunkedPoint:
         """One pass gives the Hessian beside value and gradient, unless that pass is over."""

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
+from linrank.data.rows import Extents, Rows
 from linrank.data.statistics import ColumnStatistics
 
 __all__ = [
     "BlockFacts",
+    "block_extents",
     "block_facts",
     "block_rows",
     "block_score_matrix",
@@ -66,6 +67,11 @@ def block_scores(block: Dataset, w: Array, *, n_threads: int = 1) -> Array:
 def block_slopes(block: Dataset, r: Array, *, n_threads: int = 1) -> Array:
     """``Xᵀ r`` of the block, r by row of the block."""
     return block.rows.gradient(r, None, n_threads)
+
+
+def block_extents(block: Dataset, *, n_threads: int = 1) -> Extents:
+    """How large the columns of the block are."""
+    return block.rows.extents(n_threads)
 
 
 def block_rows(block: Dataset, index: Array, *, n_threads: int = 1) -> Rows:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.chunks.chunk import Chunk, Sizes
+from linrank.data.rows import Extents
+from linrank.inner_product import dot
 from linrank.losses.base import Dual
 
 __all__ = ["Totals", "diagonal", "evaluate", "hessian", "product", "scores", "sizes", "slopes"]
@@ -28,24 +30,35 @@ class Totals:
     value: float
     rounding: float
     primal: float
+    primal_error: float
     dual: Dual
     total_curvature: float
     gradient: Array
+    slope_square: float  # ‖a‖², a the slopes of the scores
+    error_square: float  # of their rounding
+    total_weight: float
+    extents: Extents | None = None
     hessian: Array | None = None
 
     def __add__(self, other: Totals) -> Totals:
-        hessian = None
-        if self.hessian is not None and other.hessian is not None:
-            hessian = self.hessian + other.hessian
         return Totals(
             self.value + other.value,
             self.rounding + other.rounding,
             self.primal + other.primal,
+            self.primal_error + other.primal_error,
             self.dual + other.dual,
             self.total_curvature + other.total_curvature,
             self.gradient + other.gradient,
-            hessian,
+            self.slope_square + other.slope_square,
+            self.error_square + other.error_square,
+            self.total_weight + other.total_weight,
+            _sum(self.extents, other.extents),
+            _sum(self.hessian, other.hessian),
         )
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return None if a is None or b is None else a + b
 
 
 def sizes(chunk: Chunk, n_threads: int = 1) -> Sizes:
@@ -54,26 +67,39 @@ def sizes(chunk: Chunk, n_threads: int = 1) -> Sizes:
 
 
 def evaluate(
-    chunk: Chunk, w: Array, epsilon: float, with_hessian: bool = False, n_threads: int = 1
+    chunk: Chunk,
+    w: Array,
+    epsilon: float,
+    with_hessian: bool = False,
+    with_extents: bool = False,
+    n_threads: int = 1,
 ) -> Totals:
     """Value, gradient and the sums of the certificate, in one pass over the rows.
 
-    With ``with_hessian`` the Hessian too, while the rows are there.
+    With ``with_hessian`` the Hessian too, with ``with_extents`` how large the columns are, while
+    the rows are there.
     """
     n = chunk.sizes.n_features
     if chunk.terms is None:
-        none = np.zeros((n, n)) if with_hessian else None
-        return Totals(0.0, 0.0, 0.0, Dual(largest=math.inf), 0.0, np.zeros(n), none)
+        hessian = np.zeros((n, n)) if with_hessian else None
+        dual, none = Dual(largest=math.inf), np.zeros(n)
+        extents = Extents(none, none, 0.0, 0.0) if with_extents else None
+        return Totals(0.0, 0.0, 0.0, 0.0, dual, 0.0, none, 0.0, 0.0, 0.0, extents, hessian)
     state = chunk.at(w, epsilon, n_threads)
     loss, point = state.loss, state.point
-    value = float(point.value)
+    errors = loss.errors(point, None)
     return Totals(
-        value,
-        loss.rounding * value,
+        float(point.value),
+        errors.value,
         loss.primal(point),
-        loss.dual(point),
+        errors.primal,
+        loss.dual(point, errors),
         float(point.total_curvature),
         chunk.rows.gradient(point.gradient, loss.order, n_threads),
+        dot(point.gradient, point.gradient),
+        errors.gradient**2,
+        loss.total_weight,
+        chunk.rows.extents(n_threads) if with_extents else None,
         loss.hessian_matrix(chunk.rows, point) if with_hessian else None,
     )
 

@@ -13,7 +13,7 @@ from linrank.chunks.gathering import Gathering
 from linrank.chunks.problem import ChunkedProblem, sizes_of
 from linrank.chunks.recipes import DominationRecipe, RankRecipe
 from linrank.domination.newton import minimise
-from linrank.planning import plan
+from linrank.planning import is_small, plan
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 
@@ -70,6 +70,7 @@ def train_rank_chunks(
         callback=callback,
         started=started,
         sharpen=problem.sharpening(tol),
+        proven=is_small(problem),
     )
     return result, problem
 

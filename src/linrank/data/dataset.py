@@ -14,10 +14,11 @@ from linrank.data.filling import Filling
 from linrank.data.frames import column_names
 from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries, as_ids, as_sizes
-from linrank.data.rows import Rows, as_rows
+from linrank.data.rows import Rows, as_rows, check_values
 from linrank.data.vectors import as_labels, as_weights
 from linrank.lazy import cached_property
 from linrank.options import MISSING
+from linrank.threads import resolve
 
 __all__ = ["Comments", "Dataset"]
 
@@ -183,7 +184,9 @@ class Dataset:
             # query it is constant and harmless.
             check_no_query_ids(X)
         check_one_of("missing", missing, (*MISSING, "keep"))
-        rows = as_rows(X, n_jobs=n_jobs, check="finite" if missing == "error" else "missing")
+        rows = as_rows(X, n_jobs=n_jobs, check="later")
+        if not rows.is_finite(resolve(n_jobs)):
+            check_values(rows, names, missing=missing != "error", n_jobs=n_jobs)
         n_rows = rows.shape[0]
         labels = as_labels(y, n_rows)
         if qid is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +16,107 @@ from linrank.lazy import cached_property
 from linrank.memory import check_fits
 from linrank.threads import resolve
 
-__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "check_values", "narrow_rows", "resized"]
+__all__ = [
+    "CsrRows",
+    "DenseRows",
+    "Extents",
+    "Rows",
+    "as_rows",
+    "check_values",
+    "narrow_rows",
+    "resized",
+    "without_offsets",
+]
 
 Array = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
+_UNIT = 2.0**-53  # of rounding
+_CLOSE = 2.0**-10  # share of themselves in which the values of a column differ that has an offset
+_SPARE = 128  # roundings of what goes into a product and is made of it
 
 
 @dataclass(frozen=True, eq=False)
-class DenseRows:
+class Extents:
+    """How large the columns of a matrix are, and how exact that makes its products.
+
+    With ``ρ_z`` and ``ρ_g`` the two roundings, scores ``Xw`` are off by at most ``ρ_z |x_i|·|w|``,
+    and so by no more than ``ρ_z largest·|w|``, slopes ``Xᵀr`` by at most ``ρ_g norms_j ‖r‖``: a sum
+    of n products is off by at most n + 1 units of rounding of the sum of their sizes.
+    """
+
+    norms: Array  # ‖x_j‖
+    largest: Array  # max |x_ij|
+    score_rounding: float  # ρ_z
+    slope_rounding: float  # ρ_g
+
+    def loss_error(self, size: Array, weight: float, steepness: float | None) -> float:
+        """By how much the rounding of scores may change a loss of them.
+
+        They are sums of products with vectors of sizes ``size`` in all, so that none is off by more
+        than ``η = ρ_z largest·size``. A loss whose slopes have the norm ``steepness`` then changes
+        by no more than ``ρ_z norms·size`` times that, and ``4 weight η²``; one with a kink, where
+        that is None, by ``2 weight η``.
+        """
+        is_there = size > 0.0  # and what is infinite counts nothing where it is not
+        eta = self.score_rounding * float(self.largest[is_there] @ size[is_there])
+        if steepness is None:
+            return 2.0 * weight * eta
+        first = steepness * self.score_rounding * float(self.norms[is_there] @ size[is_there])
+        return first + 4.0 * weight * eta * eta
+
+    def slope_error(self, steepness: float, error: float) -> Array:
+        """The rounding of ``Xᵀr`` for slopes r of norm ``steepness`` that are off by ``error``."""
+        return (self.slope_rounding * steepness + error) * self.norms
+
+    def __add__(self, other: Extents) -> Extents:
+        """Of the rows of both, as parts of one sum."""
+        return Extents(
+            np.hypot(self.norms, other.norms),
+            np.maximum(self.largest, other.largest),
+            max(self.score_rounding, other.score_rounding),
+            max(self.slope_rounding, other.slope_rounding) + _UNIT,
+        )
+
+
+class _Stored:
+    """What rows in memory have in common: their products, and how exact these are."""
+
+    core: Any
+    __dict__: dict[str, Any]
+
+    @cached_property
+    def by_column(self) -> Any:
+        """The same matrix by columns, a copy made on first use and kept."""
+        return _core.columns(self.core, None, 1)
+
+    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
+        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
+        return _core.scores(self.core, w, order, n_threads)
+
+    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
+        """``Xᵀ r``, r by position."""
+        return _core.gradient(self.core, r, order, n_threads)
+
+    def extents(self, n_threads: int = 1) -> Extents:
+        """How large the columns are, found once: not finite where a value is not, or its square."""
+        if "_extents" not in self.__dict__:
+            sums = _core.longest_sums(self.core)
+            rounding = ((n_terms + _SPARE) * _UNIT for n_terms in sums)
+            found = _core.column_extents(self.core, n_threads)
+            self.__dict__["_extents"] = Extents(*found, *rounding)
+        extents: Extents = self.__dict__["_extents"]
+        return extents
+
+    def is_finite(self, n_threads: int) -> bool:
+        """Whether no value is NaN or infinite."""
+        if np.isfinite(self.extents(n_threads).norms).all():
+            return True
+        return _core.first_non_finite(self.core, n_threads) is None
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(_Stored):
     """A dense matrix: float32 or float64, unit stride inside a row, any stride between rows."""
 
     values: Array
@@ -47,19 +139,6 @@ class DenseRows:
         """The view that kernels take."""
         return _core.dense_rows(self.values)
 
-    @cached_property
-    def by_column(self) -> Any:
-        """The same matrix by columns, a copy made on first use and kept."""
-        return _core.columns(self.core, None, 1)
-
-    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
-        return _core.scores(self.core, w, order, n_threads)
-
-    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
-        """``Xᵀ r``, r by position."""
-        return _core.gradient(self.core, r, order, n_threads)
-
     def to_user(self) -> Array:
         """Return the matrix as a NumPy array, not a copy."""
         return self.values
@@ -77,7 +156,7 @@ class DenseRows:
 
 
 @dataclass(frozen=True, eq=False)
-class CsrRows:
+class CsrRows(_Stored):
     """A sparse matrix by rows: row i has ``values[k]`` in column ``columns[k]``, k from
     ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row."""
 
@@ -103,19 +182,6 @@ class CsrRows:
     def core(self) -> Any:
         """The view that kernels take; building it checks offsets and columns."""
         return _core.csr_rows(self.values, self.columns, self.offsets, self.n_columns)
-
-    @cached_property
-    def by_column(self) -> Any:
-        """The same matrix by columns, a copy made on first use and kept."""
-        return _core.columns(self.core, None, 1)
-
-    def scores(self, w: Array, order: Array | None, n_threads: int) -> Array:
-        """``X w`` by position: position t is row ``order[t]``, or row t where order is None."""
-        return _core.scores(self.core, w, order, n_threads)
-
-    def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
-        """``Xᵀ r``, r by position."""
-        return _core.gradient(self.core, r, order, n_threads)
 
     def to_user(self) -> Any:
         """Return a ``scipy.sparse.csr_array`` that shares values and columns."""
@@ -195,6 +261,59 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     if check != "later":
         check_values(rows, frames.column_names(X), missing=check == "missing", n_jobs=n_jobs)
     return rows
+
+
+def without_offsets(rows: Rows) -> Rows:
+    """The rows less what is common to all values of a column, where that is most of them.
+
+    Pairs of rows see no offset, but products do: of a time stamp, or an id, its size drowns what
+    differs from row to row. Less a value of the column, which is exact where values are so close,
+    nothing of it is left. Only columns whose values agree in three digits or more count, and of
+    those that are the same everywhere only ones that dwarf the others: the rest are as good as they
+    are, and the same rows come back without a copy.
+
+    Examples
+    --------
+    >>> rows = DenseRows(np.array([[1e9 + 1, 1.0], [1e9 + 3, 5.0], [1e9 + 2, 0.0]]))
+    >>> without_offsets(rows).to_user().tolist()
+    [[0.0, 1.0], [2.0, 5.0], [1.0, 0.0]]
+    """
+    n_rows, n_columns = rows.shape
+    if isinstance(rows, CsrRows) and len(rows.values) < n_rows:
+        return rows  # no column is full
+    some: Any = rows.take(np.array([0, n_rows // 2, n_rows - 1])).to_user()
+    sample = np.asarray(some.toarray() if rows.is_sparse else some, dtype=np.float64)
+    offset, close = sample[0], _CLOSE * np.abs(sample[0])
+    is_close = (offset != 0.0) & (np.abs(sample - offset).max(axis=0) <= close)
+    columns = np.flatnonzero(is_close)
+    if columns.size == 0:
+        return rows
+    low, high = _ranges(rows, columns)
+    spread = high - low
+    others = float(np.abs(sample[:, ~is_close]).max(initial=1.0))
+    dwarfs = np.abs(offset[columns]) > others / _CLOSE
+    is_offset = (spread <= close[columns]) & ((spread > 0.0) | dwarfs)
+    columns = columns[is_offset]
+    if columns.size == 0:
+        return rows
+    remedy = "subtract what is common to all values of a column before fitting"
+    check_fits(rows.values.nbytes, f"the rows less the offsets of {columns.size} columns", remedy)
+    by_column = np.zeros(n_columns, rows.dtype)
+    by_column[columns] = offset[columns]
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.values - by_column)
+    return replace(rows, values=rows.values - by_column[rows.columns])
+
+
+def _ranges(rows: Rows, columns: Array) -> tuple[Array, Array]:
+    """Least and largest value of some columns; what CSR leaves out counts as 0."""
+    if isinstance(rows, DenseRows):
+        parts = [rows.values[:, j] for j in columns]
+    else:
+        parts = [rows.values[rows.columns == j] for j in columns]
+        parts = [np.append(part, 0.0) if len(part) < rows.shape[0] else part for part in parts]
+    low, high = (np.array([float(f(part)) for part in parts]) for f in (np.min, np.max))
+    return low, high
 
 
 def narrow_rows(columns: _core.Columns, features: Array) -> Rows:

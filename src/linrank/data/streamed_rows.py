@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import Rows
+from linrank.data.rows import Extents, Rows
 from linrank.data.statistics import ColumnStatistics
 
 __all__ = ["Design", "StreamedRows"]
@@ -55,6 +55,10 @@ class StreamedRows(ABC):
     @abstractmethod
     def gradient(self, r: Array, order: Array | None, n_threads: int) -> Array:
         """``Xᵀ r``, r by position, as of stored rows."""
+
+    @abstractmethod
+    def extents(self, n_threads: int = 1) -> Extents:
+        """How large the columns are, and how exact products, as of stored rows."""
 
     @property
     def has_matrix(self) -> bool:

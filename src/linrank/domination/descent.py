@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.domination.newton_steps import newton_step, writes_hessian
 from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.solvers.result import Callback, Result, Verdict
+from linrank.solvers.result import Callback, Patience, Result, Verdict, read_only
 
 __all__ = ["Bounds", "Descent", "Log", "descend"]
 
@@ -83,6 +83,7 @@ class Descent:
         self._columns = problem.columns()
         self._state = _core.coordinates(self._columns, problem.layering.core, problem.scale)
         self.w = np.zeros(problem.n_features)
+        self._is_fresh = True  # scores are those of w, not carried along
         if w0 is not None and np.any(w0):
             self.move_to(w0)
 
@@ -90,6 +91,7 @@ class Descent:
         """Take up the descent at ``w``."""
         self.w = np.array(w, dtype=np.float64)
         self._state.restart(self.w)
+        self._is_fresh = True
 
     def sweep(self, features: Array) -> float:
         """Move each of ``features`` once; the decrease of F that the bounds guarantee."""
@@ -100,6 +102,7 @@ class Descent:
             self.w, features, problem.penalty, problem.alpha, self.curvature
         )
         self.n_sweeps += 1
+        self._is_fresh = False
         return float(decrease)
 
     def measure(self, features: Array) -> Bounds:
@@ -122,8 +125,17 @@ class Descent:
         return self._state.scores()
 
     def point(self, among: Array | None = None) -> PenalisedPoint:
-        """The objective, gradient and certificate here, of the features ``among`` if given."""
+        """The objective, gradient and certificate here, of the features ``among`` if given.
+
+        The scores are those that sweeps have carried along: their rounding is not counted.
+        """
         return self.problem.at(self.w.copy(), self.scores(), among, self._columns)
+
+    def certified_point(self, among: Array | None = None) -> PenalisedPoint:
+        """The same with scores computed from the weights: its certificate holds."""
+        if not self._is_fresh:
+            self.move_to(self.w)
+        return self.point(among)
 
 
 class Log:
@@ -154,7 +166,7 @@ class Log:
         if self.callback is None:
             return False
         n_iter = len(self.history["objective"]) - 1
-        return bool(self.callback({**entry, "w": point.w, "n_iter": n_iter}))
+        return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": n_iter}))
 
     def result(self, point: PenalisedPoint, n_sweeps: int, verdict: Verdict) -> Result:
         stopped, message = verdict
@@ -208,14 +220,17 @@ def descend(
     log = Log(callback) if log is None else log
     first = descent.n_sweeps
     features = np.arange(descent.problem.n_features) if among is None else among
-    before = np.inf
+    before, patience = np.inf, Patience()
     while True:
         point = descent.point(among)
         decrease, before = before - point.value, point.value
         working = _working(point, features)
-        wants_stop = log.record(descent, point, len(working))
         n_left = max_iter - (descent.n_sweeps - first)
-        verdict = _verdict(point, tol, wants_stop, decrease, n_left)
+        is_vain = patience.is_over(point.gap, decrease <= point.rounding)
+        if _verdict(point, tol, False, decrease, n_left, is_vain) is not None:
+            point = descent.certified_point(among)
+        wants_stop = log.record(descent, point, len(working))
+        verdict = _verdict(point, tol, wants_stop, decrease, n_left, is_vain)
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
         if not is_plain and descent.n_sweeps > first:
@@ -243,7 +258,12 @@ def _sweeps(descent: Descent, features: Array, n: int, enough: float) -> None:
 
 
 def _verdict(
-    point: PenalisedPoint, tol: float, wants_stop: bool, decrease: float, n_left: int
+    point: PenalisedPoint,
+    tol: float,
+    wants_stop: bool,
+    decrease: float,
+    n_left: int,
+    is_vain: bool,
 ) -> Verdict | None:
     """Why to stop before another sweep; None to go on."""
     if wants_stop:
@@ -254,6 +274,11 @@ def _verdict(
         return "tolerance", f"the last steps lowered F by less than {tol:g}·F"
     if n_left <= 0:
         return "max_iter", _too_few(point, tol, decrease)
+    if is_vain and point.penalty != "none":
+        return "precision", (
+            f"rounding lets no more be certified than F - F* <= {point.gap:.3g}, above tol·F = "
+            f"{tol * point.value:.3g}; raise tol"
+        )
     return None
 
 

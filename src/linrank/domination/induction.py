@@ -135,6 +135,7 @@ def induce(
         entering, promises = _most_promising(descent, point, chosen, n_features_per_round, tol)
         if is_settled and not len(entering):
             verdict: Verdict = ("tolerance", _settled(len(chosen), descent, tol))
+            point = descent.certified_point()
             break
         chosen = np.union1d(chosen, entering)
         log.context = {"round": len(rounds) + 1, "n_chosen": len(chosen)}
@@ -145,7 +146,7 @@ def induce(
         is_settled = True
         if not result.converged:
             verdict = (result.stopped, f"round {len(rounds)}: {result.message}")
-            point = descent.point()
+            point = descent.certified_point()
             break
     log.context = {"round": 0, "n_chosen": len(chosen)}
     log.record(descent, point, 0)

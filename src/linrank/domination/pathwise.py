@@ -124,7 +124,7 @@ def _screened(
         found = descend(
             descent, tol=enough, max_iter=n_left, among=features, is_plain=is_plain, log=log
         )
-        point = descent.point()
+        point = descent.certified_point()
         wants_stop = log.record(descent, point, len(features))
         verdict: Verdict = (found.stopped, found.message)
         if wants_stop:

@@ -20,6 +20,8 @@ __all__ = ["DominationProblem", "PenalisedPoint"]
 
 Array = NDArray[Any]
 
+_UNIT = 2.0**-53  # of rounding
+
 
 @dataclass(frozen=True, eq=False)
 class DominationProblem:
@@ -135,24 +137,61 @@ class PenalisedPoint:
         return math.sqrt(_core.dot(self.subgradient, self.subgradient))
 
     @cached_property
+    def rounding(self) -> float:
+        """``value`` and its exact value at ``w`` are no farther apart, for scores just computed."""
+        w = np.abs(self.w)
+        return self.risk.primal_error(w) + _UNIT * (len(w) + 8) * self.value
+
+    @cached_property
     def gap(self) -> float:
         """Certified: ``F(w) - min F <= gap``; infinite without a penalty: there may be no minimum.
 
-        l2: ``‖∇F‖²/4alpha``. l1: the entropy dual at ``t∇L``, t small enough that
-        ``t‖∇L(w)‖_∞ <= alpha``; weights that may not move, w̄, add ``t∇L·w̄ + alpha‖w̄‖₁`` to it.
+        l2: from ``min F >= ta - t²‖∇L‖²/4alpha``, the tangent plane of L at any length. l1: the
+        entropy dual at ``t∇L``, t small enough that ``t‖∇L(w)‖_∞ <= alpha``; weights that may not
+        move, w̄, add ``t∇L·w̄ + alpha‖w̄‖₁`` to it. All rounding counts against it.
         """
         if self.penalty == "none":
             return math.inf
-        if self.penalty == "l2":
-            return _core.dot(self.subgradient, self.subgradient) / (4.0 * self.alpha)
-        largest = float(np.abs(self.derivatives).max(initial=0.0))
-        t = 1.0 if largest <= self.alpha else self.alpha / largest
+        bound = self._ridge_bound() if self.penalty == "l2" else self._lasso_bound()
+        return max(self.rounding, self.value + self.rounding - max(0.0, bound))
+
+    def _ridge_bound(self) -> float:
+        dual = self.risk.dual
+        above = np.abs(self.derivatives) + self._errors
+        half = (1.0 + _UNIT * (len(above) + 8)) * _core.dot(above, above) / (4.0 * self.alpha)
+        still = self._still
+        linear = dual.linear + self._slope_of(still)
+        t = min(1.0, max(0.0, linear / (2.0 * half))) if half > 0.0 else 1.0
+        held = self.alpha * _core.dot(still, still)
+        return t * (linear - t * half) + held - 8.0 * _UNIT * (abs(linear) + half + held)
+
+    def _lasso_bound(self) -> float:
+        largest = float((np.abs(self.derivatives) + self._errors).max(initial=0.0))
+        t = 1.0 if largest <= self.alpha else (1.0 - 4.0 * _UNIT) * self.alpha / largest
         loss = self.risk.risk.loss
         assert isinstance(loss, DominationLoss)
-        bound = loss.entropy_dual(self.risk.loss, t)
-        still = self.w.copy()
+        still = self._still
+        held = self.alpha * float(np.abs(still).sum())
+        bound = loss.entropy_dual(self.risk.loss, t) + t * self._slope_of(still) + held
+        return bound - _UNIT * (len(still) + 8) * held
+
+    @property
+    def _errors(self) -> Array:
+        """The rounding of `derivatives`."""
+        errors = self.risk.gradient_error
+        return errors if self.among is None else errors[self.among]
+
+    @property
+    def _still(self) -> Array:
+        """The weights that may not move; 0 for the others."""
+        still: Array = self.w.copy()
         still[slice(None) if self.among is None else self.among] = 0.0
-        if still.any():
-            slope = _core.dot(self.risk.gradient, still)
-            bound += t * slope + self.alpha * float(np.abs(still).sum())
-        return max(0.0, self.value - bound)
+        return still
+
+    def _slope_of(self, still: Array) -> float:
+        """``∇L·still``, rounded down."""
+        if not still.any():
+            return 0.0
+        size = np.abs(self.risk.gradient) + self.risk.gradient_error
+        rounding = (self.risk.gradient_error + _UNIT * (len(still) + 8) * size) @ np.abs(still)
+        return _core.dot(self.risk.gradient, still) - float(rounding)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
+from linrank.data.rows import without_offsets
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.induction import induce
 from linrank.domination.negatives import sample_negatives
@@ -158,7 +159,8 @@ def make_problem(
     if negative_sampling is not None and negative_sampling < 1.0:
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
-    return DominationProblem(data.rows, made, penalty, float(alpha), scale, n_threads)
+    rows = without_offsets(data.rows)
+    return DominationProblem(rows, made, penalty, float(alpha), scale, n_threads)
 
 
 def certified(result: Result, data: Dataset, **options: Any) -> Result:

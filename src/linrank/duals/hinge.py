@@ -8,6 +8,7 @@ the dual over the α of a band of pairs around the kink, all others staying at t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from linrank.duals.band import Band, list_band, maximise_in_box
 from linrank.duals.entries import BandEntries, Entries, HuberEntries
+from linrank.objective import SumPoint
 from linrank.planning import plan
 from linrank.problem import Problem
+from linrank.risk import RiskPoint
+from linrank.solvers.certificate import duality_gap, lower_bound
 from linrank.solvers.newton import newton
-from linrank.solvers.result import duality_gap
 
 __all__ = ["hinge_entries"]
 
@@ -105,7 +108,7 @@ def _best_huber(problem: Problem, point: Any) -> _Found:
     square, dual = float(u @ u), best.dual
     t = min(1.0, max(0.0, dual.linear / square)) if square > 0.0 else 1.0
     entries = HuberEntries(best.parts[1].z, problem.C, epsilon, t)
-    return _Found(best.primal - duality_gap(best), entries, t * u)
+    return _Found(lower_bound(best), entries, t * u)
 
 
 def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | None:
@@ -119,11 +122,12 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
         return None
     limit = min(8 * size, _LISTED // len(point.w))
     width = _width_of(problem, point, min(size, limit))
-    z = point.parts[1].z
+    z = _on_grid(point.parts[1].z, int(np.diff(pairs.queries.offsets).max()))
     band = list_band(pairs, z, width, limit)
     if band is None or len(band) == 0:
         return None
-    huber = problem.objective(width).resume(point)
+    moved = RiskPoint(point.parts[1].risk, point.w, z)
+    huber = problem.objective(width).resume(SumPoint(point.w, [point.parts[0], moved]))
     inside = problem.C * band.weight * np.clip(band.slack / width, 0.0, 1.0)
     D = _differences(problem, band)
     offset = point.w - huber.gradient - D.T @ inside
@@ -133,6 +137,17 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
     value = huber.dual.linear - float(inside.sum()) + float(alpha.sum()) - 0.5 * float(beta @ beta)
     entries = BandEntries(z, problem.C, band.first, band.winner, band.loser, alpha)
     return _Found(value, entries, beta)
+
+
+def _on_grid(z: Array, n: int) -> Array:
+    """The scores as the Huber point of queries of up to n rows takes them, so that both agree.
+
+    That rounds them to multiples of a power of two, at most this one; see `core/pair_sweep.cpp`.
+    """
+    reach = 4.0 * n * (2.0 + float(np.ptp(z)))
+    grid = 2.0 ** (math.ceil(math.log2(reach)) - 53)
+    rounded: Array = np.round(z / grid) * grid
+    return rounded
 
 
 def _width_of(problem: Problem, point: Any, size: int) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.rows import DenseRows, Rows
+from linrank.data.rows import DenseRows, Extents, Rows
 from linrank.data.streamed_rows import StreamedRows
 
 __all__ = ["BLOCK", "FeatureMap", "MappedRows"]
@@ -18,6 +21,7 @@ Array = NDArray[Any]
 T = TypeVar("T")
 
 BLOCK = 1024  # rows of a block
+_ROUNDING = 1e-10  # of the features themselves, relative to the length of a row
 
 
 class FeatureMap(Protocol):
@@ -80,6 +84,7 @@ class MappedRows(StreamedRows):
         self._capacity = capacity
         self._block = block
         self._n_blocks = n_blocks
+        self._extents: Extents | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,6 +108,22 @@ class MappedRows(StreamedRows):
         for part in self._mapped(block, self._n_positions(order), n_threads):
             total += part
         return total
+
+    def extents(self, n_threads: int = 1) -> Extents:
+        if self._extents is None:
+            rounding = _ROUNDING + 2.0**-53 * (self._block + self.shape[1])
+
+            def block(positions: slice) -> Extents:
+                part = self._taken(None, positions)
+                values = np.empty((part.shape[0], self.shape[1]), dtype=np.float32)
+                self.features.features(part, values)
+                found = DenseRows(values).extents()
+                return replace(found, score_rounding=rounding, slope_rounding=rounding)
+
+            self._extents = functools.reduce(
+                operator.add, self._mapped(block, self.shape[0], n_threads)
+            )
+        return self._extents
 
     def stored(self, index: Array | slice, n_threads: int) -> DenseRows:
         wanted = np.arange(self.shape[0])[index]

@@ -12,16 +12,18 @@ searches above all, is sweeps over the scores.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.inner_product import dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.lazy import cached_property
-from linrank.losses.base import Dual, ScoreLoss
+from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.risk import RiskPoint
 
 __all__ = ["JointLoss", "KernelRisk", "KernelRiskPoint", "as_function"]
@@ -50,8 +52,17 @@ class JointLoss(ScoreLoss):
         return float(np.mean([loss.mean_weight for loss in self.losses]))
 
     @property
-    def rounding(self) -> float:
-        return max(loss.rounding for loss in self.losses)
+    def total_weight(self) -> float:
+        return float(sum(loss.total_weight for loss in self.losses))
+
+    @property
+    def has_kink(self) -> bool:  # type: ignore[override]
+        return self.losses[0].has_kink
+
+    def errors(self, point: JointPoint, z: Array | None) -> Errors:
+        parts = zip(self.losses, point.points, strict=True)
+        found = [astuple(loss.errors(part, None)) for loss, part in parts]
+        return Errors(*np.sum(found, axis=0).tolist())
 
     def at(self, z: Array, near: JointPoint | None = None) -> JointPoint:
         nears = [None] * len(self.losses) if near is None else near.points
@@ -73,9 +84,10 @@ class JointLoss(ScoreLoss):
         parts = zip(self.losses, point.points, strict=True)
         return float(sum(loss.primal(part) for loss, part in parts))
 
-    def dual(self, point: JointPoint) -> Dual:
+    def dual(self, point: JointPoint, errors: Errors) -> Dual:
         parts = zip(self.losses, point.points, strict=True)
-        return sum((loss.dual(part) for loss, part in parts), Dual())
+        duals = (loss.dual(part, loss.errors(part, None)) for loss, part in parts)
+        return sum(duals, Dual())
 
     def by_row(self, parts: Iterable[Array]) -> Array:
         """The sum of vectors that each loss gave by its positions."""
@@ -115,6 +127,18 @@ class KernelRisk:
     matrix: KernelMatrix
     loss: JointLoss
     C: float
+    entry_rounding: float = 0.0  # of every Q_ij, relative to √(Q_ii Q_jj)
+
+    @cached_property
+    def roots(self) -> Array:
+        """``√Q_ii``: no entry of Q is above ``√(Q_ii Q_jj)``."""
+        roots: Array = np.sqrt(np.maximum(self.matrix.diagonal, 0.0))
+        return roots
+
+    @property
+    def rounding(self) -> float:
+        """ρ with ``|Qβ - exact|_i <= ρ √Q_ii Σ_j √Q_jj |β_j|``."""
+        return 2.0**-53 * (self.matrix.n + 128) + self.entry_rounding
 
     def at(self, w: Array) -> KernelRiskPoint:
         return KernelRiskPoint(self, w, w[1])
@@ -137,6 +161,43 @@ class KernelRiskPoint(RiskPoint):
     def gradient(self) -> Array:
         function: Array = self.risk.function(self.loss.gradient)
         return function
+
+    @property
+    def rounding(self) -> float:
+        """That of the loss, and of ``½β'Qβ``, which is as noisy as β is large."""
+        noise = self.risk.rounding * float(self.risk.roots @ np.abs(self.w[0])) ** 2
+        return float(self.risk.C * self.errors.value + 0.5 * noise)
+
+    def primal_error(self, size: Array) -> float:
+        """The rounding of the loss, of its scores, and of ``½β'Qβ``.
+
+        The scores are sums of products of Q with vectors of sizes ``size[0]`` in all: score i is
+        off by at most ``√Q_ii η``, ``η = ρ √Q·size[0]``.
+        """
+        risk, loss, (beta, values) = self.risk, self.risk.loss, np.abs(self.w)
+        eta = risk.rounding * float(risk.roots @ size[0])
+        weight, largest = loss.total_weight, eta * float(risk.roots.max())
+        if loss.has_kink:
+            moved = 2.0 * weight * largest
+        else:
+            moved = eta * float(risk.roots @ np.abs(self.loss.gradient))
+            moved += 4.0 * weight * largest * largest
+        of_square = eta * float(risk.roots @ beta)
+        of_square += 2.0**-53 * (len(beta) + 8) * float(beta @ values)
+        return float(risk.C * (self.errors.primal + moved) + 0.5 * of_square)
+
+    @property
+    def gradient_square(self) -> float:
+        """``r'Qr`` of the gradient's coefficients r, not below its exact value.
+
+        An error δ of r adds at most ``2‖δ‖‖Qr‖ + ‖δ‖²·trace Q``.
+        """
+        risk, (r, values) = self.risk, self.gradient
+        off = risk.C * self.errors.gradient
+        rounding = risk.rounding * float(risk.roots @ np.abs(r)) ** 2
+        rounding += 2.0**-53 * (len(r) + 8) * float(np.abs(r) @ np.abs(values))
+        added = 2.0 * off * math.sqrt(values @ values) + off * off * float(risk.roots @ risk.roots)
+        return float(dot(self.gradient, self.gradient) + rounding + added)
 
     def image(self, v: Array) -> Array:
         values: Array = v[1]

@@ -23,8 +23,9 @@ from linrank.objective import Ridge, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.problem import Problem
 from linrank.ranksvm import check_choices
+from linrank.solvers.certificate import kkt_residual, lower_bound
 from linrank.solvers.newton import newton
-from linrank.solvers.result import Callback, Result, duality_gap, kkt_residual
+from linrank.solvers.result import Callback, Result
 from linrank.solvers.smoothing import Sharpening
 from linrank.threads import resolve, useful_threads
 
@@ -35,7 +36,6 @@ Array = NDArray[Any]
 _FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
 _LEAST = 64  # landmarks that are always taken
 _WORSE = 0.1  # share of the tolerance by which a settled β may be worse
-_NOISE = 1e-6  # gap, relative to F, that is not held against a tolerance below it
 _NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
 
 
@@ -153,7 +153,8 @@ def train_kernel(
         )
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
-    return _Training(problem, matrix, tol, most, n_threads).run(
+    training = _Training(problem, matrix, tol, most, n_threads, _entry_rounding(kernel, data))
+    return training.run(
         np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
         max_iter or (500 if loss == "hinge" else 100),
         settle,
@@ -166,12 +167,21 @@ class _Training:
     """A problem in the space of a kernel, and the way to its solution."""
 
     def __init__(
-        self, problem: Problem, matrix: KernelMatrix, tol: float, most: int, n_threads: int
+        self,
+        problem: Problem,
+        matrix: KernelMatrix,
+        tol: float,
+        most: int,
+        n_threads: int,
+        entry_rounding: float,
     ) -> None:
         self.problem = problem
         self.matrix = matrix
         self.tol = tol
-        self.sharpening = Sharpening(self.objective, tol) if problem.loss == "hinge" else None
+        self.entry_rounding = entry_rounding
+        self.inner_tol = tol * (1.0 - 2.0 * _WORSE)  # what settling and rounding may spoil is left
+        hinge = problem.loss == "hinge"
+        self.sharpening = Sharpening(self.objective, self.inner_tol) if hinge else None
         landmarks = _landmarks(problem, matrix, most)
         self.preconditioner = OnLandmarks(
             landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
@@ -180,7 +190,7 @@ class _Training:
     def objective(self, epsilon: float = 1.0) -> Sum:
         """f, with the hinge smoothed within ``epsilon`` of its kink."""
         losses = JointLoss(self.problem.losses(epsilon), self.matrix.n)
-        return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C))
+        return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C, self.entry_rounding))
 
     def run(
         self,
@@ -195,7 +205,7 @@ class _Training:
             self.objective(),
             as_function(beta0, self.matrix),
             preconditioner=self.preconditioner,
-            tol=self.tol,
+            tol=self.inner_tol,
             max_iter=max_iter,
             callback=None if callback is None else _of_coefficients(callback),
             started=started,
@@ -223,10 +233,8 @@ class _Training:
         n_swept = 0 if problem.pairs is None else problem.pairs.n_pairs
         n_listed = 0 if problem.preferences is None else len(problem.preferences)
         known = found.value - found.gap  # the best lower bound on the way
-        norm = kkt_residual(point)
-        noise = max(self._noise(found.w[0]), self._noise(point.w[0]))
-        gap = noise + max(0.0, min(duality_gap(point), point.primal - known))
-        gap = min(gap, point.primal)  # no objective is below 0
+        norm, rounding = kkt_residual(point), point.primal_error
+        gap = max(rounding, point.primal + rounding - max(known, lower_bound(point)))
         told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
         return KernelResult(
             **told,
@@ -245,10 +253,12 @@ class _Training:
     def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
         """Why it has ended, and whether that holds of the β that is returned."""
         told = {name: getattr(found, name) for name in ("converged", "stopped", "message")}
-        if not found.converged or gap <= (1.0 + 2.0 * _WORSE) * self.tol * value:
+        if gap <= self.tol * value:
+            message = f"certified F - F* <= {self.tol:g}·F"
+            is_there = {"converged": True, "stopped": "tolerance", "message": message}
+            return told if found.converged or found.stopped == "callback" else is_there
+        if not found.converged:
             return told
-        if gap <= _NOISE * value:
-            return told | {"message": f"certified F - F* <= {gap / value:.2g}·F"}
         message = (
             f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
             f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
@@ -256,10 +266,28 @@ class _Training:
         )
         return {"converged": False, "stopped": "precision", "message": message}
 
-    def _noise(self, beta: Array) -> float:
-        """The rounding of ``β'Qβ``: of n terms in every value, random in sign, as large as β."""
-        largest = float(self.matrix.diagonal.max())
-        return 2e-16 * math.sqrt(self.matrix.n) * largest * float(beta @ beta)
+
+def _entry_rounding(kernel: Kernel, data: Dataset) -> float:
+    """The rounding of every ``k(a, b)``, relative to ``√(k(a, a) k(b, b))``, from above.
+
+    0 where Q is what is given. Products and distances are sums of as many terms as there are
+    features. Of "rbf", distances of dense rows are off by that share of themselves, of which the
+    exponential leaves at most a third; those of sparse rows by that share of the norms.
+    """
+    if kernel.name in ("precomputed", "callable"):
+        return 0.0
+    unit = 2.0**-53 * (data.n_features + 32)
+    if kernel.name == "linear" or (kernel.name == "rbf" and not data.rows.is_sparse):
+        return unit
+    if kernel.name == "poly" and kernel.coef0 >= 0.0:
+        return unit * kernel.degree
+    square = float(Kernel("linear").diagonal(data.rows, 1).max())
+    if kernel.name == "rbf":
+        return unit * (1.0 + 4.0 * kernel.gamma * square)
+    base = kernel.gamma * square + abs(kernel.coef0)
+    absolute = kernel.degree * base**kernel.degree if kernel.name == "poly" else 1.0 + base
+    least = float(np.abs(kernel.diagonal(data.rows, 1)).min())
+    return unit * absolute / least if least > 0.0 else math.inf
 
 
 def _of_coefficients(callback: Callback) -> Callback:

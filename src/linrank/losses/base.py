@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from linrank.data.streamed_rows import Design
 from linrank.pairs import Pairs
 
-__all__ = ["Dual", "LossPoint", "PairLoss", "ScoreLoss"]
+__all__ = ["Dual", "Errors", "LossPoint", "PairLoss", "ScoreLoss"]
 
 Array = NDArray[Any]
 
@@ -21,7 +21,8 @@ class Dual:
     """A feasible point α of the dual, one number per pair, by the sums that a certificate needs.
 
     The dual value of ``tα`` is ``t·linear - t²·quadratic - R*(t u)`` with ``u = -∇risk(w)``, for
-    ``0 <= t <= largest``; R* is the conjugate of the regulariser.
+    ``0 <= t <= largest``; R* is the conjugate of the regulariser. Rounding may have taken neither
+    sum to the good side: ``linear`` is not above its exact value, ``quadratic`` not below.
     """
 
     linear: float = 0.0  # e'α
@@ -39,6 +40,16 @@ class Dual:
 
     def __rmul__(self, C: float) -> Dual:
         return Dual(C * self.linear, C * self.quadratic, C * self.slack, self.largest)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far rounding may have taken the numbers of a point from those of its exact scores."""
+
+    value: float
+    primal: float  # of the loss that is certified, where the value is a smoothing of it
+    dual: float  # of the sums that the dual is made of
+    gradient: float  # 2-norm
 
 
 class LossPoint(Protocol):
@@ -79,6 +90,7 @@ class ScoreLoss:
     """
 
     epsilon = 1.0  # of a smoothed loss; others do not look at it
+    has_kink = False  # whether the loss that is certified has one
 
     def __init__(self, order: Array | None, n_positions: int, n_threads: int = 1) -> None:
         self.order = order
@@ -90,14 +102,20 @@ class ScoreLoss:
         """Mean of ω over the pairs."""
         raise NotImplementedError("a pair loss that is smoothed defines mean_weight")
 
+    @property
+    def total_weight(self) -> float:
+        """``Σ ω``; the second derivative along a shift of the scores by v is at most ``8 Σω v²``,
+        the first, where there is a kink, at most ``2 Σω |v|``."""
+        raise NotImplementedError("a loss with a certificate defines total_weight")
+
     def at(self, z: Array, near: Any = None) -> Any:
         """The loss at the scores ``z``, by position; ``near`` is a point with similar scores."""
         raise NotImplementedError("a pair loss defines its point by at(z)")
 
-    @property
-    def rounding(self) -> float:
-        """Relative error of the value; changes below it say nothing."""
-        return 1e-13
+    def errors(self, point: Any, z: Array | None) -> Errors:
+        """The rounding of ``point``, at its scores as they are; ``z`` if it needs them."""
+        primal = point.slacks_error if self.has_kink else point.value_error
+        return Errors(point.value_error, primal, point.dual_error, point.gradient_error)
 
     def curvature(self, point: Any, v: Array) -> Array:
         """``∇²L(z) v`` at the scores of ``point``."""
@@ -107,9 +125,9 @@ class ScoreLoss:
         """The loss that is certified: the value, or what the value is a smoothing of."""
         return float(point.value)
 
-    def dual(self, point: Any) -> Dual:
+    def dual(self, point: Any, errors: Errors) -> Dual:
         """The dual point that belongs to ``point``, for ``C = 1``; it scales with C."""
-        raise NotImplementedError("a pair loss with a certificate defines dual(point)")
+        raise NotImplementedError("a pair loss with a certificate defines dual(point, errors)")
 
     def hessian_product(self, rows: Design, point: Any, v: Array) -> tuple[Array, Array]:
         """``(Xᵀ∇²L(z)X v, X v)``, by two products with the rows."""
@@ -145,4 +163,8 @@ class PairLoss(ScoreLoss):
 
     @property
     def mean_weight(self) -> float:
-        return self.pairs.total_weight() / max(1, self.pairs.n_pairs)
+        return self.total_weight / max(1, self.pairs.n_pairs)
+
+    @property
+    def total_weight(self) -> float:
+        return self.pairs.total_weight()

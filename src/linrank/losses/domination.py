@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.streamed_rows import Design
 from linrank.layering import Layering
-from linrank.losses.base import Dual, ScoreLoss
+from linrank.losses.base import Dual, Errors, ScoreLoss
 
 __all__ = ["DominationLoss"]
 
@@ -59,13 +59,22 @@ class DominationLoss(ScoreLoss):
         """The diagonal of ``Xᵀ∇²L(z)X``; an estimate in queries of more than 64 layers."""
         return _core.domination_hessian_diagonal(rows.core, self.order, point, self.n_threads)
 
-    def dual(self, point: _core.DominationPoint) -> Dual:
+    @property
+    def total_weight(self) -> float:
+        """``Σ ω`` over all rows."""
+        return self.layering.total_weight()
+
+    def errors(self, point: _core.DominationPoint, z: Array | None) -> Errors:
+        value = point.value_error
+        return Errors(value, value, value + point.slope_error, point.gradient_error)
+
+    def dual(self, point: _core.DominationPoint, errors: Errors) -> Dual:
         """The tangent plane: ``L(z') >= t(L(z) - ∇L(z)·z) + t∇L(z)·z'`` for ``t <= 1``.
 
         At t = 1 by convexity, at t = 0 since ``L >= 0``, and in between by both. `entropy_dual` is
         a better bound there.
         """
-        return Dual(point.value - point.slope, largest=1.0)
+        return Dual(point.value - point.slope - errors.dual, largest=1.0)
 
     def entropy_dual(self, point: _core.DominationPoint, t: float) -> float:
         """A lower bound ``D(t)`` of ``L(z') - t∇L(z)·z'`` over all ``z'``, for ``0 <= t <= 1``.
@@ -74,6 +83,6 @@ class DominationLoss(ScoreLoss):
         ``D(t) = Σ_i ω_i [h(tρ_i) + tρ_i (log Z_k(i) - m_i)] - t∇L(z)·z``, h the binary entropy:
         every row keeps its mixture of dominated rows, and gives it t times the probability.
         ``D(1) = L(z) - ∇L(z)·z``. It certifies ``min L + α‖w‖₁ >= D(t)`` for the t that brings
-        ``t‖Xᵀ∇L(z)‖_∞`` down to α.
+        ``t‖Xᵀ∇L(z)‖_∞`` down to α. Rounding cannot take it above that.
         """
-        return point.dual(t, self.n_threads)
+        return point.dual(t, self.n_threads) - 4.0 * point.value_error - point.slope_error

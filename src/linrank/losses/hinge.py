@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linrank.losses.base import Dual
+from linrank.losses.base import Dual, Errors
 from linrank.losses.swept import SweptLoss
 from linrank.pairs import Pairs
 
@@ -19,9 +19,10 @@ class HingeKind:
     """
 
     name = "hinge"
+    has_kink = True
 
-    def dual(self, point: Any) -> Dual:
-        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+    def dual(self, point: Any, errors: Errors) -> Dual:
+        return Dual(point.n_violations - errors.dual, largest=1.0)
 
 
 class HuberKind:
@@ -39,25 +40,19 @@ class HuberKind:
     """
 
     name = "huber"
+    has_kink = True
     epsilon: float
-
-    @property
-    def rounding(self) -> float:
-        """A difference of sums, divided by ε."""
-        return max(1e-13, 1e-15 / self.epsilon)
 
     def primal(self, point: Any) -> float:
         """The hinge itself."""
         return float(point.sum_of_slacks)
 
-    def dual(self, point: Any) -> Dual:
-        slope = (point.sum_of_slacks - point.inner_slacks) / self.epsilon
+    def dual(self, point: Any, errors: Errors) -> Dual:
+        slope = point.sum_of_slacks - point.inner_slacks
         slack = point.sum_of_slacks + point.inner_slacks - 2.0 * point.value
-        # The bound must hold in spite of the rounding of these differences, too: that of the sums,
-        # and that of the slack 1 - z_i + z_j of each pair in the band, some ulps of the scores, of
-        # which 1/ε makes a slope. On separable rows, where all slacks are tiny, it is all there is.
-        error = 4e-16 * point.sum_of_slacks / self.epsilon + 2e-14 * point.total_curvature
-        return Dual(slope - error, 0.0, max(0.0, slack) + error, largest=1.0)
+        # The errors are of both sums; their difference, and its quotient, round once more.
+        off = errors.dual + 4e-16 * abs(slope)
+        return Dual((slope - off) / self.epsilon, 0.0, max(0.0, slack), largest=1.0)
 
 
 class Hinge(HingeKind, SweptLoss):

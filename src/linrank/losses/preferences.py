@@ -52,8 +52,11 @@ class PreferenceLoss(ScoreLoss):
 
     @property
     def mean_weight(self) -> float:
-        weight = self.preferences.weight
-        return 1.0 if weight is None else float(weight.mean())
+        return self.total_weight / max(1, len(self.preferences))
+
+    @property
+    def total_weight(self) -> float:
+        return self.preferences.total_weight()
 
     def at(self, z: Array, near: Any = None) -> _core.PreferencePoint:
         return _core.preference_point(self._list, self.name, self.epsilon, z, self.n_threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linrank.losses.base import Dual
+from linrank.losses.base import Dual, Errors
 from linrank.losses.swept import SweptLoss
 
 __all__ = ["SquaredHinge", "SquaredHingeKind"]
@@ -15,8 +15,9 @@ class SquaredHingeKind:
 
     name = "squared_hinge"
 
-    def dual(self, point: Any) -> Dual:
-        return Dual(2.0 * point.sum_of_slacks, point.value)
+    def dual(self, point: Any, errors: Errors) -> Dual:
+        linear = 2.0 * (point.sum_of_slacks - errors.dual)
+        return Dual(linear, point.value + errors.value)
 
 
 class SquaredHinge(SquaredHingeKind, SweptLoss):

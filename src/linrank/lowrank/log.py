@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from linrank.solvers.result import Callback
+from linrank.solvers.result import Callback, read_only
 
 __all__ = ["Log"]
 
@@ -44,4 +44,5 @@ class Log:
             self.history.setdefault(key, []).append(float(number))
         if self._callback is None:
             return False
-        return bool(self._callback({**numbers, "w": weights(), "n_iter": self.n_iter}))
+        w = read_only(weights())
+        return bool(self._callback({**numbers, "w": w, "n_iter": self.n_iter}))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import PairLoss
+from linrank.losses.base import Errors, PairLoss
 from linrank.losses.squared_hinge import SquaredHinge
 from linrank.lowrank.rectangles import Rectangles
 from linrank.objective import Ridge, Sum
@@ -57,6 +57,10 @@ class ProximalHinge(PairLoss):
     def at(self, z: Array, near: Any = None) -> ProximalPoint:
         found = self.rectangles.core.loss(z, self.y, self.rho, self.n_threads)
         return ProximalPoint(z, *found)
+
+    def errors(self, point: ProximalPoint, z: Array | None) -> Errors:
+        """What the search along a line is to take for noise; no certificate is made of it."""
+        return Errors(1e-13 * abs(point.value), 0.0, 0.0, 0.0)
 
     def curvature(self, point: ProximalPoint, v: Array) -> Array:
         core = self.rectangles.core

@@ -16,6 +16,7 @@ from linrank.checks import (
     is_number,
 )
 from linrank.data.dataset import Dataset
+from linrank.data.rows import without_offsets
 from linrank.lowrank.log import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
@@ -121,7 +122,7 @@ def train_regularized(
     rectangles = Rectangles(pairs, float(C))
     n_jobs = resolve(n_jobs)
     splitting = Splitting(
-        data.rows,
+        without_offsets(data.rows),
         rectangles,
         float(gamma),
         float(lam),
@@ -175,6 +176,8 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
     """The best α, its objective and ranks computed anew."""
     rectangles = splitting.rectangles
     w, value, by_block = splitting.certify()
+    total = 0.5 * float(w @ w) + float(splitting.best.sum())
+    rounding = splitting.rounding(w, 2.0 * total + abs(value))
     ranks = np.zeros(rectangles.pairs.queries.n_queries, dtype=np.int64)
     ranks[rectangles.query] = by_block
     residual = log.history["kkt_residual"][log.kept]
@@ -182,7 +185,7 @@ def _result(splitting: Splitting, log: _Log, verdict: Verdict) -> RegularizedRes
     return RegularizedResult(
         w=w,
         value=value,
-        gap=max(0.0, value - log.bound),
+        gap=max(rounding, value + rounding - log.bound),
         gradient_norm=residual,
         kkt_residual=residual,
         n_iter=log.n_iter,

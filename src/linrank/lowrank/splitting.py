@@ -8,6 +8,7 @@ Prices are ``Z = ρ(M - A)``, the gradient of H at A. The state is A and ``y = A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -104,6 +105,7 @@ class Splitting:
         shapes = np.array(rectangles.shapes, dtype=np.float64)
         self._prices = shapes.prod(axis=1) * shapes.min(axis=1)  # of a decomposition
         self._w = np.zeros(rows.shape[1])
+        self._weight = float(rectangles.C * rectangles.pairs.total_weight())  # Σ Cω
         self._distance = 0.0
 
     def nothing(self) -> Iterate:
@@ -111,7 +113,8 @@ class Splitting:
         z, zero = np.zeros(self.problem.loss.n_positions), self.y
         found = self.rectangles.core.sums(z, zero, zero, zero, self.rho, self.n_threads)
         lowest, residual = (float(np.asarray(part).sum()) for part in found[4:])
-        return Iterate(np.zeros_like(self._w), 0.0, -lowest, float(np.sqrt(residual)), True)
+        bound = -lowest - self.rounding(self._w, lowest)
+        return Iterate(np.zeros_like(self._w), 0.0, bound, float(np.sqrt(residual)), True)
 
     def start(self, goal: float) -> Iterate:
         """From ``A = Z = 0`` to the first α, and from there to ``A = α``, ``Z = ∇H(α)``.
@@ -169,6 +172,25 @@ class Splitting:
             ranks[k] = found.rank
         w = self.problem.weights(self.best)
         return w, 0.5 * dot(w, w) - float(self.best.sum()) + penalty, ranks
+
+    def rounding(self, w: Array, total: float) -> float:
+        """How far Ψ, or a bound of it, may be off whose parts are as large as ``total`` in all.
+
+        A sum over all entries of the matrices is off by at most as many units of rounding. So is
+        ``½‖β‖²``, and more, for β is a sum over rows: of slopes no larger than ``2 Σα <= 2 total``.
+        Matrices of prices keep to singular values up to γ but for the rounding of these, a share
+        of their length, ``√(4λ total)`` at most, which moves a bound by as much of all the weights.
+        """
+        rectangles, risk = self.rectangles, self.problem.risk
+        sides = max(max(shape) for shape in rectangles.shapes)
+        unit = 2.0**-53 * (rectangles.n_entries + len(w) + 256)
+        extents = risk.extents
+        rounding = extents.score_rounding + extents.slope_rounding
+        reach = rounding * float(extents.norms @ risk.stretch(np.abs(w)))
+        weight = self._weight
+        length = min(self.gamma, math.sqrt(4.0 * self.lam * total))
+        steep = 2.0**-53 * 64.0 * sides * length * weight
+        return unit * total + 2.0 * reach * (total + weight) + steep
 
     # ---- the two sides ---------------------------------------------------------------------------
 
@@ -259,10 +281,11 @@ class Splitting:
         if self.gamma > 0.0:
             coupled += float(slope.sum()) + self.lam * float(distance.sum())
             dual = float(square.sum()) / (4.0 * self.lam)
+        below = 0.5 * dot(point.w, point.w) + dual + float(lowest.sum())
         return Iterate(
             w=beta,
             objective=0.5 * dot(beta, beta) - float(total.sum()) + coupled,
-            bound=-0.5 * dot(point.w, point.w) - dual - float(lowest.sum()),
+            bound=-below - self.rounding(point.w, below),
             residual=float(np.sqrt(residual.sum() + distance.sum() + dot(off, off))),
             is_solved=is_solved,
         )

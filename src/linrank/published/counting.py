@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.losses.base import Dual, PairLoss
+from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.memory import check_fits
 from linrank.options import COUNTINGS
 from linrank.pairs import Pairs
@@ -35,9 +35,30 @@ class PublishedLoss(PairLoss):
         product: Array = point.multiply(v)
         return product
 
-    def dual(self, point: Any) -> Dual:
+    def errors(self, point: Any, z: Array | None) -> Errors:
+        """From above, whatever way of counting: sums of at most n terms, of scores about the mean.
+
+        The formulas are those of `core/pair_sweep.cpp`, all pairs taken for violated ones.
+        """
+        assert z is not None  # published points do not travel without
+        pairs, starts = self.pairs, self.queries.offsets[:-1]
+        lengths = np.diff(self.queries.offsets)
+        u = np.ones(len(z)) if pairs.row_weight is None else pairs.row_weight
+        c = np.ones(len(starts)) if pairs.query_weight is None else pairs.query_weight
+        s = np.abs(z - np.repeat(np.add.reduceat(z, starts) / lengths, lengths))
+        weight, scores = np.add.reduceat(u, starts), np.add.reduceat(u * s, starts)
+        size = 1.0 + np.maximum.reduceat(s, starts)
+        unit = 2.0**-53 * 20.0 * (lengths + 2.0) * c
+        slope = unit * np.maximum.reduceat(u, starts) * (scores + weight * size)
+        reach = weight + scores
+        value = float((unit * reach * (scores + weight * size)).sum())
+        slacks = float((unit * reach * weight).sum())
+        primal = slacks if self.has_kink else value
+        return Errors(value, primal, slacks, float(np.sqrt((lengths * slope * slope).sum())))
+
+    def dual(self, point: Any, errors: Errors) -> Dual:
         """``α = 2Cωξ``."""
-        return Dual(2.0 * point.sum_of_slacks, point.value)
+        return Dual(2.0 * (point.sum_of_slacks - errors.dual), point.value + errors.value)
 
 
 class Counted(PublishedLoss):
@@ -86,6 +107,8 @@ class TreeHinge(Counted):
         One of `linrank.options.COUNTINGS`.
     """
 
+    has_kink = True
+
     def __init__(self, pairs: Pairs, counting: str = "red-black") -> None:
         super().__init__(pairs, counting)
 
@@ -98,9 +121,9 @@ class TreeHinge(Counted):
         """``0``: the hinge is piecewise linear."""
         return np.zeros_like(v)
 
-    def dual(self, point: Any) -> Dual:
+    def dual(self, point: Any, errors: Errors) -> Dual:
         """``α = Cω·1[ξ > 0]``, the slope that the sub-gradient is made of."""
-        return Dual(point.n_violations, 0.0, 0.0, largest=1.0)
+        return Dual(point.n_violations - errors.dual, largest=1.0)
 
 
 def _check_table(pairs: Pairs) -> None:

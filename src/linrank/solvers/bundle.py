@@ -78,6 +78,7 @@ class _Model:
         self.w = np.zeros(n_features)
         self._n = 1
         self._a, self._b, self._gram = np.zeros((8, n_features)), np.zeros(8), np.zeros((8, 8))
+        self._error = np.zeros((8, n_features))  # of a
         self._beta, self._age = np.ones(1), np.zeros(1, dtype=np.int64)
 
     def cut(self, point: Any) -> None:
@@ -86,7 +87,7 @@ class _Model:
         Where α is the slope of the loss at each pair, ``b = risk - a·w = e'α - ‖α‖²/4C``: a sum of
         positive terms, free of the cancellation in the difference.
         """
-        a = sum((part.gradient for part in point.parts[1:]), np.zeros_like(point.w))
+        a = point.risk_gradient
         square = _core.dot(a, a)
         if not square < _LARGEST:
             raise ValueError(
@@ -98,20 +99,25 @@ class _Model:
             self._grow()
         n = self._n
         dual = point.dual
-        self._a[n], self._b[n] = a, dual.linear - dual.quadratic + dual.slack
+        self._a[n], self._b[n] = a, dual.linear - dual.quadratic
+        self._error[n] = point.risk_gradient_error
         products = _core.scores(_core.dense_rows(self._a[: n + 1]), a, None, 1)
         self._gram[n, : n + 1] = self._gram[: n + 1, n] = products
         self._n = n + 1
         self._beta, self._age = np.append(self._beta, 0.0), np.append(self._age, 0)
 
     def bound(self) -> float:
-        """The minimum of the model, attained at ``self.w``."""
+        """The minimum of the model, attained at ``self.w``, less what rounding may have added."""
         n = self._n
         gram, b = np.ascontiguousarray(self._gram[:n, :n]), self._b[:n]
         self._beta = maximise_on_simplex(gram, b, self._beta)
         self._age = np.where(self._beta > 0.0, 0, self._age + 1)
         self.w = -_core.gradient(_core.dense_rows(self._a[:n]), self._beta, None, 1)
-        return _core.dot(b, self._beta) - 0.5 * _core.dot(self.w, self.w)
+        size = np.abs(self._a[:n]).T @ self._beta
+        above = np.abs(self.w) + self._error[:n].T @ self._beta + 2.0**-53 * (n + 8) * size
+        linear, square = _core.dot(b, self._beta), 0.5 * _core.dot(above, above)
+        rounding = 2.0**-53 * (n * float(np.abs(b) @ self._beta) + (len(above) + 8) * square)
+        return linear - square - rounding
 
     def _drop_idle(self) -> None:
         """Forget planes long out of use: without them the minimum is the same."""
@@ -122,15 +128,17 @@ class _Model:
         kept = np.flatnonzero(is_kept)
         n = len(kept)
         self._a[:n], self._b[:n] = self._a[kept], self._b[kept]
+        self._error[:n] = self._error[kept]
         self._gram[:n, :n] = self._gram[np.ix_(kept, kept)]
         self._beta, self._age, self._n = self._beta[kept], self._age[kept], n
 
     def _grow(self) -> None:
         n = self._n
-        a, b, gram = self._a, self._b, self._gram
+        a, b, gram, error = self._a, self._b, self._gram, self._error
         self._a, self._b = np.zeros((2 * n, a.shape[1])), np.zeros(2 * n)
-        self._gram = np.zeros((2 * n, 2 * n))
+        self._gram, self._error = np.zeros((2 * n, 2 * n)), np.zeros_like(self._a)
         self._a[:n], self._b[:n], self._gram[:n, :n] = a, b, gram
+        self._error[:n] = error
 
 
 class _Search:

@@ -179,10 +179,14 @@ class Lanczos:
 
 
 def combine(total: list[Any] | None, alpha: float, image: list[Any]) -> list[Any]:
-    """``total + alpha·image``, part by part; a regulariser has no image."""
+    """``total + alpha·image``, part by part; the sizes that the first part has add up."""
+    factors = [abs(alpha)] + [alpha] * (len(image) - 1)
     if total is None:
-        return [None if part is None else alpha * part for part in image]
-    for whole, part in zip(total, image, strict=True):
+        return [
+            None if part is None else factor * part
+            for factor, part in zip(factors, image, strict=False)
+        ]
+    for whole, factor, part in zip(total, factors, image, strict=False):
         if whole is not None:
-            whole += alpha * part
+            whole += factor * part
     return total

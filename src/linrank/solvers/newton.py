@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank.objective import Term
 from linrank.solvers.bounded import BoundedDirections
+from linrank.solvers.certificate import kkt_residual, lower_bound
 from linrank.solvers.directions import Directions
 from linrank.solvers.preconditioner import Preconditioner
-from linrank.solvers.result import Callback, Recorder, Result, Verdict, kkt_residual
+from linrank.solvers.result import Callback, Patience, Recorder, Result, Verdict
 
 __all__ = ["Sharpen", "line_search", "newton"]
 
 Array = NDArray[Any]
-Sharpen = Callable[[Any, float], Any]
+
+_DIGITS = 2.0**-44  # of F: a fall that slopes can tell, though the worst rounding may be larger
+
+
+class Sharpen(Protocol):
+    """Leads from a smooth objective to the one that it stands for."""
+
+    def __call__(self, point: Any, decrement: float) -> Any:
+        """The point to go on from: this one, or the same ``w`` with a sharper objective."""
+
+    def best_bound(self, point: Any) -> float:
+        """The largest lower bound of the optimum that any smoothing gives at this ``w``."""
 
 
 def newton(
@@ -32,55 +44,74 @@ def newton(
     started: float | None = None,
     sharpen: Sharpen | None = None,
     certified: bool = False,
+    proven: bool = False,
     directions: Callable[[Preconditioner, int], Directions] = Directions,
 ) -> Result:
     """Minimise ``F``; stop when the Newton decrement ``½ g'H⁻¹g ≈ F - F*`` is at most ``tol·F``.
 
     The decrement is free of the scaling of the features, unlike ``‖∇F‖``, and costs nothing; on a
     box it is what the quadratic model promises there. The step in hand when it passes the test is
-    still taken: what it leaves is of second order.
+    still taken: what it leaves is of second order. A decrement that rounding has made negative
+    passes no test, nor does one whose step does not keep its promise.
 
-    Where ``F`` is a smoothing of what is to be minimised, ``sharpen(point, decrement)`` returns the
-    point to go on from, the same or one of a sharper objective; it stops on the certified gap, as
-    it does without where ``certified``. ``directions`` makes the steps where there is no box.
+    An estimate is no proof. Where ``proven``, it goes on from there until the certified gap is
+    within the tolerance; where ``certified``, and from a negative decrement on, the gap alone says
+    when to stop. So it does where ``F`` is a smoothing of what is to be minimised:
+    ``sharpen(point, decrement)`` returns the point to go on from, the same or one of a sharper
+    objective. ``directions`` makes the steps where there is no box.
     """
     certified = certified or sharpen is not None
     recorder = Recorder(callback, started)
     point = _start(objective, w0, sharpen, preconditioner.wants_hessian(0))
     kind = directions if point.box is None else BoundedDirections
     steps = kind(preconditioner, w0.shape[-1])
-    forcing, t, n_hvp, is_last = preconditioner.forcing, 0.0, 0, False
+    forcing, t, n_hvp, is_last, patience = preconditioner.forcing, 0.0, 0, False, Patience()
     while True:
         wants_stop = recorder.record(point, step=t, n_hvp=n_hvp)
-        by_gap = tol * point.primal if certified else None
-        verdict = _verdict(recorder, tol, wants_stop, is_last, by_gap, point.w)
+        goal = tol * point.primal
+        suffices = is_last and not proven  # an estimate will do
+        verdict = _verdict(recorder, tol, wants_stop, suffices, certified or is_last, goal, point.w)
         if verdict is not None:
             return recorder.result(point, *verdict)
+        certified = certified or is_last
+        is_idle = abs(recorder.last_decrement) <= point.rounding
+        if certified and patience.is_over(recorder.gap, is_idle):
+            return _end(recorder, point, goal, sharpen, _loose(recorder, point, tol))
         # What a solve leaves need not be far below the tolerance; but one product more at the end
         # tightens the certified gap, which sees ‖∇F‖ and not the decrement, a hundredfold.
         floor = 4e-4 * tol * point.value
         # That sight of ‖∇F‖ counts where the gap is what stops.
         least = 0.5 * (forcing * recorder.kkt_residual) ** 2
-        norm = math.inf if by_gap is None else max(0.1 * by_gap, least)
+        norm = max(0.1 * goal, least) if certified else math.inf
         step = steps.at(point, forcing, floor, norm)
         n_hvp += step.n
         recorder.note_decrement(step.decrement)
+        certified = certified or not step.decrement > 0.0
         is_last = not certified and step.decrement <= tol * point.value
         if not is_last and recorder.n_iter >= max_iter:
-            verdict = _too_few(recorder, tol, max_iter, by_gap=certified)
-            return recorder.result(point, *verdict)
+            return recorder.result(point, *_too_few(recorder, tol, max_iter, by_gap=certified))
         trial, t = line_search(point, step.d, step.image, preconditioner.wants_hessian(step.n))
         if trial is None:  # as far as this smoothing goes; the next may go on
             trial = point if sharpen is None else sharpen(point, 0.0)
             if trial is point:
-                is_there = is_last or (by_gap is not None and recorder.gap <= by_gap)
-                return recorder.result(point, *_rounded(point, is_there, sharpen))
+                if is_last and not proven:
+                    return recorder.result(point, "tolerance", _rounded(point, sharpen))
+                return _end(recorder, point, goal, sharpen, _rounded(point, sharpen))
+        is_last = is_last and _keeps(step.decrement, point, trial)
         point = trial if sharpen is None else sharpen(trial, step.decrement)
         forcing = preconditioner.forcing
-        if point is trial:
+        if point is not trial:
+            patience = Patience()
+        else:
             # Where rounding has eaten the curvature, the decrement may be below 0.
             share = 10.0 * math.sqrt(max(0.0, step.decrement) / max(point.value, 1e-300))
             forcing *= min(1.0, max(0.01, share))
+
+
+def _keeps(promise: float, point: Any, trial: Any) -> bool:
+    """Whether F falls about as the quadratic model promises: pairs that change sides spoil it."""
+    fall, rounding = point.value - trial.value, point.rounding + trial.rounding
+    return bool(0.25 * promise - rounding <= fall <= 4.0 * promise + rounding)
 
 
 def _start(objective: Term, w0: Array, sharpen: Sharpen | None, wants_hessian: bool) -> Any:
@@ -97,26 +128,35 @@ def _verdict(
     recorder: Recorder,
     tol: float,
     wants_stop: bool,
-    is_last: bool,
-    gap: float | None,
+    suffices: bool,
+    certified: bool,
+    goal: float,
     w: Array,
 ) -> Verdict | None:
-    """Why to stop before another step, of which ``gap`` may be a reason; None to go on.
+    """Why to stop before another step; None to go on.
 
-    It is none at the start ``w = 0``: where C is so small that 0 is within the tolerance, there is
-    still a direction to be had, and no ranking without one.
+    A gap within the goal is no reason at the start ``w = 0``: where C is so small that 0 is within
+    the tolerance, there is still a direction to be had, and no ranking without one.
     """
     if wants_stop:
         return "callback", "stopped by the callback"
-    if is_last:
+    is_idle = recorder.n_iter == 0 and not w.any() and recorder.kkt_residual > 0.0
+    if recorder.gap <= goal and not is_idle and certified:
+        return "tolerance", f"certified F - F* <= {tol:g}·F"
+    if suffices:
         return "tolerance", f"estimated F - F* <= {tol:g}·F"
-    if gap is not None:  # the optimum of a smoothing is not the end
-        is_idle = recorder.n_iter == 0 and not w.any() and recorder.kkt_residual > 0.0
-        is_there = recorder.gap <= gap and not is_idle
-        return ("tolerance", f"certified F - F* <= {tol:g}·F") if is_there else None
-    if recorder.kkt_residual == 0.0:
-        return "tolerance", "the conditions of the optimum hold exactly"
+    if recorder.kkt_residual == 0.0 and not certified:  # the optimum of a smoothing is not the end
+        message = "the conditions of the optimum hold exactly"
+        return "tolerance" if recorder.gap <= goal else "precision", message
     return None
+
+
+def _loose(recorder: Recorder, point: Any, tol: float) -> str:
+    return (
+        f"rounding lets no more be certified than F - F* <= {recorder.gap:.3g}, above tol·F = "
+        f"{tol * point.primal:.3g}: features of very different ranges do that; scale them, or "
+        "raise tol"
+    )
 
 
 def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Verdict:
@@ -130,14 +170,31 @@ def _too_few(recorder: Recorder, tol: float, max_iter: int, by_gap: bool) -> Ver
     )
 
 
-def _rounded(point: Any, is_there: bool, sharpen: Sharpen | None) -> Verdict:
+def _end(
+    recorder: Recorder, point: Any, goal: float, sharpen: Sharpen | None, message: str
+) -> Result:
+    """The result where rounding forbids to go on.
+
+    Scores that steps have led to have the rounding of all of them; and wider smoothings may still
+    give better bounds.
+    """
+    if recorder.gap > goal:
+        point = point.afresh() if point.w.ndim == 1 else point
+        recorder.revise(point, lower_bound(point))
+    if recorder.gap > goal and sharpen is not None:
+        recorder.revise(point, sharpen.best_bound(point))
+    is_there = recorder.gap <= goal
+    return recorder.result(point, "tolerance" if is_there else "precision", message)
+
+
+def _rounded(point: Any, sharpen: Sharpen | None) -> str:
     message = "steps have fallen below the rounding of F; the result is as good as it gets"
     if point.w.ndim > 1:  # a kernel's: rounding is that of Qβ, and the optimum may be far
         message = "steps have fallen below the rounding of Qβ; a smaller C or γ goes further"
     # The bundle cannot keep bounds, and knows nothing of kernels.
     if sharpen is not None and point.box is None and point.w.ndim == 1:
         message += "; solver='bundle' needs no smoothing and goes on where features are few"
-    return "tolerance" if is_there else "precision", message
+    return message
 
 
 def line_search(
@@ -157,18 +214,21 @@ def line_search(
     if not slope0 < 0.0:
         return None, 0.0
     low, low_slope, high, high_slope = 0.0, slope0, np.inf, np.inf
-    t, lowest, lowest_t = 1.0, point, 0.0
+    t, lowest, lowest_t, lowest_slope = 1.0, point, 0.0, slope0
     for _ in range(40):
         trial = point.moved(t, d, image)
         if wants_hessian:
             trial = trial.expecting_hessian()
         slope = trial.slope(d, image)
+        # F is convex, and falls by no more than its slope promises: this is but rounding of d.
+        if point.value - trial.value > -2.0 * t * slope0 + point.rounding + trial.rounding:
+            break
         if trial.value < lowest.value:
-            lowest, lowest_t = trial, t
+            lowest, lowest_t, lowest_slope = trial, t, slope
         # A small slope alone does not do: beyond a sharp bend F may be flat but high.
         is_flat = abs(slope) <= 0.3 * abs(slope0) or (slope < 0.0 and t >= longest)
         if is_flat and trial.value <= point.value + point.rounding:
-            lowest, lowest_t = trial, t
+            lowest, lowest_t, lowest_slope = trial, t, slope
             break
         # Illinois: an end that stays counts half, or the secant would creep to the root.
         if slope < 0.0:
@@ -181,9 +241,12 @@ def line_search(
             t = min(4.0 * t, max(1.5 * t, -slope0 / rate if rate > 0 else np.inf), longest)
         else:
             t = low - low_slope * (high - low) / (high_slope - low_slope)
-    # A change below the rounding of F is judged by the gradient instead.
-    if point.value - lowest.value > point.rounding:
+    # A change below the rounding of F is judged by slopes instead.
+    if point.value - lowest.value > point.rounding + lowest.rounding:
         return lowest, lowest_t
-    if kkt_residual(lowest) < kkt_residual(point):
+    is_noisier = lowest.rounding > 2.0 * point.rounding  # and so may be its gradient
+    fall = -0.5 * lowest_t * (slope0 + lowest_slope)
+    is_real = fall > _DIGITS * point.value or kkt_residual(lowest) < kkt_residual(point)
+    if is_real and not is_noisier:
         return lowest, lowest_t
     return None, 0.0

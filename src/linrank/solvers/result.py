@@ -11,14 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.bounds import Box
 from linrank.inner_product import dot
-from linrank.losses.base import Dual
+from linrank.solvers.certificate import kkt_residual, lower_bound
 
-__all__ = ["Callback", "Recorder", "Result", "Verdict", "duality_gap", "kkt_residual"]
+__all__ = ["Callback", "Patience", "Recorder", "Result", "Verdict", "read_only"]
 
 Array = NDArray[Any]
-_LARGEST = 1e150  # of ‖∇F‖²; the duality gap squares it
+_LARGEST = 1e150  # of ‖∇F‖²; solvers square it
 Callback = Callable[[dict[str, Any]], "bool | None"]
 Reason = Literal["tolerance", "max_iter", "precision", "callback"]
 Verdict = tuple[Reason, str]  # why a solver stopped, by name and in words
@@ -35,7 +34,8 @@ class Result:
     value : float
         ``F(w)``.
     gap : float
-        Certified: ``F(w) - min F <= gap``.
+        Certified: ``F(w) - min F <= gap``, and ``value - min F`` as well: the rounding of all that
+        it is made of, ``value`` among it, is counted.
     gradient_norm : float
         ``‖∇F(w)‖``.
     kkt_residual : float
@@ -80,84 +80,31 @@ class Result:
         }
 
 
-def duality_gap(point: Any) -> float:
-    """Bound on ``F(w) - F*`` from the dual point α that goes with ``w``, at its best length.
+class Patience:
+    """Tells when steps do not lower a certified gap any more, though there is little left to gain.
 
-    With ``u = w - ∇F(w)``, ``a = e'α`` and ``b = ½‖u‖² + ‖α‖²/4C``, the dual value of ``tα`` is
-    ``ta - t²b``. ``t = 1`` gives the identity ``F - D = ½‖∇F‖²`` plus the slack of α, and
-    ``t = a/2b`` the largest value. Near the optimum the gap is what the length saves on
-    ``½‖∇F‖²``: the difference of F and D would lose all digits below the rounding of F. Where
-    ``½‖∇F‖²`` is above F, far from it, it is the other way round.
+    What is left of it then is rounding.
     """
-    if point.box is not None:
-        return _gap_in_box(point)
-    u = point.w - point.gradient
-    dual = point.dual
-    half = 0.5 * dot(u, u) + dual.quadratic
-    at_one = 0.5 * dot(point.gradient, point.gradient) + dual.slack
-    if half <= 0.0:
-        return float(at_one)
-    # e'α less the allowance for its rounding may be negative: no length of α is then any good.
-    t = min(max(0.0, dual.linear / (2.0 * half)), dual.largest)
-    if at_one > point.primal:
-        return float(point.primal - t * (dual.linear - t * half))
-    return _less_gain(at_one, (t - 1.0) * (dual.linear - (t + 1.0) * half))
+
+    LEAST = 0.9  # share of the gap that a useful step leaves, at most
+    STEPS = 3  # in a row that are not
+
+    def __init__(self) -> None:
+        self._gap, self._n_vain = math.inf, 0
+
+    def is_over(self, gap: float, is_idle: bool) -> bool:
+        """Whether the last steps were in vain: each had this gap, and gained little."""
+        is_vain = is_idle and gap > self.LEAST * self._gap
+        self._n_vain = self._n_vain + 1 if is_vain else 0
+        self._gap = min(self._gap, gap)
+        return self._n_vain >= self.STEPS
 
 
-def _gap_in_box(point: Any) -> float:
-    """The same with the conjugate of ``½‖w‖²`` on the box, ``R*(u) = u·ŵ - ½‖ŵ‖²``, ŵ = clip(u).
-
-    At ``t = 1`` the bound is ``½‖w - ŵ‖² + (w - ŵ)·(ŵ - u)`` plus the slack of α; no term of the
-    sums is negative, so nothing cancels.
-    """
-    box, dual = point.box, point.dual
-    u = point.w - point.gradient
-    best = box.clip(u)
-    off = point.w - best
-    at_one = 0.5 * dot(off, off) + float(np.maximum(off * (best - u), 0.0).sum()) + dual.slack
-    t = _best_length(u, box, dual)
-    # D(t) - D(1), by differences: R*(tu) - R*(u) = (t - 1) u·ŵ + Σ (v - ŵ)(tu - ½(v + ŵ)).
-    v = box.clip(t * u)
-    moved = float(((v - best) * (t * u - 0.5 * (v + best))).sum())
-    gain = (t - 1.0) * (dual.linear - (t + 1.0) * dual.quadratic - dot(u, best)) - moved
-    return _less_gain(at_one, max(gain, 0.0))
-
-
-def _less_gain(at_one: float, gain: float) -> float:
-    """The bound at ``t = 1`` less what another length gains.
-
-    Nothing gains more than there is: such a gain is rounding (of ``e'α`` above all), and proves
-    nothing. The bound at ``t = 1`` has no such difference.
-    """
-    return float(at_one - gain if gain < at_one else at_one)
-
-
-def _best_length(u: Array, box: Box, dual: Dual) -> float:
-    """The t that nearly maximises the concave ``D(t) = t e'α - t²‖α‖²/4C - R*(tu)``.
-
-    Its slope ``e'α - t‖α‖²/2C - u·clip(tu)`` is piecewise linear, so a few steps of Newton from
-    ``t = 1`` find the root; every t gives a bound, so none is needed to the last digit.
-    """
-    t = 1.0
-    for _ in range(5):
-        v = box.clip(t * u)
-        slope = dual.linear - 2.0 * t * dual.quadratic - dot(u, v)
-        inside = np.where((box.lower < v) & (v < box.upper), u, 0.0)
-        curvature = 2.0 * dual.quadratic + dot(inside, inside)
-        if not curvature > 0.0:
-            break
-        t, last = min(max(0.0, t + slope / curvature), dual.largest), t
-        if abs(t - last) <= 1e-6 * t:
-            break
-    return t
-
-
-def kkt_residual(point: Any) -> float:
-    """``‖w - clip(w - ∇F(w))‖``: how far a step down the gradient gets inside the box."""
-    g = point.gradient
-    if point.box is not None:
-        g = point.w - point.box.clip(point.w - g)
-    return math.sqrt(dot(g, g))
+def read_only(w: Array) -> Array:
+    """The weights as callbacks get them: the solver goes on from what they look at."""
+    view: Array = w.view()
+    view.flags.writeable = False
+    return view
 
 
 class Recorder:
@@ -179,10 +126,9 @@ class Recorder:
                 f"the gradient of the objective has the squared norm {square:g}: features, weights "
                 "or C are too large for double precision; divide them by a common factor"
             )
-        bound = point.primal - duality_gap(point)
         return self.add(
             point,
-            bound,
+            lower_bound(point),
             gradient_norm=math.sqrt(square),
             residual=kkt_residual(point),
             step=step,
@@ -204,9 +150,10 @@ class Recorder:
         ``residual`` is that of the KKT conditions; None where there are no bounds.
         """
         self.best_bound = max(self.best_bound, bound)
+        rounding = point.primal_error
         entry = {
             "objective": point.primal,
-            "gap": max(0.0, point.primal - self.best_bound),
+            "gap": max(rounding, point.primal + rounding - self.best_bound),
             "decrement": float("nan"),
             "gradient_norm": gradient_norm,
             "kkt_residual": gradient_norm if residual is None else residual,
@@ -218,7 +165,14 @@ class Recorder:
             self.history[key].append(value)
         if self.callback is None:
             return False
-        return bool(self.callback({**entry, "w": point.w, "n_iter": self.n_iter}))
+        return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": self.n_iter}))
+
+    def revise(self, point: Any, bound: float) -> None:
+        """The last iterate by another point of the same ``w``, and a lower bound found there."""
+        self.best_bound = max(self.best_bound, bound)
+        rounding = point.primal_error
+        self.history["objective"][-1] = point.primal
+        self.history["gap"][-1] = max(rounding, point.primal + rounding - self.best_bound)
 
     @property
     def n_iter(self) -> int:
@@ -228,6 +182,11 @@ class Recorder:
     def gap(self) -> float:
         """The certified bound on ``F - F*`` at the last iterate."""
         return self.history["gap"][-1]
+
+    @property
+    def last_decrement(self) -> float:
+        """What the step to the last iterate was to gain; infinite of the first."""
+        return self.history["decrement"][-2] if self.n_iter > 0 else math.inf
 
     @property
     def kkt_residual(self) -> float:

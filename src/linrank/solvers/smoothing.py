@@ -6,7 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from linrank.objective import Sum
+from linrank.solvers.certificate import lower_bound
 
 __all__ = ["Sharpening"]
 
@@ -14,7 +17,7 @@ __all__ = ["Sharpening"]
 _AIM = 0.8
 _READY = 0.3
 _LARGEST_STEP = 20.0
-_SMALLEST = 1e-7  # ε below which slacks, and the slopes of the pairs in the band, are rounding
+_SMALLEST = 2.0**-23  # ε below which slacks, and the slopes of the pairs in the band, are rounding
 _BAND = 2.0  # pairs a feature that a band should hold: with fewer there is no curvature to go by
 
 
@@ -49,8 +52,13 @@ class Sharpening:
         if slack <= aim or decrement > _READY * slack or self.epsilon <= _SMALLEST:
             return point
         largest = min(_LARGEST_STEP, max(2.0, self._in_band(point) / (_BAND * point.w.shape[-1])))
-        self.epsilon = max(_SMALLEST, self.epsilon * max(math.sqrt(aim / slack), 1.0 / largest))
+        epsilon = max(_SMALLEST, self.epsilon * max(math.sqrt(aim / slack), 1.0 / largest))
+        self.epsilon = 2.0 ** math.floor(math.log2(epsilon))  # sums over its band are exact
         return self.objective(self.epsilon).resume(point)
+
+    def best_bound(self, point: Any) -> float:
+        epsilons = 2.0 ** np.arange(math.log2(_SMALLEST), 1.0)
+        return max(lower_bound(self.objective(float(one)).resume(point)) for one in epsilons)
 
     def _in_band(self, point: Any) -> float:
         """About the number of pairs that the loss is curved for."""

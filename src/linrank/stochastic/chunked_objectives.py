@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linrank import _core
 from linrank.data.joining import join_rows
-from linrank.inner_product import dot
 from linrank.losses.base import Dual
 from linrank.losses.hinge import Huber
-from linrank.risk import Risk
-from linrank.solvers.result import duality_gap
+from linrank.objective import Ridge, SumPoint
+from linrank.risk import Risk, RiskPoint
+from linrank.solvers.certificate import duality_gap
 from linrank.stochastic.drawn_pairs import DrawnPairs
 from linrank.stochastic.objectives import BAND
 from linrank.stochastic.visits import Visit, shared_out
@@ -32,15 +31,24 @@ if TYPE_CHECKING:
 __all__ = ["ChunkedObjective", "drawn_from_chunks"]
 
 
-@dataclass(eq=False)
-class _Totals:
-    """``½‖w‖² + C Σ_b L_b`` at w, as the gap asks for it."""
+class _Parts:
+    """The sum of the risks of chunks at one ``w``, as the gap asks for it."""
 
-    w: Array
-    gradient: Array
-    primal: float
-    dual: Dual
-    box: None = None
+    def __init__(self) -> None:
+        self.primal, self.dual, self._primal_error = 0.0, Dual(), 0.0
+        self.gradient: Any = 0.0
+        self.gradient_error: Any = 0.0
+
+    def add(self, point: RiskPoint, size: Array) -> None:
+        """Another chunk, of which nothing but sums is kept."""
+        self.primal += point.primal
+        self.dual = self.dual + point.dual
+        self.gradient = self.gradient + point.gradient
+        self.gradient_error = self.gradient_error + point.gradient_error
+        self._primal_error += point.primal_error(size)
+
+    def primal_error(self, size: Array) -> float:
+        return self._primal_error
 
 
 class ChunkedObjective:
@@ -58,15 +66,13 @@ class ChunkedObjective:
 
     def __call__(self, w: Array) -> tuple[float, float]:
         """(objective, certified bound on what it is above the minimum)."""
-        totals = _Totals(w, w.copy(), 0.5 * dot(w, w), Dual())
+        size, parts = np.abs(w), _Parts()
         for visit, loaded in self._loader.visit(_once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
             loss = Huber(loaded.sampler.pairs, BAND, self._n_threads)
-            point = Risk(loaded.rows, loss, float(share / self._alpha)).at(w)
-            totals.primal += point.primal
-            totals.gradient += point.gradient
-            totals.dual = totals.dual + point.dual
-        return self._alpha * totals.primal, self._alpha * duality_gap(totals)
+            parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
+        point = SumPoint(w, [Ridge().at(w), parts])
+        return self._alpha * point.primal, self._alpha * duality_gap(point)
 
 
 def drawn_from_chunks(

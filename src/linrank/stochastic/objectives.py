@@ -11,7 +11,7 @@ from linrank import _core
 from linrank.losses.hinge import Huber
 from linrank.objective import Ridge, Sum
 from linrank.risk import Risk
-from linrank.solvers.result import duality_gap
+from linrank.solvers.certificate import duality_gap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
