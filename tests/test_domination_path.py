@@ -157,7 +157,7 @@ def test_alphas_above_the_largest_give_zeros():
     largest = problem().largest_alpha()
     found = path(alphas=[3 * largest, 2 * largest, 0.5 * largest])
     assert found.n_nonzero[:2].tolist() == [0, 0]
-    assert found.gaps[:2].tolist() == [0, 0]
+    assert (found.gaps[:2] <= 1e-11 * found.objectives[:2]).all()  # the rounding of F
     assert found.n_nonzero[2] > 0
 
 

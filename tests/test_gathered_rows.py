@@ -171,10 +171,10 @@ def test_a_product_costs_a_gather_and_a_scatter():
 
 def test_a_path_of_a_giant_query():
     data, Cs = giant(), as_Cs([1e-4, 1e-3, 1e-2])
-    truth, _ = solve_path(data, Cs, tol=1e-12, scale="standard")
-    found, _ = solve_path(lazily(data), Cs, tol=1e-12, scale="standard")
+    truth, _ = solve_path(data, Cs, tol=1e-9, scale="standard")
+    found, _ = solve_path(lazily(data), Cs, tol=1e-9, scale="standard")
     assert found.converged.all()
-    assert_allclose(found.coefs, truth.coefs, rtol=1e-6)
+    assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
 
 
 def test_cross_validation_of_a_giant_query():

@@ -98,7 +98,8 @@ def test_no_feature_may_move():
     point = make_problem(DATA, penalty="l1", alpha=2.0, n_jobs=1).at(
         np.zeros(DATA.n_features), among=np.empty(0, dtype=np.int64)
     )
-    assert (point.gap, point.kkt_residual) == (0.0, 0.0)
+    assert point.gap <= 1e-11 * point.value  # its rounding
+    assert point.kkt_residual == 0.0
 
 
 # ---- rounds -------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ def test_alpha_so_large_that_none_enters():
     assert result.rounds == ()
     assert result.order.tolist() == []
     assert result.converged
-    assert result.gap == 0.0
+    assert result.gap <= 1e-11 * result.value  # its rounding
 
 
 def test_all_features_at_once_are_one_round():

@@ -99,7 +99,7 @@ def test_the_dual_point_of_huber_is_that_of_its_slopes(data, epsilon):
     z, pairs = data.draw(weighted_pairs("huber"))
     loss = Huber(pairs, epsilon)
     point = loss.at(z)
-    dual, queries = loss.dual(point), pairs.queries
+    dual, queries = loss.dual(point, loss.errors(point, z)), pairs.queries
     linear = slack = hinge = 0.0
     one = Pairs(queries, pairs.row_weight, pairs.query_weight, pairs.gain, pairs.adjacent)
     for weight, xi in slacks_of(z, one):

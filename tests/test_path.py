@@ -29,8 +29,8 @@ from linrank.path import AUTO_CS
 from linrank.pathwise import train_path
 from linrank.problem import Problem
 from linrank.risk import Risk
+from linrank.solvers.certificate import duality_gap
 from linrank.solvers.conjugate import Memory
-from linrank.solvers.result import duality_gap
 from real_data import mq2008
 from small_data import small, weighted
 from strategies import datasets
@@ -363,7 +363,7 @@ def test_the_gap_far_from_the_optimum_is_not_lost_in_rounding(size):
     start = Problem.of(wide, 1.0).objective().at(np.zeros(5))
     best = ranksvm.train(wide, tol=1e-10).value
     assert start.value - best <= duality_gap(start) * (1 + 1e-9)
-    assert duality_gap(start) <= start.value
+    assert duality_gap(start) <= start.value * (1 + 1e-12)
 
 
 def test_features_without_information_give_zero_models():

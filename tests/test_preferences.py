@@ -17,9 +17,9 @@ from linrank.objective import Ridge, Sum
 from linrank.ranksvm import train
 from linrank.risk import Risk
 from linrank.sampling import sample_preferences
+from linrank.solvers.certificate import duality_gap
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
-from linrank.solvers.result import duality_gap
 from strategies import datasets
 
 EPSILON = 0.3

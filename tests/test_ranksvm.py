@@ -22,10 +22,10 @@ from linrank.pairs import Pairs
 from linrank.planning import plan
 from linrank.problem import Problem
 from linrank.ranksvm import train
+from linrank.solvers.certificate import duality_gap
 from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
-from linrank.solvers.result import duality_gap
 from small_data import small, weighted
 
 

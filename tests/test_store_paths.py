@@ -35,19 +35,19 @@ def roomy() -> int:
 
 @pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"scale": "query"}], ids=str)
 def test_a_path_in_passes_is_the_path_in_memory(store, data, options):
-    truth = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-12, **options)
-    mapped = ranksvm_path(store, Cs=GRID, tol=1e-12, **options)
-    found = ranksvm_path(store, Cs=GRID, tol=1e-12, memory_limit=roomy(), **options)
+    truth = ranksvm_path(data.X, data.y, data.qid, Cs=GRID, tol=1e-10, **options)
+    mapped = ranksvm_path(store, Cs=GRID, tol=1e-10, **options)
+    found = ranksvm_path(store, Cs=GRID, tol=1e-10, memory_limit=roomy(), **options)
     assert_array_equal(mapped.coefs, truth.coefs)
     assert found.converged.all()
-    assert_allclose(found.coefs, truth.coefs, rtol=1e-6, atol=1e-8)
+    assert_allclose(found.coefs, truth.coefs, rtol=1e-5, atol=1e-6)
 
 
 def test_cross_validation_in_passes_is_that_in_memory(store, data):
     options = {"cv": 4, "tol": 1e-10, "scale": "minmax", "n_jobs": 1}
     truth = RankSVMCV(GRID, **options).fit(data.X, data.y, qid=data.qid)
     found = RankSVMCV(GRID, memory_limit=roomy(), **options).fit(store)
-    assert_allclose(found.scores_, truth.scores_, rtol=1e-12)
+    assert_allclose(found.scores_, truth.scores_, rtol=1e-10)
     assert found.C_ == truth.C_
     assert_allclose(found.coef_, truth.coef_, rtol=1e-6, atol=1e-8)
     assert_allclose(found.predict(data.X), data.X @ found.coef_, rtol=1e-5, atol=1e-6)
@@ -71,7 +71,7 @@ def test_validation_data_in_memory(store, data):
     options = {"cv": cv, "tol": 1e-10, "n_jobs": 1}
     truth = RankSVMCV(GRID, **options).fit(data.X, data.y, qid=data.qid)
     found = RankSVMCV(GRID, memory_limit=roomy(), **options).fit(store)
-    assert_allclose(found.scores_, truth.scores_, rtol=1e-12)
+    assert_allclose(found.scores_, truth.scores_, rtol=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_folds_of_one_giant_query(client):
 @pytest.mark.parametrize("options", [{}, {"scale": "standard"}, {"loss": "hinge"}], ids=str)
 def test_ranksvm_learns_from_one_giant_query(client, options):
     X, y, there, labels = giant()
-    tol = 1e-4 if options.get("loss") else 1e-14
+    tol = 1e-4 if options.get("loss") else 1e-8
     truth = linrank.RankSVM(C=1e-3, tol=tol, **options).fit(X, y)
     found = RankSVM(C=1e-3, tol=tol, **options).fit(there, labels)
     assert found.converged_
@@ -71,7 +71,7 @@ def test_ranksvm_learns_from_one_giant_query(client, options):
     if "loss" in options:
         assert abs(found.objective_ - truth.objective_) <= found.duality_gap_ + truth.duality_gap_
     else:
-        assert_allclose(found.coef_, truth.coef_, rtol=1e-9, atol=1e-12)
+        assert_allclose(found.coef_, truth.coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_ranksvm_leaves_split_queries_where_they_are(client):

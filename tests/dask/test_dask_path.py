@@ -68,10 +68,10 @@ def test_one_giant_query(client):
     X = rng.standard_normal((3000, 6)).astype(np.float32)
     y = np.digitize(X @ rng.standard_normal(6) + rng.standard_normal(3000), [-1, 1, 3])
     found = ranksvm_path(
-        da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700), Cs=[1e-4, 1e-2], tol=1e-9
+        da.from_array(X, chunks=(700, -1)), da.from_array(y, chunks=700), Cs=[1e-4, 1e-2], tol=1e-8
     )
-    truth = linrank.ranksvm_path(X, y, Cs=[1e-4, 1e-2], tol=1e-9)
-    assert_allclose(found.coefs, truth.coefs, rtol=1e-5)
+    truth = linrank.ranksvm_path(X, y, Cs=[1e-4, 1e-2], tol=1e-8)
+    assert_allclose(found.coefs, truth.coefs, rtol=1e-4)
     assert found.converged.all()
 
 
