@@ -387,19 +387,20 @@ PairPoint::Sums PairPoint::evaluate(std::int64_t q, std::span<const double> z, c
 PairPoint::Sums PairPoint::summary(const Moments &m, const Errors &error, const Moments &inside,
                                    const Errors &inner_error) const {
     // Rounding may take a sum of squares, or of slacks, below 0.
+    const double slacks = std::max(0.0, m.slacks);
     if (loss_.kind == PairLoss::squared_hinge)
-        return {std::max(0.0, m.squares), m.slacks, 0.0, m.violations, m.violations,
+        return {std::max(0.0, m.squares), slacks, 0.0, m.violations, m.violations,
                 error.squares, error.slacks, error.duals, error.slopes};
     if (loss_.kind == PairLoss::hinge)
-        return {std::max(0.0, m.slacks), m.slacks, 0.0, m.violations, 0.0,
+        return {slacks, slacks, 0.0, m.violations, 0.0,
                 error.slacks, error.slacks, error.duals, error.slopes};
     // Of slacks that are large against ε the difference of squares keeps no digit; but h_ε is at most
     // ε/2 below the hinge. Without that limit, doubled for rounding, a step far out looks like progress.
-    const double least = std::max(0.0, m.slacks - loss_.epsilon * m.violations);
+    const double least = std::max(0.0, slacks - loss_.epsilon * m.violations);
     const double half = 0.5 / loss_.epsilon;
     return {std::max(least, half * (m.squares - inside.squares)),
-            m.slacks,
-            inside.slacks,
+            slacks,
+            std::max(0.0, inside.slacks),
             m.violations,
             m.violations - inside.violations,
             // No loss of a pair is steeper than the hinge: moving the scores costs no more than of slacks.

@@ -294,7 +294,7 @@ def kernel(rng):
         "coef0": float(pick(rng, 0.0, 1.0)),
         **stopping(rng),
     }
-    X = X / (np.abs(X).max() / number(rng, -1, 1) + 1e-300)
+    X = X / max(np.abs(X).max() / number(rng, -1, 1), 1e-300)
     ranker = linrank.KernelRankSVM(**options, n_jobs=1, random_state=0)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
