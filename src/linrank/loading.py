@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from linrank.checks import check_one_of
+from linrank.durable import recover
 from linrank.options import MISSING
 
 if TYPE_CHECKING:
@@ -305,7 +306,10 @@ def _refuse(options: TableOptions, format: str | None, what: str) -> None:
 
 def is_folder(source: Any) -> bool:
     """Whether this is the path of a folder that is no table, and so of a store."""
-    if not isinstance(source, (str, os.PathLike)) or source == "-" or not os.path.isdir(source):
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    recover(source)
+    if not os.path.isdir(source):
         return False
     from linrank.tabular.formats import parquet_parts
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from linrank.durable import replacing
+from linrank.durable import check_place, naming, recover, replacing
 
 __all__ = [
     "STANDARD",
@@ -16,7 +16,6 @@ __all__ = [
     "check_readable",
     "check_writable",
     "read_text",
-    "replacing",
     "write_lines",
     "write_standard",
 ]
@@ -25,7 +24,8 @@ STANDARD = "-"
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError now if the file at `path` could not be opened later."""
+    """Raise OSError now if the file or store at `path` could not be opened later."""
+    recover(path)
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # does not wait for a writer of a pipe
 
 
@@ -34,16 +34,8 @@ def check_writable(path: str) -> None:
 
     Training may take an hour; a misspelt folder must not be found out after it.
     """
-    if path == STANDARD:
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(21, "is a folder; name a file in it", path)
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"cannot be written: there is no folder {folder}", path)
-    target = path if os.path.exists(path) and not os.path.isfile(path) else folder
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "cannot be written: permission denied", path)
+    if path != STANDARD:
+        check_place(path)
 
 
 def check_apart(output: str, *inputs: str | None) -> None:
@@ -65,9 +57,9 @@ def write_lines(path: str, blocks: Iterable[str]) -> None:
             write_standard(block)
             sys.stdout.flush()
         return
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with replacing(path) as file:
         for block in blocks:
-            file.write(block)
+            file.write(block.encode())
             file.flush()
 
 
@@ -80,17 +72,18 @@ def write_standard(text: str) -> None:
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     raw = getattr(sys.stdout, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
-        sys.stdout.write(text)
-        return
-    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-    while rest:
-        rest = rest[raw.write(rest) or 0 :]
+    with naming("standard output"):
+        if not isinstance(raw, io.RawIOBase):
+            sys.stdout.write(text)
+            return
+        rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
+        while rest:
+            rest = rest[raw.write(rest) or 0 :]
 
 
 def read_text(path: str) -> str:
     """The whole text of a small file or of standard input."""
     if path == STANDARD:
         return sys.stdin.read()
-    with open(path, encoding="utf-8") as file:
+    with naming(path), open(path, encoding="utf-8") as file:
         return file.read()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from linrank.durable import naming
+
 __all__ = ["OneWay", "Replay", "name_of"]
 
 
@@ -56,7 +58,9 @@ class Replay(OneWay):
         self.raw, self.name = raw, name
         self.head = b""
         while len(self.head) < n_head and not (whole_line and b"\n" in self.head):
-            if not (more := raw.read(n_head - len(self.head))):
+            with naming(name):
+                more = raw.read(n_head - len(self.head))
+            if not more:
                 break
             if not isinstance(more, bytes):
                 raise TypeError(
@@ -68,10 +72,11 @@ class Replay(OneWay):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most ``size``; all of them where it is negative."""
-        if not self._ahead:
-            data: bytes = self.raw.read(size)
-        elif size < 0:
-            data, self._ahead = self._ahead + self.raw.read(), b""
-        else:
-            data, self._ahead = self._ahead[:size], self._ahead[size:]
+        with naming(self.name):
+            if not self._ahead:
+                data: bytes = self.raw.read(size)
+            elif size < 0:
+                data, self._ahead = self._ahead + self.raw.read(), b""
+            else:
+                data, self._ahead = self._ahead[:size], self._ahead[size:]
         return data

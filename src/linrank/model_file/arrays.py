@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.durable import name_beside
 from linrank.model_file.contents import MAX_JSON_BYTES, Invalid
 from linrank.model_file.fields import field
 
@@ -21,17 +22,35 @@ if TYPE_CHECKING:
     # Refuses, by an Invalid, a tensor of this key, type (as in "F64") and shape.
     Check = Callable[[str, str, list[int]], None]
 
-__all__ = ["digest", "encode", "path_beside", "read_beside"]
+__all__ = ["digest", "encode", "names_beside", "read_beside", "used_by"]
 
 MAX_NAMES_BYTES = 8 * MAX_JSON_BYTES
+_MAX_REFERRING_BYTES = 1 << 20  # of a JSON file without arrays of its own
 
 
-def path_beside(target: str) -> str:
-    """The name of the arrays file of the model file `target`."""
+def names_beside(target: str) -> tuple[str, str]:
+    """The names that the arrays file of the model file `target` may have.
+
+    There are two: one for the arrays of a model that is there, one for those of its successor. The
+    second is no name that the arrays of another model have: there may be a model.2.json.
+    """
     stem, suffix = os.path.splitext(target)
     if suffix == ".safetensors":
         raise ValueError(f"{target}: that name is needed for the arrays; save to {stem}.json")
-    return stem + ".safetensors"
+    return name_beside(target, ".safetensors"), name_beside(target, ".successor.safetensors")
+
+
+def used_by(target: str) -> str | None:
+    """The arrays file of the model at `target`, if there is one that has such a file."""
+    try:
+        if not os.path.isfile(target) or os.path.getsize(target) > _MAX_REFERRING_BYTES:
+            return None
+        with open(target, "rb") as file:
+            document = json.loads(file.read(_MAX_REFERRING_BYTES))
+        path = os.path.join(os.path.dirname(target), document["arrays"]["file"])
+        return path if path in names_beside(target) else None
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
 
 
 def encode(

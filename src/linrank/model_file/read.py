@@ -8,6 +8,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from linrank.durable import naming
 from linrank.errors import ModelFormatError
 from linrank.model_file import kernel, linear
 from linrank.model_file.contents import (
@@ -65,7 +66,7 @@ def _read_bytes(name: str) -> bytes:
         raise Invalid("the file is empty")
     if size > MAX_JSON_BYTES:
         raise Invalid(f"{size} bytes is more than a model can take ({MAX_JSON_BYTES})", FOREIGN)
-    with open(name, "rb") as file:
+    with naming(name), open(name, "rb") as file:
         content = file.read(size + 1)  # the buffer is taken in advance: no more than needed
     if len(content) != size:
         raise Invalid("the file changed while it was read", "load it again")

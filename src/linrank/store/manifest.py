@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.store.fields import (
     MAX_BYTES,
@@ -99,7 +100,7 @@ def read_manifest(path: str) -> Manifest:
 
 def _read_bytes(path: str) -> bytes:
     descriptor = open_regular(path)
-    with open(descriptor, "rb") as file:
+    with naming(path), open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if size > MAX_BYTES:
             raise Invalid(f"has {size} bytes, more than a manifest ({MAX_BYTES})")

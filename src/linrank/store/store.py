@@ -15,6 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
+from linrank.durable import recover
 from linrank.errors import DataFormatError
 from linrank.lazy import cached_property
 from linrank.store.buffer import Buffer, span
@@ -74,6 +75,7 @@ class Store(Contents):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = os.path.abspath(os.fspath(path))
         place = os.path.join(folder, MANIFEST)
+        recover(folder)
         if not os.path.isdir(folder):
             if not os.path.exists(folder):
                 raise FileNotFoundError(f"{folder}: there is no such store")

@@ -44,8 +44,8 @@ class StoreWriter:
     Parameters
     ----------
     path : path
-        Folder of the store, which must not exist yet (or be empty). It is written as
-        ``<path>.partial`` and renamed.
+        Folder of the store, which must not exist yet (or be empty). It is written under another
+        name beside it, and renamed.
     storage : {"dense", "csr"}
     dtype : {"float32", "float64"}
         Of the values.

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from linrank.data.byte_streams import Replay, name_of
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
 
@@ -37,7 +38,7 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
         if os.path.isdir(source):
             return source, name, b"PAR1"
         if stat.S_ISREG(os.stat(source).st_mode):
-            with open(source, "rb") as file:
+            with naming(name), open(source, "rb") as file:
                 return source, name, file.read(_HEAD)
         opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
-from linrank.durable import replacing
+from linrank.durable import check_place as check_file
+from linrank.durable import naming, one_at_a_time, replacing, settle
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
 
@@ -22,13 +22,7 @@ def check_place(name: str, format: str, outline: Outline, overwrite: bool) -> No
     """Raise an OSError before anything is written, rather than after an hour."""
     if name == "-":
         return
-    if os.path.isdir(name):
-        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", name)
-    folder = os.path.dirname(os.path.realpath(name))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(
-            errno.ENOENT, f"cannot be written: there is no folder {folder}", name
-        )
+    check_file(name)
     if os.path.isfile(name) and not overwrite:
         raise FileExistsError(
             f"{name} is there already; name another, or overwrite it (overwrite=True)"
@@ -62,12 +56,17 @@ def opened(
     with ExitStack() as stack:
         beside: Any = None
         if has_positions_beside(format, outline):
-            second = stack.enter_context(replacing(f"{name}.position"))
-        place = stack.enter_context(replacing(name))
-        # Both are closed, and so on the disk, before one of them gets its name.
-        if has_positions_beside(format, outline):
-            beside = stack.enter_context(open(second, "wb"))
-        yield stack.enter_context(_new_file(place, name, format)), beside
+            stack.enter_context(one_at_a_time(name))
+            beside = stack.enter_context(replacing(f"{name}.position"))
+        whole = stack.enter_context(replacing(name))
+        with _compressed(whole, name, format) as file:
+            yield file, beside
+        if beside is not None:
+            # Both are on the disk before one gets its name, and between the two there are no
+            # positions rather than those of other rows.
+            settle(whole, beside)
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.realpath(f"{name}.position"))
 
 
 class _Standard:
@@ -84,8 +83,9 @@ class _Standard:
     def write(self, data: Any) -> int:
         rest = memoryview(data).cast("B")
         size = len(rest)
-        while rest:
-            rest = rest[self._raw.write(rest) or 0 :]
+        with naming("standard output"):
+            while rest:
+                rest = rest[self._raw.write(rest) or 0 :]
         self._n_bytes += size
         return size
 
@@ -93,7 +93,8 @@ class _Standard:
         return self._n_bytes
 
     def flush(self) -> None:
-        self._raw.flush()
+        with naming("standard output"):
+            self._raw.flush()
 
     def close(self) -> None:
         """It belongs to the process."""
@@ -108,19 +109,19 @@ class _Standard:
         return False
 
 
-def _new_file(place: str, name: str, format: str) -> Any:
-    """A new file, compressed as the last extension of its name says where it is text."""
+def _compressed(file: IO[bytes], name: str, format: str) -> Any:
+    """A stream into a file, compressed as the last extension of its name says where it is text."""
     extension = os.path.splitext(name.lower())[1] if format in TEXTS else ""
     if extension == ".gz":
         import gzip
 
-        return gzip.GzipFile(place, "wb", 6, mtime=0)  # the same data give the same bytes
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)  # the same data give the same bytes
     if extension == ".bz2":
         import bz2
 
-        return bz2.BZ2File(place, "wb")
+        return bz2.BZ2File(file, "wb")
     if extension == ".xz":
         import lzma
 
-        return lzma.LZMAFile(place, "wb", preset=1)
-    return open(place, "wb")
+        return lzma.LZMAFile(file, "wb", preset=1)
+    return nullcontext(file)
