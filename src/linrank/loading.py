@@ -45,7 +45,7 @@ def load(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read a data set from a table, a frame, SVMlight/LETOR text, or map a store.
+    """Read a data set from a table, a frame, SVMlight/LETOR text, or a store.
 
     **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
     of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
@@ -73,8 +73,8 @@ def load(
     from ``qrels``, else they are 0.
 
     **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
-    compared with its checksums and mapped, not copied. What says how to read text or tables does
-    not apply to it and is refused. ``linrank.Store`` reads one chunk by chunk.
+    compared with its checksums. What says how to read text or tables does not apply to it and is
+    refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------

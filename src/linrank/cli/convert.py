@@ -24,8 +24,8 @@ __all__ = ["configure", "run"]
 
 DESCRIPTION = """\
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
-to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is mapped
-instead of read, and trained from where it does not fit in memory; it is written from text and
+to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
+read without parsing, and trained from where it does not fit in memory; it is written from text and
 tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
 nothing behind.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from linrank.data.byte_streams import Replay, name_of
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 
-__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
-
-Block = memoryview | DataFormatError
+__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "Part", "Stretch", "TextBlocks", "open_blocks"]
 
 BLOCK_SIZE = 4 << 20
+_WINDOW = 4096  # bytes in which a line end is looked for
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -29,6 +28,30 @@ class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+class Stretch:
+    """Whole lines of a file, read by whoever asks for them: any thread, while others wait.
+
+    Read and not mapped: a file that becomes shorter while it is mapped ends the process.
+    """
+
+    def __init__(self, file: _File, begin: int, end: int) -> None:
+        self._file, self._begin, self._end = file, begin, end
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def read(self) -> memoryview:
+        """The bytes; DataFormatError if they are no longer there."""
+        data = self._file.read(self._begin, len(self))
+        if len(data) < len(self):
+            raise self._file.shorter(self._begin + len(data))
+        return memoryview(data)
+
+
+Block = memoryview | DataFormatError
+Part = Block | Stretch
+
+
 @dataclass(frozen=True)
 class TextBlocks:
     """The text of one input, cut behind line ends.
@@ -39,14 +62,19 @@ class TextBlocks:
         The input in messages.
     size : int or None
         Bytes of the input as stored (compressed, if it is); None when unknown.
-    blocks : iterator of (memoryview or DataFormatError, int)
+    parts : iterator of (memoryview, Stretch or DataFormatError, int)
         Each block and the bytes of the input gone through with it. An error in the compressed data
         comes last, in place of a block, so that faults in the text before it are found first.
     """
 
     name: str
     size: int | None
-    blocks: Iterator[tuple[Block, int]]
+    parts: Iterator[tuple[Part, int]]
+
+    @property
+    def blocks(self) -> Iterator[tuple[Block, int]]:
+        """The parts, all of them read."""
+        return ((part.read() if isinstance(part, Stretch) else part, n) for part, n in self.parts)
 
 
 def open_blocks(
@@ -55,10 +83,10 @@ def open_blocks(
     """Open a path, ``"-"`` (standard input) or a binary file object.
 
     Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
-    file is mapped, not read: its pages belong to the system's cache and not to this process.
+    file is taken to end where it ended when it was opened.
 
-    With ``longest_line`` the memory is bounded: nothing is mapped, since pages in use count as
-    memory of the process, and a longer line ends the blocks with a `LongLineError`.
+    With ``longest_line`` the memory is bounded: a longer line ends the blocks with a
+    `LongLineError`.
     """
     if hasattr(source, "read"):
         stream = _Counted(source, name_of(source))
@@ -78,22 +106,66 @@ def open_blocks(
 def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None) -> TextBlocks:
     size = os.fstat(file.fileno()).st_size
     stream = _Counted(file, name, owned=True)
-    compressed = _format(stream.head, name) is not None
-    if size == 0 or compressed or longest_line is not None:  # a pipe has no size either
+    if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
         return _stream_blocks(stream, size or None, block_size, longest_line)
-    with file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
+    begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
+    stretches = _stretches(_File(file, name, size), begin, block_size, longest_line)
+    return TextBlocks(name, size, stretches)
 
 
-def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, int]]:
-    text, size = memoryview(mapped), len(mapped)
-    start = len(_UTF8_MARK) if text[: len(_UTF8_MARK)] == _UTF8_MARK else 0
-    while start < size:
-        # A block ends behind the first line end at or after its nominal size.
-        end = mapped.find(b"\n", start + block_size - 1) + 1 or size
-        yield text[start:end], end
-        start = end
+class _File:
+    """A file of a known size, read from anywhere; closed when nobody has it any more."""
+
+    def __init__(self, file: Any, name: str, size: int) -> None:
+        self._file, self.name, self.size = file, name, size
+
+    def read(self, begin: int, n_bytes: int) -> bytes:
+        """As many bytes as there are; one call of the system may return fewer, at most 2 GiB."""
+        found: list[bytes] = []
+        with naming(self.name):
+            while n_bytes > 0 and (data := os.pread(self._file.fileno(), n_bytes, begin)):
+                found.append(data)
+                begin, n_bytes = begin + len(data), n_bytes - len(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def line_end(self, place: int, longest_line: int | None) -> int:
+        """Where the line at a place ends; DataFormatError if it is too long, or cut off."""
+        begin = place
+        while place < self.size:
+            if longest_line is not None and place - begin > longest_line:
+                raise LongLineError(f"a line has more than {longest_line:,} bytes")
+            if not (window := self.read(place, min(_WINDOW, self.size - place))):
+                raise self.shorter(place)
+            if (n_bytes := window.find(b"\n") + 1) > 0:
+                return place + n_bytes
+            place += len(window)
+        return self.size
+
+    def shorter(self, end: int) -> DataFormatError:
+        return DataFormatError(
+            f"{self.name}: became shorter while it was read: it had {self.size:,} bytes, and ends "
+            f"after {end:,} now; read it again when nobody writes to it"
+        )
+
+    def __del__(self) -> None:
+        self._file.close()
+
+
+def _stretches(
+    file: _File, begin: int, block_size: int, longest_line: int | None
+) -> Iterator[tuple[Part, int]]:
+    """Ranges that end behind the first line end at or after their nominal size."""
+    while begin < file.size:
+        try:
+            end = file.line_end(begin + block_size - 1, longest_line)
+        except DataFormatError as error:
+            # The lines before come first: they may have faults of their own.
+            if n_before := file.read(begin, block_size).rfind(b"\n") + 1:
+                yield Stretch(file, begin, begin + n_before), begin + n_before
+            yield error, begin + n_before
+            return
+        yield Stretch(file, begin, end), end
+        begin = end
 
 
 def _stream_blocks(
@@ -109,7 +181,7 @@ def _stream_blocks(
 
 def _cut(
     read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int | None
-) -> Iterator[tuple[Block, int]]:
+) -> Iterator[tuple[Part, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
     first = True

@@ -247,7 +247,7 @@ def _from_array(X: Any) -> Array:
         raise TypeError("X is a Dataset; pass its parts: data.X, data.y, qid=data.qid")
     if hasattr(X, "read_rows") and hasattr(X, "dataset"):
         raise TypeError(
-            "X is a Store, which is taken by some fit only; map it by data = store.dataset(), "
+            "X is a Store, which is taken by some fit only; read it by data = store.dataset(), "
             "and pass data.X, data.y, qid=data.qid"
         )
     a = np.asarray(X)

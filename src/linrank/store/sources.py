@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from linrank.data.blocks import Block, LongLineError, TextBlocks, open_blocks
+from linrank.data.blocks import LongLineError, Part, TextBlocks, open_blocks
 from linrank.data.byte_streams import name_of
 from linrank.errors import DataFormatError
 
@@ -62,12 +62,12 @@ class Sources:
             return "<stdin>" if source == "-" else os.fsdecode(source)
         return _name(source)
 
-    def blocks(self) -> Iterator[tuple[Block, Place]]:
+    def blocks(self) -> Iterator[tuple[Part, Place]]:
         """All blocks, from the beginning, every time that it is called."""
         before = 0
         for i in range(len(self._sources)):
             text, done = self._open(i), 0
-            for block, done in text.blocks:
+            for block, done in text.parts:
                 yield self._told(block, text.name), Place(text.name, before + done)
             before += done
 
@@ -88,7 +88,7 @@ class Sources:
             return _Rewound(source)
         return _Spooled(source, self._spool())
 
-    def _told(self, block: Block, name: str) -> Block:
+    def _told(self, block: Part, name: str) -> Part:
         if not isinstance(block, LongLineError):
             return block
         return DataFormatError(
