@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
+from linrank.cli.ending import Ended, orderly_end
+from linrank.durable import naming
 from linrank.errors import ClusterError
 
 __all__ = ["COMMANDS", "main"]
@@ -46,6 +50,7 @@ exit status:
   3    train, tune, report: all was written, but the solver stopped before its tolerance
   4    check: the data do not fit the model
   130  interrupted (Ctrl-C); no half-written file is left behind
+  143  told to end (SIGTERM), likewise; 129 for a terminal that was closed (SIGHUP)
   141  the reader of our output went away (linrank predict ... | head)
 """
 
@@ -75,6 +80,12 @@ def _guard(arguments: list[str]) -> int:
         return _dispatch(arguments)
     except SystemExit as stop:  # argparse: 0 after --help and --version, 2 after a wrong option
         return stop.code if isinstance(stop.code, int) else FAILED
+    except Ended as stop:
+        with suppress(OSError):  # the terminal may be gone
+            print(f"\nlinrank: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
+        if stop.number != signal.SIGTERM:
+            _forget_stdout()
+        return 128 + stop.number
     except KeyboardInterrupt:
         print("\nlinrank: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -99,8 +110,10 @@ def _dispatch(arguments: list[str]) -> int:
     command.configure(parser)
     args = parser.parse_args(arguments[1:])
     try:
-        status: int = command.run(args, parser)
-        sys.stdout.flush()
+        with orderly_end():
+            status: int = command.run(args, parser)
+        with naming("standard output"):
+            sys.stdout.flush()
         return status
     except BrokenPipeError:
         raise
