@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--to",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; without one that is "
-        "known, a store)",
+        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; a store has none, or "
+        ".store)",
     )
     group.add_argument(
         "--memory-limit",

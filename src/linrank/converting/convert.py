@@ -68,8 +68,9 @@ def convert(
         What to write; ``"-"`` is standard output.
     to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
         By default told by the extension of `path`: .txt .svm .dat .letor, .parquet .pq, .arrow
-        .feather .ipc, .csv, .tsv .tab, .qrels; any other name is that of a store. Text is
-        compressed if .gz, .bz2 or .xz follows.
+        .feather .ipc, .csv, .tsv .tab, .qrels. A store ends in a slash or in .store, or has no
+        extension; other extensions are refused. Text is compressed if .gz, .bz2, .xz or .zst
+        follows.
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"512MiB"``, that a conversion to a store, or from text, may take
         beyond what the process holds already; None for 1 GiB, and for text that becomes a file as

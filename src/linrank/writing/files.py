@@ -124,4 +124,20 @@ def _compressed(file: IO[bytes], name: str, format: str) -> Any:
         import lzma
 
         return lzma.LZMAFile(file, "wb", preset=1)
+    if extension == ".zst":
+        return _zstd_writer(file)
     return nullcontext(file)
+
+
+def _zstd_writer(file: IO[bytes]) -> Any:
+    try:
+        from compression.zstd import ZstdFile  # Python 3.14 and later
+    except ImportError:
+        try:
+            import zstandard
+        except ImportError:
+            raise ImportError(
+                "writing .zst needs the zstandard package: pip install linrank[zstd]"
+            ) from None
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return ZstdFile(file, "w")
