@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
 
-__all__ = ["Console", "bytes_text", "count", "seconds"]
+__all__ = ["Console", "SteadyErrors", "bytes_text", "count", "seconds", "steady_errors"]
 
 State = dict[str, Any]
+
+
+class SteadyErrors:
+    """Standard error that takes all that is written to it.
+
+    What is closed, full, or read by nobody any more loses the lines, and never the work that they
+    tell of: a disk for logs that fills up must not cost an hour of training.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # a ValueError: closed by someone in this process
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        with suppress(OSError, ValueError):
+            return self._stream.isatty()
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def steady_errors() -> Iterator[None]:
+    """Standard error that cannot fail, for all that write to it: us, argparse, warnings."""
+    before = sys.stderr
+    sys.stderr = cast("TextIO", SteadyErrors(before))
+    try:
+        yield
+    finally:
+        sys.stderr = before
 
 
 class Console:

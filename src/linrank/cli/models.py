@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from linrank.cli.streams import STANDARD, write_standard
+from linrank.data.byte_streams import standard_input
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
@@ -35,7 +35,7 @@ def read_model(path: str) -> LinearModel | KernelModel:
     with TemporaryDirectory() as folder:
         copy = os.path.join(folder, "standard input")
         with open(copy, "wb") as file:
-            file.write(sys.stdin.buffer.read())
+            file.write(standard_input().read())
         return load_model(copy)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import sys
 from collections.abc import Iterable
 
+from linrank.data.byte_streams import StandardOutput, standard_input
 from linrank.durable import replacing
 
 __all__ = [
@@ -15,8 +14,10 @@ __all__ = [
     "check_apart",
     "check_readable",
     "check_writable",
+    "flush_standard",
     "read_text",
     "replacing",
+    "show_standard",
     "write_lines",
     "write_standard",
 ]
@@ -63,7 +64,6 @@ def write_lines(path: str, blocks: Iterable[str]) -> None:
     if path == STANDARD:
         for block in blocks:
             write_standard(block)
-            sys.stdout.flush()
         return
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for block in blocks:
@@ -72,25 +72,43 @@ def write_lines(path: str, blocks: Iterable[str]) -> None:
 
 
 def write_standard(text: str) -> None:
-    """Write all of `text` to standard output.
+    """Write text that programs read to standard output: in UTF-8, as into a file.
 
-    With PYTHONUNBUFFERED the text stream sits on the bare descriptor and drops what a short write
-    to a pipe leaves over: 64 kB arrive, the rest is lost without an error.
+    Halves of surrogate pairs, as names of files may hold, become the escapes that JSON has.
     """
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
-    raw = getattr(sys.stdout, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
+    _write(text, "utf-8", "backslashreplace")
+
+
+def show_standard(text: str) -> None:
+    """Write text for a person to standard output, with ``?`` for what a terminal cannot spell."""
+    _write(text, getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+
+
+def _write(text: str, encoding: str, errors: str) -> None:
+    if sys.stdout is not None and not hasattr(sys.stdout, "buffer"):  # text only, in a notebook
         sys.stdout.write(text)
         return
-    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-    while rest:
-        rest = rest[raw.write(rest) or 0 :]
+    output = StandardOutput()
+    output.write(text.encode(encoding, errors))
+    output.flush()
+
+
+def flush_standard() -> None:
+    """Pass on what was written to standard output by others, as argparse its help."""
+    if hasattr(sys.stdout, "buffer"):
+        StandardOutput().flush()
 
 
 def read_text(path: str) -> str:
     """The whole text of a small file or of standard input."""
     if path == STANDARD:
-        return sys.stdin.read()
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+        content = standard_input().read()
+    else:
+        with open(path, "rb") as file:
+            content = file.read()
+    try:
+        text: str = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        name = "<stdin>" if path == STANDARD else path
+        raise ValueError(f"{name}: byte {error.start} is not UTF-8; give a text file") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

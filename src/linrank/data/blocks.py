@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linrank.data.byte_streams import Replay, name_of
+from linrank.data.byte_streams import Replay, name_of, standard_input
 from linrank.errors import DataFormatError
 
 __all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
@@ -65,7 +64,7 @@ def open_blocks(
         return _stream_blocks(stream, None, block_size, longest_line)
     path = os.fspath(source)
     if path == "-":
-        standard = _Counted(sys.stdin.buffer, "<stdin>")
+        standard = _Counted(standard_input(), "<stdin>")
         return _stream_blocks(standard, None, block_size, longest_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
     try:

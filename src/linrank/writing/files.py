@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
+from linrank.data.byte_streams import StandardOutput
 from linrank.durable import replacing
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
@@ -55,7 +55,7 @@ def opened(
 ) -> Iterator[tuple[IO[bytes], IO[bytes] | None]]:
     """The file, and that of positions beside it where there is one."""
     if name == "-":
-        standard: Any = _Standard()
+        standard: Any = StandardOutput()
         yield standard, None
         standard.flush()
         return
@@ -68,44 +68,6 @@ def opened(
         if has_positions_beside(format, outline):
             beside = stack.enter_context(open(second, "wb"))
         yield stack.enter_context(_new_file(place, name, format)), beside
-
-
-class _Standard:
-    """Standard output: it stays open, and all bytes arrive.
-
-    With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only.
-    """
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._raw, self._n_bytes = sys.stdout.buffer, 0
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        while rest:
-            rest = rest[self._raw.write(rest) or 0 :]
-        self._n_bytes += size
-        return size
-
-    def tell(self) -> int:
-        return self._n_bytes
-
-    def flush(self) -> None:
-        self._raw.flush()
-
-    def close(self) -> None:
-        """It belongs to the process."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 def _new_file(place: str, name: str, format: str) -> Any:

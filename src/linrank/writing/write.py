@@ -116,6 +116,8 @@ def write(
         del first
         done = _write(every, name, format, outline, resolve(n_jobs), total, progress)
     except OSError as error:
+        if name == "-":  # nothing of a stream can be removed
+            raise
         raise full_disk(error, name, "file") from error
     return Written(
         name,
