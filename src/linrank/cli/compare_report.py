@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import seconds
+from linrank.cli.console import seconds, terminal_width
 from linrank.cli.streams import STANDARD, check_writable, show_standard, write_lines, write_standard
 
 if TYPE_CHECKING:
@@ -86,14 +86,6 @@ def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
             console.say(state["status"], f" {name}: {state['why']}")
 
     return show_state
-
-
-def terminal_width(descriptor: int) -> int | None:
-    """Columns of the terminal behind standard output (1) or error (2); None if it is none."""
-    try:
-        return os.get_terminal_size(descriptor).columns or None
-    except OSError:
-        return None
 
 
 def _fitted(beginning: str, names: Sequence[str], width: int | None) -> str:

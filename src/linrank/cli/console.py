@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
-__all__ = ["Console", "SteadyErrors", "bytes_text", "count", "seconds", "steady_errors"]
+__all__ = [
+    "Console",
+    "SteadyErrors",
+    "bytes_text",
+    "count",
+    "seconds",
+    "steady_errors",
+    "terminal_width",
+]
 
 State = dict[str, Any]
 
@@ -93,8 +101,10 @@ class Console:
         now = time.perf_counter()
         if self.live and now >= self._next_status:
             self._next_status = now + self.INTERVAL
-            print("\r" + text.ljust(self._status_width), end="", file=sys.stderr, flush=True)
-            self._status_width = len(text)
+            text, width = _in_one_line(text, terminal_width(2))
+            blanks = " " * (self._status_width - width)
+            print(f"\r{text}{blanks}", end="", file=sys.stderr, flush=True)
+            self._status_width = width
 
     def clear(self) -> None:
         """Remove the status line."""
@@ -131,6 +141,30 @@ class Console:
     def _line(self, text: str) -> None:
         self.clear()
         print(text, file=sys.stderr, flush=True)
+
+
+def terminal_width(descriptor: int) -> int | None:
+    """Columns of the terminal behind standard output (1) or error (2); None if it is none."""
+    try:
+        return os.get_terminal_size(descriptor).columns or None
+    except OSError:
+        return None
+
+
+def _in_one_line(text: str, width: int | None) -> tuple[str, int]:
+    """The text and its columns, cut where it would wrap: such a line cannot be redrawn in place.
+
+    Examples
+    --------
+    >>> _in_one_line("reading 漢字.txt", 12), _in_one_line("a\\nb", None)
+    (('reading 漢', 10), ('a?b', 3))
+    """
+    from linrank.tables import text_width
+
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    while width is not None and text_width(plain) >= width:
+        plain = plain[:-1]
+    return plain, text_width(plain)
 
 
 def count(number: int, thing: str, plural: str | None = None) -> str:

@@ -7,7 +7,6 @@ Ctrl-C is clean from our first line on.
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 
@@ -140,10 +139,9 @@ def _help(prog: str) -> argparse.HelpFormatter:
     """
     import argparse
 
-    try:
-        columns = os.get_terminal_size(1).columns
-    except OSError:  # standard output is no terminal
-        columns = 80
+    from linrank.cli.console import terminal_width
+
+    columns = terminal_width(1) or 80
     return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(columns, 100)))
 
 

@@ -32,10 +32,12 @@ def read_model(path: str) -> LinearModel | KernelModel:
         return load_model(path)
     from tempfile import TemporaryDirectory
 
+    from linrank.model_file.contents import MAX_JSON_BYTES
+
     with TemporaryDirectory() as folder:
         copy = os.path.join(folder, "standard input")
         with open(copy, "wb") as file:
-            file.write(standard_input().read())
+            file.write(standard_input().read(MAX_JSON_BYTES + 1))
         return load_model(copy)
 
 

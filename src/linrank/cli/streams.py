@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 
-from linrank.data.byte_streams import StandardOutput, standard_input
+from linrank.data.byte_streams import StandardOutput
 from linrank.durable import replacing
 
 __all__ = [
@@ -101,14 +101,17 @@ def flush_standard() -> None:
 
 def read_text(path: str) -> str:
     """The whole text of a small file or of standard input."""
-    if path == STANDARD:
-        content = standard_input().read()
-    else:
-        with open(path, "rb") as file:
-            content = file.read()
+    from linrank.data.blocks import open_blocks
+
+    found, content = open_blocks(path), bytearray()
+    for block, _ in found.blocks:
+        if isinstance(block, Exception):
+            raise block
+        content += block
     try:
-        text: str = content.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        name = "<stdin>" if path == STANDARD else path
-        raise ValueError(f"{name}: byte {error.start} is not UTF-8; give a text file") from None
+        raise ValueError(
+            f"{found.name}: byte {error.start} is not UTF-8; give a text file"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")

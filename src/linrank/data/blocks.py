@@ -11,17 +11,22 @@ from typing import Any, Protocol
 from linrank.data.byte_streams import Replay, name_of, standard_input
 from linrank.errors import DataFormatError
 
-__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
+__all__ = ["BLOCK_SIZE", "LONGEST_LINE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
 
 Block = memoryview | DataFormatError
 
 BLOCK_SIZE = 4 << 20
+LONGEST_LINE = 256 << 20  # bytes: ten million features
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class LongLineError(DataFormatError):
-    """A line is longer than the caller allows; the caller knows how many came before it."""
+    """A line is longer than the most that is read: it may be no text at all, or have no end."""
+
+    def __init__(self, name: str, longest: int) -> None:
+        self.what = f"a line has more than {longest:,} bytes"
+        super().__init__(f"{name}: {self.what}; check that it is text with line ends")
 
 
 class _Readable(Protocol):
@@ -56,8 +61,9 @@ def open_blocks(
     Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
     file is mapped, not read: its pages belong to the system's cache and not to this process.
 
-    With ``longest_line`` the memory is bounded: nothing is mapped, since pages in use count as
-    memory of the process, and a longer line ends the blocks with a `LongLineError`.
+    A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
+    `LongLineError`. Where that is given the memory is bounded: nothing is mapped, since pages in
+    use count as memory of the process.
     """
     if hasattr(source, "read"):
         stream = _Counted(source, name_of(source))
@@ -82,15 +88,19 @@ def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None
         return _stream_blocks(stream, size or None, block_size, longest_line)
     with file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
+    return TextBlocks(name, size, _mapped_blocks(mapped, name, block_size))
 
 
-def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, int]]:
+def _mapped_blocks(mapped: mmap.mmap, name: str, block_size: int) -> Iterator[tuple[Block, int]]:
     text, size = memoryview(mapped), len(mapped)
     start = len(_UTF8_MARK) if text[: len(_UTF8_MARK)] == _UTF8_MARK else 0
     while start < size:
         # A block ends behind the first line end at or after its nominal size.
-        end = mapped.find(b"\n", start + block_size - 1) + 1 or size
+        limit = start + block_size + LONGEST_LINE
+        end = mapped.find(b"\n", start + block_size - 1, limit) + 1 or size
+        if end > limit:
+            yield LongLineError(name, LONGEST_LINE), start
+            return
         yield text[start:end], end
         start = end
 
@@ -103,15 +113,15 @@ def _stream_blocks(
     read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
         read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
-    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line))
+    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line or LONGEST_LINE))
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int | None
+    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int
 ) -> Iterator[tuple[Block, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
-    first = True
+    n_kept, first = 0, True
     while True:
         try:
             chunk = read(block_size)
@@ -121,7 +131,7 @@ def _cut(
         end = chunk.rfind(b"\n") + 1
         if end > 0 or not chunk:
             block = b"".join([*kept, chunk[:end]])
-            kept = []
+            kept, n_kept = [], 0
             marked = first and block.startswith(_UTF8_MARK)
             first = False
             if block:
@@ -129,8 +139,9 @@ def _cut(
         if not chunk:
             break
         kept.append(chunk[end:])
-        if longest_line is not None and sum(map(len, kept)) > longest_line:
-            yield LongLineError(f"a line has more than {longest_line:,} bytes"), stream.n_read
+        n_kept += len(kept[-1])
+        if n_kept > longest_line:
+            yield LongLineError(stream.name, longest_line), stream.n_read
             break
     stream.close()
 

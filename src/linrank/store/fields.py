@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from linrank import json_text
+from linrank.data.frames import check_names
 
 __all__ = ["Invalid", "boolean", "choice", "counts", "integer", "member", "parse", "texts"]
 
@@ -81,7 +82,7 @@ def counts(
 
 
 def texts(document: dict[str, Any], name: str, n: int) -> tuple[str, ...] | None:
-    """A list of n strings, or null."""
+    """A list of n names, or null."""
     if document.get(name, "") is None:
         return None
     values = member(document, name, list)
@@ -90,6 +91,10 @@ def texts(document: dict[str, Any], name: str, n: int) -> tuple[str, ...] | None
     for k, value in enumerate(values):
         if type(value) is not str:
             raise Invalid(f"{name}[{k}] is {_short(value)}, expected a string")
+    try:
+        check_names(values)
+    except ValueError as error:
+        raise Invalid(str(error)) from None
     return tuple(values)
 
 

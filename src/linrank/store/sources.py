@@ -92,8 +92,8 @@ class Sources:
         if not isinstance(block, LongLineError):
             return block
         return DataFormatError(
-            f"{name}: {block}, the most that memory_limit allows; give a larger one, or check that "
-            "the file is text with line ends"
+            f"{name}: {block.what}, the most that memory_limit allows; give a larger one, or check "
+            "that the file is text with line ends"
         )
 
     def close(self) -> None:
