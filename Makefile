@@ -27,7 +27,7 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test test-all browser bench reproduce lint docs stub style sanitize fuzz clean FORCE
+.PHONY: help demo test test-all browser databases bench reproduce lint docs stub style sanitize fuzz clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ test-all: test  ## The same with the tests that take minutes: kills at random mo
 browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks at the report in it
 	command -v chromium > /dev/null || { apt-get -qq update && \
 	    apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
+
+databases:  ## Install PostgreSQL and MariaDB (Debian, Ubuntu; as root): `make test` then runs exported SQL in them
+	command -v mariadbd > /dev/null && ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || { apt-get -qq update && \
+	    apt-get -qq install -y --no-install-recommends postgresql mariadb-server-core mariadb-client-core; }
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -19,8 +19,8 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 
 # Part -> the parts that it may import. A part is a module or a package directly below linrank.
 # The arrows go one way: bytes -> data -> loss -> objective -> solver -> model -> scores -> shells.
-GROUND = {"_core", "checks", "durable", "errors", "inner_product", "lazy", "memory", "nearest"}
-GROUND |= {"options", "scratch", "threads"}
+GROUND = {"_core", "checks", "durable", "errors", "inner_product", "json_text", "lazy"}
+GROUND |= {"memory", "nearest", "options", "scratch", "threads"}
 DATA = GROUND | {"data"}
 TRAINING = DATA | {
     "bounds",
@@ -44,6 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "grids": set(),
     "inner_product": {"_core"},
+    "json_text": set(),
     "lazy": set(),
     "memory": {"checks"},
     "nearest": set(),
@@ -335,7 +336,7 @@ def test_files_are_written_in_one_way():
     """By `durable.replacing`: whole or not there, under no name that can be foreseen."""
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        code = [line for line in path.read_text().splitlines() if ">>>" not in line]
+        code = re.sub(r"(?m)^ *>>>.*|open\(os\.devnull.*", "", path.read_text()).splitlines()
         if any(WRITES.search(line) for line in code):
             found.add(path.relative_to(PACKAGE).as_posix())
     assert found == OF_A_SCRATCH | {"durable.py"}

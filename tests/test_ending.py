@@ -38,8 +38,8 @@ def waiting(tmp_path):
 def test_who_is_told_to_end_cleans_up(tmp_path, waiting, name):
     process, number = waiting(), getattr(signal, name)
     process.send_signal(number)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
+    assert process.wait(timeout=60) == 128 + number
+    _, error = process.communicate()
     assert error.decode() == f"\nlinrank: ended by {name}\n"
     assert os.listdir(tmp_path / "out") == []
 
@@ -48,8 +48,8 @@ def test_a_signal_that_comes_twice_does_not_disturb(tmp_path, waiting):
     process = waiting()
     for _ in range(20):
         process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.wait(timeout=60) == 143
+    process.communicate()
     assert os.listdir(tmp_path / "out") == []
 
 
@@ -68,12 +68,64 @@ def test_a_terminal_that_is_gone(tmp_path, waiting):
     os.close(terminal)
     os.close(controller)
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
-    assert process.returncode == 129
+    assert process.wait(timeout=60) == 129
+    process.communicate()
     assert os.listdir(tmp_path / "out") == []
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+ENDS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+
+
+@pytest.mark.parametrize(("number", "status"), ENDS)
+def test_a_module_that_is_being_imported_is_not_disturbed(tmp_path, monkeypatch, number, status):
+    """Compiled ones end the process when they are struck while they set themselves up."""
+    from linrank.cli import inspect
+    from linrank.cli.main import main
+
+    code = (
+        f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(0.1)\nis_whole = True\n"
+    )
+    (tmp_path / "struck_while_imported.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+
+    def run(args, parser):
+        import struck_while_imported
+
+        seen.append(struck_while_imported.is_whole)
+        time.sleep(10)
+
+    monkeypatch.setattr(inspect, "run", run)
+    monkeypatch.delitem(sys.modules, "struck_while_imported", raising=False)
+    assert main(["inspect", "x"]) == status
+    assert seen in ([], [True])  # the signal comes again as soon as the import is through
+    assert sys.modules["struck_while_imported"].is_whole
+
+
+@pytest.mark.parametrize(("number", "status"), ENDS)
+def test_a_command_that_is_run_by_an_import_can_be_ended(tmp_path, number, status):
+    """That import takes as long as the command."""
+    (tmp_path / "runs.py").write_text(
+        "from linrank.cli import inspect\n"
+        "from linrank.cli.main import main\n"
+        "import os, time\n"
+        "def run(args, parser):\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    time.sleep(30)\n"
+        "inspect.run = run\n"
+        "raise SystemExit(main(['inspect', 'x']))\n"
+    )
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", "import runs"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        stderr=subprocess.DEVNULL,
+    )
+    assert done.returncode == status
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(("number", "status"), ENDS)
 def test_a_library_that_makes_an_error_of_its_own_of_it(capsys, monkeypatch, number, status):
     """NumPy says that its extensions are broken when its import is interrupted."""
     from linrank.cli import inspect

@@ -17,7 +17,7 @@ from linrank.cli.compare_report import FORMATS, check_output
 from linrank.cli.console import Console
 from linrank.cli.main import FAILED, OK
 from linrank.cli.measuring import check_metrics
-from linrank.cli.streams import STANDARD, check_apart, check_readable, write_standard
+from linrank.cli.streams import STANDARD, check_apart, check_readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,9 +99,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
-        from linrank.cli.compare_report import method_list
+        from linrank.cli.compare_report import show_methods
 
-        write_standard(method_list(args.json))
+        show_methods(args.json)
         return OK
     _check(args, parser)
     if args.models or args.scores:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from linrank.cli.streams import STANDARD, write_standard
+from linrank.data.byte_streams import standard_input
 from linrank.durable import naming
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ def read_model(path: str) -> LinearModel | KernelModel:
 
     if path != STANDARD:
         return load_model(path)
+    from linrank.model_file.contents import MAX_JSON_BYTES
     from linrank.scratch import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
         with open(copy, "wb") as file:
-            file.write(sys.stdin.buffer.read())
+            file.write(standard_input().read(MAX_JSON_BYTES + 1))
         return load_model(copy)
 
 

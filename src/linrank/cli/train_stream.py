@@ -68,6 +68,7 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
 def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     from linrank.cli.models import is_model
+    from linrank.data.blocks import LONGEST_LINE
     from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.passes import StreamRun
@@ -101,7 +102,7 @@ def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
         index_base=args.index_base,
         batch_entries=plan.batch_entries,
         most_columns=plan.most_columns,
-        longest_line=min(args.memory * MB // 64, 64 * MB),
+        longest_line=min(args.memory * MB // 64, LONGEST_LINE),
         remedy=f"give more than --memory {args.memory}, or renumber the features",
     )
     return StreamRun(args.data, trainer, args.passes, layout, options)

@@ -11,7 +11,7 @@ from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data, say_optimum
 from linrank.cli.tune_report import figure, measured_on, print_json, save
 from linrank.options import KERNEL, WITH_GAMMA
@@ -51,7 +51,7 @@ def run_kernel(args: argparse.Namespace) -> int:
     if args.json:
         print_json(args, data, tuning, _summary(tuning, result, args), (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(_table(tuning, args))
+        show_standard(_table(tuning, args))
     return OK if result.converged else NOT_CONVERGED
 
 

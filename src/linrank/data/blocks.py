@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linrank.data.byte_streams import Replay, name_of
+from linrank.data.byte_streams import Replay, name_of, standard_input
 from linrank.durable import naming
 from linrank.errors import DataFormatError
 
-__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "Part", "Stretch", "TextBlocks", "open_blocks"]
+__all__ = [
+    "BLOCK_SIZE",
+    "LONGEST_LINE",
+    "Block",
+    "LongLineError",
+    "Part",
+    "Stretch",
+    "TextBlocks",
+    "open_blocks",
+]
 
 BLOCK_SIZE = 4 << 20
+LONGEST_LINE = 256 << 20  # bytes: ten million features
 _WINDOW = 4096  # bytes in which a line end is looked for
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class LongLineError(DataFormatError):
-    """A line is longer than the caller allows; the caller knows how many came before it."""
+    """A line is longer than the most that is read: it may be no text at all, or have no end."""
+
+    def __init__(self, name: str, longest: int) -> None:
+        self.what = f"a line has more than {longest:,} bytes"
+        super().__init__(f"{name}: {self.what}; check that it is text with line ends")
 
 
 class _Readable(Protocol):
@@ -85,15 +98,15 @@ def open_blocks(
     Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
     file is taken to end where it ended when it was opened.
 
-    With ``longest_line`` the memory is bounded: a longer line ends the blocks with a
-    `LongLineError`.
+    A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
+    `LongLineError`, so that the memory is bounded.
     """
     if hasattr(source, "read"):
         stream = _Counted(source, name_of(source))
         return _stream_blocks(stream, None, block_size, longest_line)
     path = os.fspath(source)
     if path == "-":
-        standard = _Counted(sys.stdin.buffer, "<stdin>")
+        standard = _Counted(standard_input(), "<stdin>")
         return _stream_blocks(standard, None, block_size, longest_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
     try:
@@ -109,7 +122,8 @@ def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None
     if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
         return _stream_blocks(stream, size or None, block_size, longest_line)
     begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
-    stretches = _stretches(_File(file, name, size), begin, block_size, longest_line)
+    longest = longest_line or LONGEST_LINE
+    stretches = _stretches(_File(file, name, size), begin, block_size, longest)
     return TextBlocks(name, size, stretches)
 
 
@@ -128,12 +142,12 @@ class _File:
                 begin, n_bytes = begin + len(data), n_bytes - len(data)
         return found[0] if len(found) == 1 else b"".join(found)
 
-    def line_end(self, place: int, longest_line: int | None) -> int:
+    def line_end(self, place: int, longest_line: int) -> int:
         """Where the line at a place ends; DataFormatError if it is too long, or cut off."""
         begin = place
         while place < self.size:
-            if longest_line is not None and place - begin > longest_line:
-                raise LongLineError(f"a line has more than {longest_line:,} bytes")
+            if place - begin > longest_line:
+                raise LongLineError(self.name, longest_line)
             if not (window := self.read(place, min(_WINDOW, self.size - place))):
                 raise self.shorter(place)
             if (n_bytes := window.find(b"\n") + 1) > 0:
@@ -152,7 +166,7 @@ class _File:
 
 
 def _stretches(
-    file: _File, begin: int, block_size: int, longest_line: int | None
+    file: _File, begin: int, block_size: int, longest_line: int
 ) -> Iterator[tuple[Part, int]]:
     """Ranges that end behind the first line end at or after their nominal size."""
     while begin < file.size:
@@ -176,15 +190,15 @@ def _stream_blocks(
     read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
         read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
-    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line))
+    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line or LONGEST_LINE))
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int | None
+    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int
 ) -> Iterator[tuple[Part, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
-    first = True
+    n_kept, first = 0, True
     while True:
         try:
             chunk = read(block_size)
@@ -194,7 +208,7 @@ def _cut(
         end = chunk.rfind(b"\n") + 1
         if end > 0 or not chunk:
             block = b"".join([*kept, chunk[:end]])
-            kept = []
+            kept, n_kept = [], 0
             marked = first and block.startswith(_UTF8_MARK)
             first = False
             if block:
@@ -202,8 +216,9 @@ def _cut(
         if not chunk:
             break
         kept.append(chunk[end:])
-        if longest_line is not None and sum(map(len, kept)) > longest_line:
-            yield LongLineError(f"a line has more than {longest_line:,} bytes"), stream.n_read
+        n_kept += len(kept[-1])
+        if n_kept > longest_line:
+            yield LongLineError(stream.name, longest_line), stream.n_read
             break
     stream.close()
 

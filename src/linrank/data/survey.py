@@ -18,7 +18,7 @@ from linrank.errors import DataFormatError
 __all__ = ["ReadingOptions", "Survey", "parse_blocks"]
 
 # The fault of a first line that names columns: a word, or words with commas, for a label.
-_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_]+[\w ]*[\",'.]")
+_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_][\w ]*[\",'.]")
 
 T = TypeVar("T")
 FORM = "label qid:id index:value ..."

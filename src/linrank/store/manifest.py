@@ -127,8 +127,8 @@ def _decode(content: bytes) -> Manifest:
         if member(d, unit, int) != layout.total(unit):
             raise Invalid(f"{unit} is {d[unit]} but its chunks have {layout.total(unit)}")
     weight = member(d, "total_weight", float)
-    if weight < 0.0:
-        raise Invalid(f"total_weight is {weight}, expected >= 0")
+    if not 0.0 <= weight < float("inf"):
+        raise Invalid(f"total_weight is {weight}, expected a finite number >= 0")
     return Manifest(
         layout,
         integer(d, "n_pairs", 0, MAX_COUNT**2),

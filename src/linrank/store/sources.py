@@ -11,7 +11,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from linrank.data.blocks import LongLineError, Part, TextBlocks, open_blocks
-from linrank.data.byte_streams import name_of
+from linrank.data.byte_streams import name_of, standard_input
 from linrank.errors import DataFormatError
 
 __all__ = ["Place", "Sources"]
@@ -83,7 +83,7 @@ class Sources:
 
     def _stream(self, source: Any) -> _Rewound | _Spooled:
         if not hasattr(source, "read"):
-            source = sys.stdin.buffer if source == "-" else open(source, "rb", buffering=0)  # noqa: SIM115
+            source = standard_input() if source == "-" else open(source, "rb", buffering=0)  # noqa: SIM115
         if hasattr(source, "seekable") and source.seekable():
             return _Rewound(source)
         return _Spooled(source, self._spool())
@@ -92,8 +92,8 @@ class Sources:
         if not isinstance(block, LongLineError):
             return block
         return DataFormatError(
-            f"{name}: {block}, the most that memory_limit allows; give a larger one, or check that "
-            "the file is text with line ends"
+            f"{name}: {block.what}, the most that memory_limit allows; give a larger one, or check "
+            "that the file is text with line ends"
         )
 
     def close(self) -> None:

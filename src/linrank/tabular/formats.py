@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from typing import Any
 
-from linrank.data.byte_streams import Replay, name_of
+from linrank.data.byte_streams import Replay, name_of, standard_input
 from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
@@ -32,7 +31,7 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
     if hasattr(source, "read"):
         opened = Replay(source, name_of(source), _HEAD)
     elif source == "-":
-        opened = Replay(sys.stdin.buffer, "<stdin>", _HEAD)
+        opened = Replay(standard_input(), "<stdin>", _HEAD)
     else:
         name = os.fsdecode(os.fspath(source))
         if os.path.isdir(source):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
+from linrank.data.byte_streams import StandardOutput
 from linrank.durable import check_place as check_file
-from linrank.durable import naming, one_at_a_time, replacing, settle
+from linrank.durable import one_at_a_time, replacing, settle
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
 
@@ -49,7 +49,7 @@ def opened(
 ) -> Iterator[tuple[IO[bytes], IO[bytes] | None]]:
     """The file, and that of positions beside it where there is one."""
     if name == "-":
-        standard: Any = _Standard()
+        standard: Any = StandardOutput()
         yield standard, None
         standard.flush()
         return
@@ -67,46 +67,6 @@ def opened(
             settle(whole, beside)
             with suppress(FileNotFoundError):
                 os.unlink(os.path.realpath(f"{name}.position"))
-
-
-class _Standard:
-    """Standard output: it stays open, and all bytes arrive.
-
-    With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only.
-    """
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._raw, self._n_bytes = sys.stdout.buffer, 0
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        with naming("standard output"):
-            while rest:
-                rest = rest[self._raw.write(rest) or 0 :]
-        self._n_bytes += size
-        return size
-
-    def tell(self) -> int:
-        return self._n_bytes
-
-    def flush(self) -> None:
-        with naming("standard output"):
-            self._raw.flush()
-
-    def close(self) -> None:
-        """It belongs to the process."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 def _compressed(file: IO[bytes], name: str, format: str) -> Any:
