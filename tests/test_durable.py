@@ -521,10 +521,27 @@ def test_a_file_that_a_sweep_took_before_it_was_locked_is_made_again(tmp_path, m
         return lock(descriptor)
 
     monkeypatch.setattr(scratch, "_lock", late)
-    path, descriptor = scratch.new_file(str(tmp_path))
-    os.close(descriptor)
-    assert len(calls) == 1
-    assert os.listdir(tmp_path) == [os.path.basename(path)]
+    made = []
+    os.close(scratch.new_file(str(tmp_path), made))
+    assert (len(calls), len(made)) == (1, 2)
+    assert os.listdir(tmp_path) == [os.path.basename(made[-1])]
+
+
+def test_a_signal_that_comes_when_a_file_was_just_made(tmp_path, monkeypatch):
+    """Before its maker knows that it is there."""
+    call = os.open
+
+    def struck(*args):
+        os.close(call(*args))
+        if args[1] & os.O_CREAT:
+            raise KeyboardInterrupt
+        return call(*args)
+
+    monkeypatch.setattr(os, "open", struck)
+    for make in (lambda: put(tmp_path / "out"), lambda: Scratch(str(tmp_path))):
+        with pytest.raises(KeyboardInterrupt):
+            make()
+        assert os.listdir(tmp_path) == []
 
 
 def test_who_waits_for_a_lock_gets_it(tmp_path):

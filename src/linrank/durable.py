@@ -56,22 +56,26 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = os.path.realpath(name)
     folder = os.path.dirname(target)
     sweep(folder)
-    with naming(name, over=True):
-        temporary, descriptor = new_file(folder)
-    try:
+    made: list[str] = []
+    descriptor = -1
+    try:  # before there is a file: a signal may come when it was just made
+        with naming(name, over=True):
+            descriptor = new_file(folder, made)
         # A descriptor of its own: whoever closes the file does not give up the lock.
         with _closing(os.dup(descriptor), name, REMOVED) as file:
             yield file
         with naming(name, over=True, removed=REMOVED):
             os.fsync(descriptor)
-            os.replace(temporary, target)
+            os.replace(made[-1], target)
             sync_folder(folder)
     except BaseException:  # KeyboardInterrupt too
-        with suppress(OSError):
-            os.unlink(temporary)
+        for temporary in made:
+            with suppress(OSError):
+                os.unlink(temporary)
         raise
     finally:
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class _Output(io.FileIO):

@@ -24,6 +24,7 @@ import os
 import re
 import stat
 import time
+from contextlib import suppress
 from types import TracebackType
 
 __all__ = ["Scratch", "lock_of", "new_file", "sweep"]
@@ -50,20 +51,21 @@ def _name(folder: str, token: str, suffix: str) -> str:
     return os.path.join(folder, f"{_PREFIX}{_machine()}-{token}{suffix}")
 
 
-def new_file(folder: str, suffix: str = ".tmp", mode: int = 0o666) -> tuple[str, int]:
-    """A new file in a folder: its path, and a descriptor that holds its lock until it is closed.
+def new_file(folder: str, made: list[str], suffix: str = ".tmp", mode: int = 0o666) -> int:
+    """A new file in a folder: a descriptor that holds its lock until it is closed.
 
-    Its name is random, so nobody can have put a link there, and no other process has the same.
+    Its name is random, so nobody can have put a link there, and no other process has the same. It
+    is the last of ``made``, where it is before there is a file: a signal may come at any moment,
+    and whoever cleans up must know it.
     """
     while True:
-        path = _name(folder, os.urandom(8).hex(), suffix)
-        descriptor = os.open(path, _OPEN | os.O_CREAT | os.O_EXCL, mode)
+        made.append(_name(folder, os.urandom(8).hex(), suffix))
+        descriptor = os.open(made[-1], _OPEN | os.O_CREAT | os.O_EXCL, mode)
         try:
             # A sweep may have found it before it was locked, and taken it for left behind.
-            if _lock(descriptor) is not False and os.path.lexists(path):
-                return path, descriptor
+            if _lock(descriptor) is not False and os.path.lexists(made[-1]):
+                return descriptor
         except BaseException:
-            os.unlink(path)
             os.close(descriptor)
             raise
         os.close(descriptor)
@@ -201,14 +203,15 @@ class Scratch:
         token: str | None = None,
         busy: str = "",
     ) -> None:
-        self._descriptor: int | None = None
+        self._made: list[str] = []
+        self._descriptor = -1
         if folder is None:
             from tempfile import gettempdir
 
             folder = gettempdir()
         sweep(folder)
-        self._take(folder, token, busy)
         try:
+            self._take(folder, token, busy)
             os.mkdir(self.path, mode)
         except BaseException:
             self.remove()
@@ -216,27 +219,29 @@ class Scratch:
 
     def _take(self, folder: str, token: str | None, busy: str) -> None:
         if token is None:
-            self._lock, self._descriptor = new_file(folder, ".lock", 0o600)
+            self._descriptor = new_file(folder, self._made, ".lock", 0o600)
         else:
             found = lock_of(folder, token, _A_MOMENT)
             if found is None:
                 raise FileExistsError(busy)
-            self._lock, self._descriptor = found
+            self._made, self._descriptor = [found[0]], found[1]
             if _lock(self._descriptor) is None:  # no locks here: nobody else may share the folder
                 self.remove()
                 self._take(folder, None, busy)
-            _remove_folder(_folder_of(self._lock))  # of one who was killed since the sweep
-        self.path = _folder_of(self._lock)
+            _remove_folder(_folder_of(self._made[-1]))  # of one who was killed since the sweep
+        self.path = _folder_of(self._made[-1])
 
     def remove(self) -> None:
         """Remove the folder, if it still has its name."""
-        if self._descriptor is None:
-            return
-        _remove_folder(_folder_of(self._lock))
-        if _is_at(self._descriptor, self._lock):
-            os.unlink(self._lock)
-        os.close(self._descriptor)
-        self._descriptor = None
+        while self._made:
+            lock = self._made.pop()
+            _remove_folder(_folder_of(lock))
+            if self._descriptor < 0 or _is_at(self._descriptor, lock):
+                with suppress(OSError):
+                    os.unlink(lock)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def __enter__(self) -> Scratch:
         return self

@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import numpy as np
@@ -197,9 +197,14 @@ def _nameless(folder: str) -> Iterator[IO[bytes]]:
 
         folder = gettempdir()
     sweep(folder)
-    path, descriptor = new_file(folder, mode=0o600)
+    made: list[str] = []
+    try:
+        descriptor = new_file(folder, made, mode=0o600)
+    finally:
+        for path in made:
+            with suppress(OSError):
+                os.unlink(path)
     with open(descriptor, "r+b", buffering=0) as file:
-        os.unlink(path)
         yield file
 
 
