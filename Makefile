@@ -27,10 +27,10 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test browser bench reproduce lint docs stub style sanitize fuzz clean FORCE
+.PHONY: help demo test test-all browser databases bench reproduce lint docs stub style sanitize fuzz clean FORCE
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write a report
 	$(BIN)/python -m linrank.demo $(DEMO_DIR)
@@ -40,9 +40,16 @@ test: FUZZ_SECONDS = 5
 test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanitizers (short), then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+test-all: override PYTEST_ARGS += -m ''
+test-all: test  ## The same with the tests that take minutes: kills at random moments, and others
+
 browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks at the report in it
 	command -v chromium > /dev/null || { apt-get -qq update && \
 	    apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
+
+databases:  ## Install PostgreSQL and MariaDB (Debian, Ubuntu; as root): `make test` then runs exported SQL in them
+	command -v mariadbd > /dev/null && ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || { apt-get -qq update && \
+	    apt-get -qq install -y --no-install-recommends postgresql mariadb-server-core mariadb-client-core; }
 
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)

@@ -101,12 +101,12 @@ def compare(folder: Path, megabytes: float, repeat: int) -> dict[str, Any]:
 
 
 def memory(folder: Path, megabytes: float) -> dict[str, Any]:
-    """Peak anonymous memory of a process that reads a file, mapped and as a stream."""
+    """Peak anonymous memory of a process that reads a file by its name and as a stream."""
     path = folder / "large.txt"
     write_text(path, megabytes)
     result: dict[str, Any] = {"text_mb": path.stat().st_size / 1e6}
-    for way in ("mapped", "stream"):
-        source = str(path) if way == "mapped" else "-"
+    for way in ("file", "stream"):
+        source = str(path) if way == "file" else "-"
         with path.open("rb") as file:
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, source],
@@ -137,7 +137,7 @@ def describe(result: dict[str, Any]) -> str:
             f"linrank, {n} thread(s): {statistics.median(rates):.0f} MB/s "
             f"({min(rates):.0f}–{max(rates):.0f}): {result['ratio'][n]:.0f}x scikit-learn"
         )
-    for way in ("mapped", "stream"):
+    for way in ("file", "stream"):
         m = result["memory"][way]
         lines.append(
             f"peak RssAnon of reading {result['memory']['text_mb']:.0f} MB ({way}): "

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from linrank import LinearModel, PerQueryRanker, RankSVM, SGDRanker, evaluate
+from linrank.clicks import ips_weights
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 
@@ -203,6 +205,26 @@ BAD_OTHERS = {
     "few names": ({"feature_names": ["a"]}, ValueError, "X has 3 columns but feature_names has 1"),
     "number names": ({"feature_names": [1, 2, 3]}, TypeError, "must be a sequence of strings"),
     "one string": ({"feature_names": "abc"}, TypeError, "must be a sequence of strings"),
+    "half a character": (
+        {"feature_names": ["a", "b\ud800", "c"]},
+        ValueError,
+        "the name of feature 1, 'b\\ud800', is not valid Unicode",
+    ),
+    "long name": (
+        {"feature_names": ["a", "b", "c" * 65_537]},
+        ValueError,
+        "has 65537 characters; the most is 65536: rename it",
+    ),
+    "labels that are one number": (
+        {"y": np.array([0, 2**53, 2**53 + 1, 7])},
+        ValueError,
+        "y holds 9007199254740992 and 9007199254740993, which are the same number in float64",
+    ),
+    "large labels that are one number": (
+        {"y": [-(2**70), -(2**70) - 1, 0, 1]},
+        ValueError,
+        "which are the same number in float64",
+    ),
     "no threads": ({"n_jobs": 0}, ValueError, "n_jobs must be >= 1, or -1 or None for all cores"),
 }
 
@@ -214,6 +236,51 @@ def test_bad_labels_ids_weights_and_names(case):
     others = {name: value for name, value in arguments.items() if name != "y"}
     with pytest.raises(error, match=re.escape(message)):
         Dataset.of(X, labels, **others)
+
+
+def test_large_labels_that_stay_apart_are_taken():
+    labels = np.array([2**53, 2**53 + 2, -(2**62), 2**62], np.int64)
+    assert Dataset.of(X, labels).queries.n_pairs == 6
+
+
+def masked(values):
+    """The values, the last of them hidden."""
+    mask = np.zeros(np.shape(values), bool)
+    mask.flat[-1] = True
+    return np.ma.array(values, mask=mask)
+
+
+PAIRS = [[0, 1], [2, 3]]
+MASKED = {
+    "y": lambda: RankSVM().fit(X, masked(y)),
+    "qid": lambda: RankSVM().fit(X, y, qid=masked([1, 1, 2, 2])),
+    "group": lambda: RankSVM().fit(X, y, group=masked([2, 2])),
+    "sample_weight": lambda: RankSVM().fit(X, y, sample_weight=masked(np.ones(4))),
+    "query_weight": lambda: RankSVM().fit(X, y, qid=[1, 1, 2, 2], query_weight=masked([1.0, 2])),
+    "pairs": lambda: RankSVM().fit_pairs(X, masked(PAIRS)),
+    "pair_weight": lambda: RankSVM().fit_pairs(X, PAIRS, pair_weight=masked([1.0, 2.0])),
+    "the lower bound": lambda: RankSVM(coef_bounds=(masked(np.zeros(3)), None)).fit(X, y),
+    "y of a stream": lambda: SGDRanker().partial_fit(X, masked(y)),
+    "y of a measure": lambda: evaluate(masked(y), y),
+    "scores": lambda: evaluate(y, masked(y)),
+    "docid": lambda: evaluate(y, y, docid=masked([1, 2, 3, 4]), convention="trec_eval"),
+    "Y": lambda: PerQueryRanker(RankSVM()).fit(X, masked(np.eye(4, 2))),
+    "propensity": lambda: ips_weights([1, 2], masked([1.0, 0.5])),
+    "coef": lambda: LinearModel(masked(np.ones(3))),
+    "rows to score": lambda: LinearModel(np.ones(3)).predict(masked(X)),
+}
+
+
+@pytest.mark.parametrize("case", list(MASKED))
+def test_what_is_under_a_mask_is_no_value(case):
+    with pytest.raises(ValueError, match="is a masked array with masked values"):
+        MASKED[case]()
+
+
+def test_a_mask_that_hides_nothing_is_no_matter():
+    plain = RankSVM().fit(X, y, qid=[1, 1, 2, 2])
+    shown = RankSVM().fit(np.ma.array(X), np.ma.array(y), qid=np.ma.array([1, 1, 2, 2]))
+    assert shown.coef_.tolist() == plain.coef_.tolist()
 
 
 def test_queries_alone_check_too():

@@ -152,6 +152,25 @@ def test_status_line_is_drawn_on_a_terminal_and_removed(monkeypatch):
     assert Console().reading("data.txt") is None
 
 
+def test_a_status_line_does_not_wrap(monkeypatch):
+    """What is longer than the terminal is wide could not be redrawn in place."""
+    from linrank.cli import console as console_module
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(console_module, "terminal_width", lambda descriptor: 20)
+    monkeypatch.setattr(console_module.Console, "PATIENCE", 0)
+    monkeypatch.setattr(console_module.Console, "INTERVAL", 0)
+    console = console_module.Console()
+    console.status("reading " + "漢" * 80 + "\n: 1 %")
+    console.status("done")
+    assert terminal.getvalue() == "\rreading 漢漢漢漢漢\rdone" + " " * 14
+
+
 # ---- start-up -----------------------------------------------------------------------------------
 
 

@@ -372,4 +372,4 @@ def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, po
 def test_a_model_of_four_long_lists_can_be_read_again():
     """Names, coefficients, factors and means, each of a million entries, are in one file."""
     reading = import_module("linrank.model_file.read")
-    assert reading.MAX_COMMAS > 4 * model_file.linear.MAX_INLINE_FEATURES
+    assert reading.MAX_VALUES > 4 * model_file.linear.MAX_INLINE_FEATURES

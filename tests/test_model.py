@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -361,3 +362,21 @@ def test_the_order_of_the_summary_does_not_change_the_bytes(tmp_path):
     for name, training in (("a", {"C": 1.0, "gap": 2.0}), ("b", {"gap": 2.0, "C": 1.0})):
         LinearModel([1.0], training=training).save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([[1.0, 2.0], [1e308, 1e308]], "the score of row 1 is nan (1 such rows)"),
+        ([[1e308, 0.0], [1.0, 0.0], [0.0, 1e308]], "the score of row 0 is inf (2 such rows)"),
+    ],
+)
+@pytest.mark.parametrize("make", [np.array, sparse.csr_array])
+def test_scores_beyond_all_floats_are_refused(rows, told, make):
+    model = LinearModel(np.array([400.0, -400.0]))
+    with pytest.raises(ValueError, match=re.escape(told) + ".*divide such features"):
+        model.predict(make(rows))
+
+
+def test_large_scores_whose_sum_is_no_float_are_scores():
+    assert LinearModel(np.ones(1)).predict([[1.5e308], [1.5e308]]).tolist() == [1.5e308, 1.5e308]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from linrank.data import profile as profile_module
 from linrank.data.dataset import Dataset
 from linrank.data.findings import findings
 from linrank.data.profile import Profile
@@ -75,6 +76,25 @@ def test_agreement_finds_the_label_and_its_reverse(sparse):
     assert share[1] == 1.0
     assert share[2] == 0.0
     assert share[3] == 0.5
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_agreement_of_wide_rows_compares_a_bounded_number_of_values(sparse, monkeypatch):
+    """Two rows have one pair, drawn thousands of times and compared once; of more, fewer are."""
+    compared = []
+    blocks = profile_module._blocks
+    monkeypatch.setattr(profile_module, "WORK", 20_000)
+    monkeypatch.setattr(
+        profile_module, "_blocks", lambda n, width: compared.append(n * width) or blocks(n, width)
+    )
+    rng = np.random.default_rng(5)
+    for n_rows, most in ((2, 40), (100, 1000 * 40)):
+        X, y = rng.normal(size=(n_rows, 20)), np.arange(n_rows) % 2
+        X[:, 3] = y + 1.0
+        share, n_pairs = Profile(Dataset.of(csr_array(X) if sparse else X, y)).agreement()
+        assert (share[3], n_pairs > 300) == (1.0, True)
+        assert sum(compared) <= most
+        compared.clear()
 
 
 def _codes(X, y, qid=None) -> set[str]:

@@ -176,17 +176,68 @@ def test_a_file_system_without_direct_reads(tmp_path, monkeypatch):
     assert_array_equal(store.read(0).rows.values, data.rows.values)
 
 
-def test_a_mapped_store_is_not_copied(tmp_path):
-    store = Store.of(tmp_path / "store", example())
-    data = store.dataset()
-    for array in (data.rows.values, data.labels, data.queries.levels, data.queries.offsets):
-        base = array
-        while base is not None and not isinstance(base, np.memmap):
-            base = base.base
-        assert isinstance(base, np.memmap)
-        assert not array.flags.writeable
+def crowd(monkeypatch, n_bytes=100):
+    """Let so many bytes of memory be free."""
+    monkeypatch.setattr("linrank.store.whole.available", lambda: n_bytes)
+
+
+@pytest.fixture(params=["in memory", "beyond", "beyond, copied by hand", "beyond, elsewhere"])
+def make_room(request, monkeypatch, tmp_path):
+    """A store fits into memory, or a copy is mapped that is made at once, or piece by piece."""
+
+    def make():
+        if request.param != "in memory":
+            crowd(monkeypatch)
+        if request.param == "beyond, copied by hand":
+            monkeypatch.setattr(files, "_PART", 100)
+            monkeypatch.setattr(os, "copy_file_range", refuse)
+        if request.param == "beyond, elsewhere":
+            access = os.access
+            monkeypatch.setattr(os, "access", lambda p, m: p != str(tmp_path) and access(p, m))
+
+    def refuse(*_):
+        raise OSError(errno.EXDEV, "no")
+
+    return make
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_a_dataset_is_not_changed_by_what_happens_to_the_store(tmp_path, storage, make_room):
+    """A file that became shorter while it was mapped would end the process."""
+    data = example(300, storage=storage)
+    store = Store.of(tmp_path / "store", data, chunk_bytes=1000)
+    make_room()
+    found = store.dataset()
+    arrays = (found.rows.values, found.labels, found.queries.levels, found.queries.offsets)
+    assert not any(array.flags.writeable for array in arrays)
     store.close()
-    assert data.rows.values.sum() != 0
+    for name in os.listdir(tmp_path / "store"):
+        os.truncate(tmp_path / "store" / name, 0)
+    assert os.listdir(tmp_path) == ["store"]
+    assert_same(found, data)
+
+
+def test_a_store_that_becomes_shorter_while_it_is_read(tmp_path, make_room):
+    store = Store.of(tmp_path / "store", example(300))
+    make_room()
+    os.truncate(tmp_path / "store" / "values.bin", 1000)
+    with pytest.raises(DataFormatError, match=r"values\.bin: became shorter while it was open"):
+        store.dataset()
+    with pytest.raises(DataFormatError, match=r"values\.bin: became shorter while it was open"):
+        store.read(0)
+
+
+def test_a_store_that_fits_nowhere(tmp_path, monkeypatch):
+    store = Store.of(tmp_path / "store", example(300))
+    crowd(monkeypatch)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "copy_file_range", full)
+    with pytest.raises(MemoryError, match=r"more than half of the 100 B .* within a memory_limit"):
+        store.dataset()
+    assert os.listdir(tmp_path) == ["store"]
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])

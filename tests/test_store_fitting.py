@@ -191,7 +191,7 @@ def test_a_store_where_rows_are_wanted_is_told(tmp_path):
     data = linrank.make_ranking(n_queries=5, n_features=3, random_state=0)
     store = linrank.Store.of(tmp_path / "store", data)
     ranker = linrank.RankSVM().fit(store)
-    with pytest.raises(TypeError, match=r"X is a Store.*map it by data = store\.dataset\(\)"):
+    with pytest.raises(TypeError, match=r"X is a Store.*read it by data = store\.dataset\(\)"):
         ranker.predict(store)
 
 

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from linrank import Store
+from linrank import Store, durable
 from linrank.data.comments import Comments
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
@@ -116,7 +116,8 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left") as caught:
         append(writer)
     monkeypatch.undo()
-    assert os.path.basename(caught.value.filename) == "values.bin"
+    assert caught.value.filename == str(tmp_path / "store")
+    assert "while the store was written; what was written is removed" in caught.value.strerror
     assert os.listdir(tmp_path) == []
 
 
@@ -135,7 +136,8 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
         os.kill(os.getpid(), signal.SIGKILL)
     """
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)
-    assert os.listdir(tmp_path) == ["store.partial"]
+    left = sorted(os.path.splitext(name)[1] for name in os.listdir(tmp_path))
+    assert left == [".dir", ".lock"]
     with writer_of(path) as writer:
         append(writer)
         with pytest.raises(FileExistsError, match="written by another process"):
@@ -144,27 +146,88 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
     assert os.listdir(tmp_path) == ["store"]
 
 
-def test_what_writers_use_for_a_while_is_never_taken_from_others(tmp_path):
+def old_place(path):
+    """Where a store waits while another takes its place, on file systems that cannot swap names."""
+    return durable._aside(str(path))
+
+
+def no_swap(monkeypatch):
+    monkeypatch.setattr(durable, "_swap", lambda first, second: False)
+
+
+def test_a_store_is_replaced_without_a_moment_in_which_there_is_none(tmp_path, monkeypatch):
+    """Also after a kill: whatever happens before the swap leaves the old one, later the new one."""
     data, path = example(), tmp_path / "store"
     Store.of(path, data)
-    for name in ("store.old", "new.partial"):
+    seen, swap = [], durable._swap
+
+    def look(first, second):
+        seen.append(Store(path).n_rows)
+        assert swap(first, second)
+        seen.append(Store(path).n_rows)
+        return True
+
+    monkeypatch.setattr(durable, "_swap", look)
+    renamed = []
+    monkeypatch.setattr(os, "rename", lambda *names: renamed.append(names))
+    Store.of(path, data.select(slice(0, 20)), overwrite=True)
+    assert (seen, renamed) == ([data.n_rows, 20], [])
+    assert os.listdir(tmp_path) == ["store"]
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_store_left_between_two_renames_is_put_back(tmp_path, monkeypatch, opens):
+    """By whoever opens it, and by whoever writes it."""
+    no_swap(monkeypatch)
+    data, path = example(), tmp_path / "store"
+    Store.of(path, data)
+    os.rename(path, old_place(path))  # and then the process was killed
+    if opens:
+        assert_same(Store(path).dataset(), data)
+    else:
+        with pytest.raises(FileExistsError, match="is a store already"):
+            Store.of(path, data)
+    assert os.listdir(tmp_path) == ["store"]
+    assert Store.of(path, data.select(slice(0, 20)), overwrite=True).n_rows == 20
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_who_opens_between_two_renames_gets_the_old_store(tmp_path, monkeypatch):
+    """And the writer notices that it was put back."""
+    no_swap(monkeypatch)
+    data, path = example(), tmp_path / "store"
+    Store.of(path, data)
+    found, rename = [], os.rename
+
+    def slowly(first, second):
+        rename(first, second)
+        if second == old_place(path) and not found:
+            found.append(Store(path).n_rows)
+
+    monkeypatch.setattr(os, "rename", slowly)
+    assert Store.of(path, data.select(slice(0, 20)), overwrite=True).n_rows == 20
+    assert found == [data.n_rows]
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_what_a_killed_writer_had_replaced_is_removed(tmp_path, monkeypatch):
+    no_swap(monkeypatch)
+    data, path = example(), tmp_path / "store"
+    Store.of(path, data)
+    Store.of(old_place(path), data)  # and then the process was killed
+    Store.of(path, data, overwrite=True)
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_folders_with_other_names_are_never_taken_from_others(tmp_path):
+    data, path = example(), tmp_path / "store"
+    for name in ("store.old", "store.partial"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / ".mine").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"store\.old holds '\.mine'"):
-        Store.of(path, data, overwrite=True)
-    with pytest.raises(FileExistsError, match=r"new\.partial holds '\.mine'"):
-        Store.of(tmp_path / "new", data)
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "values.bin").write_text("mine")
-    for name, target in (("store2.old", "store2"), ("other.partial", "other")):
-        (tmp_path / name).symlink_to(tmp_path / "kept")
-        if target == "store2":
-            Store.of(tmp_path / target, data)
-        with pytest.raises(FileExistsError, match=rf"{name} is there and no"):
-            Store.of(tmp_path / target, data, overwrite=True)
-    for place in ("store.old/.mine", "new.partial/.mine", "kept/values.bin"):
-        assert (tmp_path / place).read_text() == "mine"
-    assert_same(Store(path).dataset(), data)
+        (tmp_path / name / "values.bin").write_text("mine")
+    Store.of(path, data)
+    Store.of(path, data, overwrite=True)
+    for name in ("store.old", "store.partial"):
+        assert (tmp_path / name / "values.bin").read_text() == "mine"
 
 
 def test_long_comments_fill_chunks_too(tmp_path):
@@ -204,8 +267,4 @@ def test_only_stores_are_overwritten(tmp_path):
         Store.of(tmp_path / "other", data, overwrite=True)
     (tmp_path / "empty").mkdir()
     Store.of(tmp_path / "empty", data)
-    (tmp_path / "new.partial").mkdir()
-    (tmp_path / "new.partial" / "mine.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"holds 'mine\.txt'"):
-        Store.of(tmp_path / "new", data)
-    assert sorted(os.listdir(tmp_path)) == ["empty", "new.partial", "other", "store"]
+    assert sorted(os.listdir(tmp_path)) == ["empty", "other", "store"]

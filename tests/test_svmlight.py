@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linrank.data import svmlight
+import linrank
+from linrank.data import blocks, svmlight
 from linrank.data.blocks import open_blocks
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
@@ -285,6 +286,33 @@ def test_named_pipe(tmp_path: Path) -> None:
 def test_line_longer_than_a_block() -> None:
     text = b"1 " + b" ".join(b"%d:%d" % (j, j) for j in range(1, 500)) + b"\n0 1:1\n"
     assert_equal(read(text, block_size=16, n_threads=3), parse(text), "float64")
+
+
+class Endless(io.RawIOBase):
+    """Blanks without end, and a count of those that were taken."""
+
+    n_read = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.n_read += size
+        return b" " * size
+
+
+@pytest.mark.parametrize("read", [load, linrank.load_qrels, linrank.load_preferences])
+def test_text_without_a_line_end_is_given_up(read: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(blocks, "LONGEST_LINE", 5 << 20)
+    told = "a line has more than 5,242,880 bytes; check that it is text with line ends"
+    stream: Any = Endless()
+    with pytest.raises(DataFormatError, match=f"^<stream>: {told}$"):
+        read(stream)
+    assert stream.n_read < 20 << 20
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"\n" + b" " * (10 << 20))
+    with pytest.raises(DataFormatError, match=f"long.txt: {told}$"):
+        read(path)
+    path.write_bytes(gzip.compress(b" " * (10 << 20)))
+    with pytest.raises(DataFormatError, match=f"long.txt: {told}$"):
+        read(path)
 
 
 def test_fuller_rows_than_most() -> None:

@@ -18,6 +18,7 @@ from linrank.errors import DataFormatError
 from linrank.tabular import csv, values
 from linrank.tabular.buffers import plain_numbers
 from linrank.tabular.columns import columns_of
+from linrank.tabular.matrix import Matrix
 from linrank.writing import files
 from linrank.writing.write import write
 
@@ -157,14 +158,21 @@ def test_true_and_false_are_numbers():
         (b"label,f", "no rows"),
         (b"label,f\n", "no rows"),
         ("label,fé\n0,1\n".encode("latin-1"), "not UTF-8"),
-        (b"x" * 5000, "no two lines in the first"),
+        (b"x" * 5000, "a line has more than"),
     ],
 )
 def test_text_that_is_no_table(text, message, monkeypatch):
     monkeypatch.setattr(csv, "_PROBE", 1000)
-    monkeypatch.setattr(csv, "_LONGEST", 2000)
+    monkeypatch.setattr(csv, "LONGEST_LINE", 2000)
     with pytest.raises(DataFormatError, match=message):
         load_csv(text)
+
+
+def test_the_first_memory_of_a_matrix_does_not_grow_with_its_columns():
+    """Of a text the rows are not known: 4096 of them took 3 GB for two of 200,000 columns."""
+    few, many = (Matrix("t.csv", n, np.dtype(np.float64), None) for n in (2, 10_000_000))
+    assert few.rows(0, 1).base.nbytes <= 16 << 20
+    assert many.rows(0, 1).base.nbytes == 80_000_000
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -235,13 +236,18 @@ def test_parts_must_be_alike(tmp_path):
         write([], tmp_path / "data.csv", "csv")
 
 
-@pytest.mark.parametrize(("extension", "opener"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+@pytest.mark.parametrize(
+    ("extension", "opener"), [("gz", gzip), ("bz2", bz2), ("xz", lzma), ("zst", zstandard)]
+)
 def test_text_is_compressed_by_its_name(tmp_path, extension, opener):
     data = Dataset.of([[1.0], [2.0]], [0, 1], qid=[1, 1])
     path = tmp_path / f"data.txt.{extension}"
     write(data, path, target_format(path))
     assert opener.open(path).read() == b"0 qid:1 1:1\n1 qid:1 1:2\n"
     assert_same(load(path, dtype="float64"), data)
+    path = tmp_path / f"data.csv.{extension}"
+    write(data, path, target_format(path))
+    assert opener.open(path).read().splitlines() == [b'"label","qid","f1"', b"0,1,1", b"1,1,2"]
 
 
 def test_nothing_half_written_stays(tmp_path):
@@ -324,6 +330,10 @@ def test_judgements(tmp_path):
         ("a.qrels", None, "qrels"),
         ("folder", None, "store"),
         ("a.store", None, "store"),
+        ("folder.jsonl/", None, "store"),
+        ("letor4.0", None, "store"),
+        ("a.csv.zst", None, "csv"),
+        ("a.jsonl", "store", "store"),
         ("a", "LETOR", "svmlight"),
         ("-", "csv", "csv"),
     ],
@@ -335,8 +345,14 @@ def test_formats(path, to, found):
 def test_formats_that_there_are_not():
     with pytest.raises(ValueError, match=r"no format 'parket' to write.*did you mean 'parquet'"):
         target_format("a", "parket")
-    with pytest.raises(ValueError, match="only text is compressed as a whole"):
-        target_format("a.parquet.gz")
+    for name, to in (("a.parquet.gz", None), ("a.gz", "parquet"), ("a.gz", None), ("a.zst", None)):
+        with pytest.raises(ValueError, match="only text is compressed as a whole"):
+            target_format(name, to)
+    for name in ("a.jsonl", "a.xlsx", "a.csv.zip"):
+        with pytest.raises(ValueError, match=r"has the extension \.\w+; those that are: \.parquet"):
+            target_format(name)
+    with pytest.raises(ValueError, match=r"end the name in / or \.store; did you mean '\.parquet'"):
+        target_format("a.parqet")
     with pytest.raises(ValueError, match="standard output has no extension"):
         target_format("-")
     with pytest.raises(ValueError, match="CSV has no place for sparse rows"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.frames import as_array
 from linrank.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _by_column(bound: Any, name: str, open_end: float, data: Dataset) -> Array:
 
 def _spread(bound: Any, name: str, open_end: float, n: int) -> Array:
     """One bound for each feature, from a number or an array; None is an open end."""
-    values = np.asarray(bound)
+    values = as_array(bound, f"the {name} bound")
     try:
         if values.dtype == object:
             is_open = np.array([value is None for value in values.flat], dtype=bool)

@@ -106,7 +106,7 @@ class RankSVM(CallbackSupport, ExactRanker):
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
         :class:`linrank.Store`: it is read pass after pass, one for each Hessian product. The same
-        bits for any limit. None maps the store, and leaves it to the system what stays in memory.
+        bits for any limit. None takes the store as a whole, in memory where it fits.
     callback : callable or None, default=None
         Called after every iteration with a dict of the latest entries of ``history_`` and ``w``;
         returning True stops.

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from linrank.checks import check_one_of
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
 from linrank.data.id_columns import check_no_query_ids
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows, check_values
@@ -100,7 +101,7 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             data = X.dataset(n_jobs=self.n_jobs) if isinstance(X, Store) else self._filled(X)
             self._note_columns(data)
             return data
-        labels = None if y is None else column_or_1d(y, warn=True)
+        labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
         data = Dataset.of(
             X,
             labels,

@@ -14,6 +14,7 @@ from linrank.kernel_model_checks import check_kernel, row_numbers, support_rows,
 from linrank.kernel_scores import cosine_scores, in_blocks, rows_of_bytes
 from linrank.kernels.functions import Kernel
 from linrank.model_checks import (
+    check_scores,
     checked_names,
     checked_training,
     queries_of,
@@ -212,6 +213,10 @@ class KernelModel:
         """
         rows = raw_rows(X, self.feature_names, n_jobs)
         self._check_width(rows.shape[1])
+        return check_scores(self._scores_of(rows, X, qid, n_jobs))
+
+    def _scores_of(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> NDArray[np.float64]:
+        """The scores of raw rows, those of X."""
         n_threads = threads.resolve(n_jobs)
         if self.support is not None and self.kernel.name == "precomputed":
             beta = np.zeros(self.n_features)  # as many as the matrix has columns

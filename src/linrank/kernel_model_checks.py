@@ -9,6 +9,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.checks import check_natural, check_one_of, check_positive, is_number
+from linrank.data.frames import as_array
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.options import KERNELS
 
@@ -36,7 +37,7 @@ def check_kernel(kernel: Kernel) -> None:
 
 def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float64]:
     """A copy of finite numbers that cannot be changed."""
-    vector = np.array(values, dtype=np.float64)
+    vector = np.array(as_array(values, name), dtype=np.float64)
     if vector.ndim != 1 or size not in (None, vector.size):
         expected = "a vector" if size is None else f"the shape ({size},)"
         raise ValueError(f"{name} must have {expected}, got shape {vector.shape}")
@@ -49,7 +50,7 @@ def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float6
 
 def row_numbers(support: Any, n_support: int, n_train: int | None) -> NDArray[np.int64]:
     """Distinct numbers of training rows, a copy that cannot be changed."""
-    given = np.asarray(support)
+    given = as_array(support, "support")
     if given.shape != (n_support,) or (given.size and given.dtype.kind not in "iu"):
         raise ValueError(
             f"support must be {n_support} row numbers, one for each coefficient, got "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
 from linrank.lazy import cached_property
@@ -209,7 +210,7 @@ def _layer_values(layers: str | Callable[[Array], Any], labels: Array) -> Array:
 
 
 def _called(layers: Callable[[Array], Any], labels: Array) -> Array:
-    layer = np.asarray(layers(labels.copy()))
+    layer = as_array(layers(labels.copy()), "layers(labels)")
     if layer.shape != labels.shape or layer.dtype.kind not in "biuf":
         raise ValueError(
             f"layers(labels) must be one number for each of {len(labels)} rows, got an array of "

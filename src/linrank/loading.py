@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from linrank.checks import check_one_of
+from linrank.durable import recover
 from linrank.options import MISSING
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def load(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read a data set from a table, a frame, SVMlight/LETOR text, or map a store.
+    """Read a data set from a table, a frame, SVMlight/LETOR text, or a store.
 
     **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
     of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
@@ -72,8 +73,8 @@ def load(
     from ``qrels``, else they are 0.
 
     **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
-    compared with its checksums and mapped, not copied. What says how to read text or tables does
-    not apply to it and is refused. ``linrank.Store`` reads one chunk by chunk.
+    compared with its checksums. What says how to read text or tables does not apply to it and is
+    refused. ``linrank.Store`` reads one chunk by chunk.
 
     Parameters
     ----------
@@ -305,7 +306,10 @@ def _refuse(options: TableOptions, format: str | None, what: str) -> None:
 
 def is_folder(source: Any) -> bool:
     """Whether this is the path of a folder that is no table, and so of a store."""
-    if not isinstance(source, (str, os.PathLike)) or source == "-" or not os.path.isdir(source):
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    recover(source)
+    if not os.path.isdir(source):
         return False
     from linrank.tabular.formats import parquet_parts
 

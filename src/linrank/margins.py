@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 
 __all__ = [
@@ -180,7 +181,7 @@ def _check_size(margins: Array) -> None:
 
 
 def _called(margin: Callable[[Array], Any], labels: Array) -> Array:
-    shift = np.asarray(margin(labels.copy()))
+    shift = as_array(margin(labels.copy()), "margin(labels)")
     return _per_row(shift, len(labels), "margin(labels)")
 
 
@@ -199,7 +200,7 @@ def _per_row(shift: Array, n_rows: int, name: str) -> Array:
 
 def _as_array(margin: Any) -> Array:
     try:
-        given = np.asarray(margin)
+        given = as_array(margin, "margin")
     except ValueError:  # lists of different lengths
         given = np.empty(0, dtype=object)
     if given.ndim > 2 or given.dtype.kind not in "iuf":

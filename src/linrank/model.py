@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,12 +10,15 @@ import numpy as np
 
 from linrank import __version__, _core, threads
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
 from linrank.data.rows import check_values
 from linrank.missing import Missing, contributions, dense_contributions, scores_with_missing
 from linrank.model_checks import (
     check_same_names,
+    check_scores,
     checked_names,
     checked_training,
+    has_non_finite,
     queries_of,
     raw_rows,
     sizes_of_pairs,
@@ -103,7 +105,7 @@ class LinearModel:
     statistics: ColumnStatistics | None = None
 
     def __post_init__(self) -> None:
-        coef = np.array(self.coef, dtype=np.float64)
+        coef = np.array(as_array(self.coef, "coef"), dtype=np.float64)
         if coef.ndim != 1 or coef.size == 0:
             raise ValueError(f"coef must be a non-empty vector, got shape {coef.shape}")
         if not np.isfinite(coef).all():
@@ -227,9 +229,10 @@ class LinearModel:
             rows = self._scaled_rows(rows, X, qid, n_jobs)
         n_threads = threads.resolve(n_jobs)
         scores: NDArray[np.float64] = _core.scores(rows.core, self.coef, None, n_threads)
-        if _has_non_finite(scores):
+        if has_non_finite(scores):
             self._check_values(rows, n_jobs)
             self._complete(scores, rows)
+            check_scores(scores)
         return scores
 
     def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
@@ -434,12 +437,6 @@ def _missing(contents: Contents) -> Missing:
     is_weights = contents.missing == "indicator"
     values, weights = (None, contents.filled) if is_weights else (contents.filled, None)
     return Missing(contents.missing, values, weights)
-
-
-def _has_non_finite(scores: NDArray[np.float64]) -> bool:
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = scores.sum()  # a finite sum has finite terms, and needs no array of answers
-    return not (math.isfinite(total) or bool(np.isfinite(scores).all()))
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:

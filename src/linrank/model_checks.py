@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import column_names
+from linrank.data.frames import check_names, column_names
 from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows, check_values
@@ -18,13 +18,17 @@ from linrank.pairs import chosen_sizes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from linrank.data.rows import Rows
     from linrank.model_file.contents import Scalar
 
 __all__ = [
     "check_same_names",
+    "check_scores",
     "checked_names",
     "checked_training",
+    "has_non_finite",
     "queries_of",
     "raw_rows",
     "sizes_of_pairs",
@@ -39,10 +43,7 @@ def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     for name in checked:
         if not isinstance(name, str):
             raise TypeError(f"feature names must be strings, got {name!r}")
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"feature name {name!r} is not valid Unicode") from None
+    check_names(checked)
     if len(checked) != n_features:
         raise ValueError(f"{len(checked)} feature names for {n_features} features")
     return checked
@@ -90,6 +91,29 @@ def check_same_names(names: Sequence[str] | None, expected: Sequence[str] | None
                 f"feature {j} is {got!r}, the model was trained with {known!r} there; "
                 "select the columns in the order of model.feature_names"
             )
+
+
+def has_non_finite(scores: NDArray[np.float64]) -> bool:
+    """Whether any of the scores is NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = scores.sum()  # a finite sum has finite terms, and needs no array of answers
+    return not (math.isfinite(total) or bool(np.isfinite(scores).all()))
+
+
+def check_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scores of finite rows; those that are none, which nothing can be ranked by, are refused.
+
+    Finite values and coefficients may have products, or sums of them, beyond float64.
+    """
+    if has_non_finite(scores):
+        is_bad = ~np.isfinite(scores)
+        row = int(np.argmax(is_bad))
+        raise ValueError(
+            f"the score of row {row} is {scores[row]} ({int(is_bad.sum())} such rows): its values "
+            "times the coefficients are beyond the largest float64, 1.8e308; divide such features "
+            "by their size before training and scoring, or drop these rows"
+        )
+    return scores
 
 
 def queries_of(X: Any, n_rows: int, qid: Any) -> Queries:

@@ -6,12 +6,22 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "nearest"]
 
+_LONGEST = 100  # characters; comparing two names takes the product of their lengths
+_MOST = 50_000  # a second
+
 
 def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The most similar of the known names; None where none is alike by at least ``cutoff``."""
+    """The most similar of the known names; None where none is alike by at least ``cutoff``.
+
+    A message must not take longer than the work that it is about: long names, which nobody
+    misspells, are not compared, nor is any where there are very many.
+    """
     import difflib  # needed only to say what is wrong
 
-    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=cutoff)
+    wrong, names = str(name), [one for one in known if len(one) <= _LONGEST]
+    if len(wrong) > _LONGEST or len(names) > _MOST:
+        return None
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff)
     return near[0] if near else None
 
 

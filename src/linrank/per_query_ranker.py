@@ -16,6 +16,7 @@ from linrank.errors import ConvergenceWarning, NoPairsError
 from linrank.linear_ranker import LinearRanker
 from linrank.memory import check_fits
 from linrank.metrics import Measure, evaluate
+from linrank.model_checks import check_scores
 from linrank.seeds import seed_of
 from linrank.topics.judging import gathered, highest, skipping
 from linrank.topics.labels import TopicLabels, positions_of
@@ -339,7 +340,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, rows: Rows, t: int) -> NDArray[np.float64]:
         scores: NDArray[np.float64] = _core.scores(rows.core, self.models_.weights(t), None, 1)
-        return scores
+        return check_scores(scores)
 
 
 def _copy_of(estimator: Any) -> LinearRanker:

@@ -109,7 +109,7 @@ class SGDRanker(CallbackSupport, StreamRanker):
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"1.5GB"``, that the process may have in memory, for a
         :class:`linrank.Store`: pairs are then drawn chunk by chunk, the next chunk read meanwhile.
-        The same bits for any limit. None maps the store, and draws from all of it.
+        The same bits for any limit. None takes the store as a whole, and draws from all of it.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pairs. With an integer, the same data give the same bits, on any number of
         threads.

@@ -1,4 +1,4 @@
-"""Fits of estimators to a store: mapped where memory is not limited, else pass after pass."""
+"""Fits of estimators to a store: as a whole where memory is not limited, else in passes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from linrank.data.frames import column_names
+from linrank.data.frames import as_array, column_names
 from linrank.data.id_columns import check_no_query_ids
 from linrank.linear_ranker import DescentRanker
 from linrank.model import LinearModel
@@ -76,7 +76,7 @@ class StreamRanker(DescentRanker):
         >>> bool(ranker.coef_[0] > 0), ranker.n_steps_
         (True, 400)
         """
-        labels = None if y is None else column_or_1d(y, warn=True)
+        labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
         self._check_stream(qid)
         if qid is None:
             check_no_query_ids(X)

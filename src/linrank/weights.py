@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linrank.data.frames import read_column
+from linrank.data.frames import as_array
 from linrank.data.vectors import as_part_weights, as_weights
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def query_weights(weight: Any, queries: Queries) -> NDArray[np.float64] | None:
         return None
     if isinstance(weight, Mapping):
         return as_weights(_from_mapping(weight, queries), queries.n_queries, "query_weight")
-    vector = np.asarray(read_column(weight))
+    vector = as_array(weight, "query_weight")
     if vector.ndim == 1 and len(vector) != queries.n_rows:
         return _by_query(vector, queries)
     by_row = as_weights(vector, queries.n_rows, "query_weight")

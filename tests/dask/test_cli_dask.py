@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 
+import distributed
 import numpy as np
+import psutil
 import pytest
 from distributed_data import ranking
 
@@ -137,6 +139,49 @@ def test_l1_on_a_cluster_is_refused(store, tmp_path, capsys):
     asked = ["--method", "domination", "--dask", "local:1"]
     assert train(store, tmp_path / "model.json", *asked) == 1
     assert "use penalty='l2'" in capsys.readouterr().err
+
+
+@pytest.mark.time_limit(180)
+def test_a_worker_that_is_killed_while_the_cluster_starts(store, tmp_path):
+    """Dask gives up the whole cluster then; the command starts it again."""
+    root = os.path.dirname(os.path.dirname(linrank.__file__))
+    command = [sys.executable, "-m", "linrank", "train", str(store)]
+    options = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": root}}
+    plain = [*command, "plain.json", "--dask", "local:2", "-q"]
+    subprocess.run(plain, check=True, **options)
+    process = subprocess.Popen(
+        [*command, "model.json", "--dask", "local:2"], stderr=subprocess.PIPE, text=True, **options
+    )
+    workers = []
+    while not workers and process.poll() is None:
+        time.sleep(0.01)
+        children = psutil.Process(process.pid).children(recursive=True)
+        workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    workers[0].kill()
+    _, told = process.communicate()
+    assert process.returncode == 0, told
+    assert "Traceback" not in told
+    one, other = (linrank.load_model(tmp_path / name).coef for name in ("plain.json", "model.json"))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_failures", [2, 3])
+def test_a_cluster_is_started_three_times_at_most(n_failures, store, tmp_path, monkeypatch, capsys):
+    failures = [RuntimeError("Nanny failed to start.")] * n_failures
+    start = distributed.LocalCluster
+
+    def fail_first(**options):
+        if failures:
+            raise failures.pop()
+        return start(**{**options, "processes": False, "preload": []})
+
+    monkeypatch.setattr(distributed, "LocalCluster", fail_first)
+    status = train(store, tmp_path / "model.json", "--dask", "local:1")
+    told = capsys.readouterr().err
+    assert (status, failures) == (n_failures // 3, [])
+    assert told.count("\n") == n_failures // 3
+    if status:
+        assert "a worker of local:1 ended while it started, 3 times in a row" in told
 
 
 @pytest.mark.time_limit(120)

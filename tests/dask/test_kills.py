@@ -178,3 +178,42 @@ def test_a_checkpoint_needs_a_file_that_can_be_written(mortal, tmp_path):
         linrank.dask.RankSVM(client=mortal, checkpoint=file).fit(
             parts.X, parts.y, qid=parts.qid, resume=True
         )
+
+
+def set_paused(client, is_paused, workers=None):
+    """What Dask does to workers whose memory is nearly full."""
+
+    def set_status(dask_worker):  # goes to them as it is: they know no module of tests
+        from distributed.core import Status
+
+        # Else it would look at its memory, and go on.
+        dask_worker.memory_manager.memory_pause_fraction = False if is_paused else 0.8
+        dask_worker.status = Status.paused if is_paused else Status.running
+
+    client.run(set_status, workers=workers)
+
+
+def test_a_worker_that_is_paused_changes_no_bit(mortal, undisturbed):
+    first = min(mortal.scheduler_info(n_workers=-1)["workers"])
+
+    def pause(state):
+        if state["n_iter"] == 1:
+            set_paused(mortal, True, [first])
+
+    try:
+        assert np.array_equal(fitted(mortal, callback=pause).coef_, undisturbed[0])
+    finally:
+        set_paused(mortal, False)
+
+
+def test_workers_that_are_all_paused_are_an_error_that_says_so(mortal, undisturbed):
+    def pause(state):
+        if state["n_iter"] == 1:
+            set_paused(mortal, True)
+
+    try:
+        with pytest.raises(ClusterError, match=r"all 2 workers.*paused for patience=3 s"):
+            fitted(mortal, callback=pause, patience=3.0)
+    finally:
+        set_paused(mortal, False)
+    assert np.array_equal(fitted(mortal).coef_, undisturbed[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from linrank.cli.streams import read_text
+
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
 
@@ -50,8 +52,7 @@ def _entries(text: str | None) -> dict[str, Any] | None:
     from linrank.bounds import parse_bounds
 
     if text.startswith("@"):
-        with open(text[1:], encoding="utf-8") as file:
-            text = file.read()
+        text = read_text(text[1:])
     return dict(parse_bounds(text))
 
 

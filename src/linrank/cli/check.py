@@ -10,7 +10,7 @@ from linrank.cli.console import Console, count
 from linrank.cli.main import OK, UNFIT
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, show_standard, write_standard
 
 if TYPE_CHECKING:
     from linrank.check_findings import Findings
@@ -92,4 +92,4 @@ def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -
         lines.append(f"         and {len(found) - args.top:,} more; --top shows them")
     counts = ", ".join(count(len(found.of(s)), s) for s in SEVERITIES if found.of(s))
     lines.append(f"{source}, {count(n_rows, 'row')}: {counts or 'nothing stands out'}")
-    write_standard("\n".join(lines) + "\n")
+    show_standard("\n".join(lines) + "\n")

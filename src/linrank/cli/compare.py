@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import (
@@ -20,10 +17,10 @@ from linrank.cli.compare_report import FORMATS, check_output
 from linrank.cli.console import Console
 from linrank.cli.main import FAILED, OK
 from linrank.cli.measuring import check_metrics
-from linrank.cli.streams import STANDARD, check_apart, check_readable, write_standard
+from linrank.cli.streams import STANDARD, check_apart, check_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from linrank.data.dataset import Dataset
 
@@ -102,9 +99,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
-        from linrank.cli.compare_report import method_list
+        from linrank.cli.compare_report import show_methods
 
-        write_standard(method_list(args.json))
+        show_methods(args.json)
         return OK
     _check(args, parser)
     if args.models or args.scores:
@@ -166,7 +163,7 @@ def _run_contest(args: argparse.Namespace) -> int:
     scoring = None if args.scoring is None else parse_scoring(args.scoring)
     console = Console(quiet=args.quiet, verbose=args.verbose)
     parts = _read_parts(args.folds or args.files, args, console)
-    with say_warnings(console), _orderly_end():
+    with say_warnings(console):
         contest = compare_methods(
             *([] if args.folds else parts),
             folds=parts if args.folds else None,
@@ -185,28 +182,6 @@ def _run_contest(args: argparse.Namespace) -> int:
     console.clear()
     show(contest, args, console)
     return FAILED if contest.comparison is None else OK
-
-
-@contextmanager
-def _orderly_end() -> Iterator[None]:
-    """To be told to end, or to lose the terminal, ends processes and folder as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
-        return
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {}
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
-            before[number] = signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:

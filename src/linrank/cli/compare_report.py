@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import seconds
-from linrank.cli.streams import STANDARD, check_writable, write_lines, write_standard
+from linrank.cli.console import seconds, terminal_width
+from linrank.cli.streams import STANDARD, check_writable, show_standard, write_lines, write_standard
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
@@ -24,9 +23,9 @@ __all__ = [
     "check_output",
     "contest_progress",
     "duration",
-    "method_list",
     "say_warnings",
     "show",
+    "show_methods",
 ]
 
 FORMATS = (".txt", ".md", ".html", ".json")
@@ -89,14 +88,6 @@ def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
     return show_state
 
 
-def terminal_width(descriptor: int) -> int | None:
-    """Columns of the terminal behind standard output (1) or error (2); None if it is none."""
-    try:
-        return os.get_terminal_size(descriptor).columns or None
-    except OSError:
-        return None
-
-
 def _fitted(beginning: str, names: Sequence[str], width: int | None) -> str:
     """As many names as fit in a line: one that wraps could not be redrawn in place.
 
@@ -137,13 +128,7 @@ def show(result: Contest | Comparison, args: argparse.Namespace, console: Consol
     if args.json:
         write_standard(_json(result))
     else:
-        write_standard(_showable(result.to_text(terminal_width(1)) + "\n"))
-
-
-def _showable(text: str) -> str:
-    """What standard output cannot spell is replaced: hours of training must not end in an error."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+        show_standard(result.to_text(terminal_width(1)) + "\n")
 
 
 def _in_format(result: Contest | Comparison, extension: str) -> str:
@@ -161,7 +146,7 @@ def _json(result: Contest | Comparison) -> str:
     return json.dumps(report, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def method_list(as_json: bool) -> str:
+def show_methods(as_json: bool) -> None:
     """All methods, and whether their packages are here."""
     from linrank.contest.methods import METHODS
     from linrank.tables import Column, Table
@@ -177,7 +162,8 @@ def method_list(as_json: bool) -> str:
             }
             for method in METHODS.values()
         ]
-        return json.dumps(known, ensure_ascii=False) + "\n"
+        write_standard(json.dumps(known, ensure_ascii=False) + "\n")
+        return
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
     rows = [
         [
@@ -188,4 +174,4 @@ def method_list(as_json: bool) -> str:
         ]
         for method in METHODS.values()
     ]
-    return _showable(Table(columns, rows).to_text(terminal_width(1)) + "\n")
+    show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")

@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO, cast
 
-__all__ = ["Console", "bytes_text", "count", "seconds"]
+__all__ = [
+    "Console",
+    "SteadyErrors",
+    "bytes_text",
+    "count",
+    "seconds",
+    "steady_errors",
+    "terminal_width",
+]
 
 State = dict[str, Any]
+
+
+class SteadyErrors:
+    """Standard error that takes all that is written to it.
+
+    What is closed, full, or read by nobody any more loses the lines, and never the work that they
+    tell of: a disk for logs that fills up must not cost an hour of training.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # a ValueError: closed by someone in this process
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        with suppress(OSError, ValueError):
+            return self._stream.isatty()
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def steady_errors() -> Iterator[None]:
+    """Standard error that cannot fail, for all that write to it: us, argparse, warnings."""
+    before = sys.stderr
+    sys.stderr = cast("TextIO", SteadyErrors(before))
+    try:
+        yield
+    finally:
+        sys.stderr = before
 
 
 class Console:
@@ -52,8 +101,10 @@ class Console:
         now = time.perf_counter()
         if self.live and now >= self._next_status:
             self._next_status = now + self.INTERVAL
-            print("\r" + text.ljust(self._status_width), end="", file=sys.stderr, flush=True)
-            self._status_width = len(text)
+            text, width = _in_one_line(text, terminal_width(2))
+            blanks = " " * (self._status_width - width)
+            print(f"\r{text}{blanks}", end="", file=sys.stderr, flush=True)
+            self._status_width = width
 
     def clear(self) -> None:
         """Remove the status line."""
@@ -90,6 +141,30 @@ class Console:
     def _line(self, text: str) -> None:
         self.clear()
         print(text, file=sys.stderr, flush=True)
+
+
+def terminal_width(descriptor: int) -> int | None:
+    """Columns of the terminal behind standard output (1) or error (2); None if it is none."""
+    try:
+        return os.get_terminal_size(descriptor).columns or None
+    except OSError:
+        return None
+
+
+def _in_one_line(text: str, width: int | None) -> tuple[str, int]:
+    """The text and its columns, cut where it would wrap: such a line cannot be redrawn in place.
+
+    Examples
+    --------
+    >>> _in_one_line("reading 漢字.txt", 12), _in_one_line("a\\nb", None)
+    (('reading 漢', 10), ('a?b', 3))
+    """
+    from linrank.tables import text_width
+
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    while width is not None and text_width(plain) >= width:
+        plain = plain[:-1]
+    return plain, text_width(plain)
 
 
 def count(number: int, thing: str, plural: str | None = None) -> str:

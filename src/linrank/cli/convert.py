@@ -24,8 +24,8 @@ __all__ = ["configure", "run"]
 
 DESCRIPTION = """\
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
-to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is mapped
-instead of read, and trained from where it does not fit in memory; it is written from text and
+to any of these but runs, or to judgements (qrels). A store is a folder of arrays that is
+read without parsing, and trained from where it does not fit in memory; it is written from text and
 tables of any size, with the rows of queries in any order. A fault, Ctrl-C or a full disk leave
 nothing behind.
 """
@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--to",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; without one that is "
-        "known, a store)",
+        help=f"one of {', '.join(FORMATS)} (default: by the extension of OUT; a store has none, or "
+        ".store)",
     )
     group.add_argument(
         "--memory-limit",

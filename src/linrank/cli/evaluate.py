@@ -12,7 +12,14 @@ from linrank.cli.main import OK
 from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_and_score, read_data, read_scores
-from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines, write_standard
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_writable,
+    show_standard,
+    write_lines,
+    write_standard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +76,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.json:
         _print_json(args.convention, sources, result)
     elif args.per_query != STANDARD:
-        write_standard(result.to_text() + "\n")
+        show_standard(result.to_text() + "\n")
     return OK
 
 

@@ -12,6 +12,7 @@ from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.streams import STANDARD, check_apart, write_standard
+from linrank.data.byte_streams import StandardOutput
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 
 if TYPE_CHECKING:
@@ -155,10 +156,9 @@ def _write(artefact: Artefact, args: argparse.Namespace) -> list[str]:
     if _is_text(artefact.content):
         write_standard(artefact.text)
         return []
-    stream = getattr(sys.stdout, "buffer", None)
-    if stream is None or sys.stdout.isatty():
+    if not hasattr(sys.stdout, "buffer") or sys.stdout.isatty():
         raise ValueError(f"a model for {artefact.target} is no text; name a file with -o")
-    stream.write(artefact.content)
+    StandardOutput().write(artefact.content)
     return []
 
 

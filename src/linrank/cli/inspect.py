@@ -10,7 +10,7 @@ from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import OK
 from linrank.cli.models import is_model, read_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import write_standard
+from linrank.cli.streams import show_standard, write_standard
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
         write_standard(json.dumps(report, ensure_ascii=False) + "\n")
     else:
-        write_standard("\n".join(lines) + "\n")
+        show_standard("\n".join(lines) + "\n")
     return OK
 
 

@@ -91,8 +91,8 @@ def check_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> 
         return
     if args.method == FACTORIZED and args.memory_limit is not None:
         parser.error(
-            f"--memory-limit and --method {FACTORIZED} exclude each other: it maps a store, and "
-            "takes some 200 bytes a row beside"
+            f"--memory-limit and --method {FACTORIZED} exclude each other: it takes a store as a "
+            "whole, and some 200 bytes a row beside"
         )
     for name in given(args, _REFUSED if "seed" in _SHARED[args.method] else (*_REFUSED, "seed")):
         parser.error(f"{flag(name)} and --method {args.method} exclude each other")

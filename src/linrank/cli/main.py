@@ -1,19 +1,22 @@
 """The command ``linrank``: find the command, run it, turn what went wrong into an exit status.
 
-Nothing heavy is imported here. NumPy and the library load inside the command that needs them,
-so that ``linrank --help`` answers at once and Ctrl-C is clean from the first millisecond.
+Nothing is imported here that Python has not loaded already: all else loads inside ``main``, NumPy
+and the library inside the command that needs them. So ``linrank --help`` answers at once, and
+Ctrl-C is clean from our first line on.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 
 from linrank.errors import ClusterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["COMMANDS", "main"]
 
@@ -46,6 +49,7 @@ exit status:
   3    train, tune, report: all was written, but the solver stopped before its tolerance
   4    check: the data do not fit the model
   130  interrupted (Ctrl-C); no half-written file is left behind
+  143  told to end (SIGTERM), likewise; 129 for a terminal that was closed (SIGHUP)
   141  the reader of our output went away (linrank predict ... | head)
 """
 
@@ -58,85 +62,112 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         The arguments after the program's name; those of the process when absent.
     """
-    if argv is not None:
-        return _guard(list(argv))
-    # This process is ours and short-lived. Imports make 100,000 objects and no garbage: looking
-    # for some every 700, and once more at exit, takes a tenth of the time of a small command.
-    gc.set_threshold(50_000)
+    try:
+        if argv is None:
+            return _own_process()
+        from linrank.cli.console import steady_errors
+
+        with steady_errors():
+            return _guard(list(argv))
+    except KeyboardInterrupt as stop:  # before the first line of a command, or a second time
+        return _status(stop)
+
+
+def _own_process() -> int:
+    """Run the command of a process that is ours alone, and short-lived."""
+    from linrank.cli import process
+
+    process.begin()
     try:
         return _guard(sys.argv[1:])
     finally:
-        gc.freeze()
+        process.end()
 
 
 def _guard(arguments: list[str]) -> int:
     """Run the command; interrupts and closed pipes end it quietly."""
     try:
         return _dispatch(arguments)
-    except SystemExit as stop:  # argparse: 0 after --help and --version, 2 after a wrong option
-        return stop.code if isinstance(stop.code, int) else FAILED
-    except KeyboardInterrupt:
-        print("\nlinrank: interrupted", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
         return BROKEN_PIPE
+    except KeyboardInterrupt as stop:
+        print(f"\nlinrank: {str(stop) or 'interrupted'}", file=sys.stderr)
+        return _status(stop)
+
+
+def _status(stop: KeyboardInterrupt) -> int:
+    """As shells count; other signals than that of Ctrl-C are an `Ended`."""
+    number: int | None = getattr(stop, "number", None)
+    return INTERRUPTED if number is None else 128 + number
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if not arguments:
-        _top_parser().print_help()
-        return OK
-    if arguments[0] not in COMMANDS:
-        _top_parser().parse_args(arguments)  # --help, --version, or the error about the command
-        raise AssertionError("argparse accepts nothing but a known command")
-    command = import_module(f"linrank.cli.{arguments[0]}")
-    parser = argparse.ArgumentParser(
-        prog=f"linrank {arguments[0]}",
-        allow_abbrev=False,
-        formatter_class=_Help,
-    )
-    command.configure(parser)
-    args = parser.parse_args(arguments[1:])
+    from linrank.cli.ending import orderly_end
+    from linrank.cli.streams import flush_standard
+
+    verbose = False
     try:
-        status: int = command.run(args, parser)
-        sys.stdout.flush()
+        try:
+            with orderly_end():
+                command, parser = _command(arguments)
+                args = parser.parse_args(arguments[1:])
+                verbose = getattr(args, "verbose", False)
+                status: int = command.run(args, parser)
+        except SystemExit as stop:  # argparse: 0 after --help and --version, 2 after a wrong option
+            status = stop.code if isinstance(stop.code, int) else FAILED
+        flush_standard()
         return status
     except BrokenPipeError:
         raise
     except (ValueError, OSError, OverflowError, MemoryError, ImportError, ClusterError) as error:
-        return _report(error, verbose=getattr(args, "verbose", False))
+        return _report(error, verbose=verbose)
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
+def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
+    """The module of the command that was named, and the parser of its options."""
+    if not arguments or arguments[0] not in COMMANDS:
+        # --help, --version, or the error about the command: either ends here.
+        _top_parser().parse_args(arguments or ["--help"])
+    command = import_module(f"linrank.cli.{arguments[0]}")
+    parser = _parser(prog=f"linrank {arguments[0]}")
+    command.configure(parser)
+    return command, parser
+
+
+def _parser(**options: Any) -> argparse.ArgumentParser:
+    import argparse
+
+    return argparse.ArgumentParser(**options, allow_abbrev=False, formatter_class=_help)
+
+
+def _help(prog: str) -> argparse.HelpFormatter:
     """Help as wide as the terminal, up to 100 columns.
 
     argparse makes a formatter for every option it is told of; without a width that imports shutil,
     and with it the compression libraries.
     """
+    import argparse
 
-    def __init__(self, prog: str) -> None:
-        try:
-            columns = os.get_terminal_size(1).columns
-        except OSError:  # standard output is no terminal
-            columns = 80
-        super().__init__(prog, width=max(40, min(columns, 100)))
+    from linrank.cli.console import terminal_width
+
+    columns = terminal_width(1) or 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(columns, 100)))
 
 
 def _top_parser() -> argparse.ArgumentParser:
+    from argparse import SUPPRESS
+
     from linrank import __version__
 
     rows = "\n".join(f"  {name:<9} {what}" for name, what in COMMANDS.items())
-    parser = argparse.ArgumentParser(
+    parser = _parser(
         prog="linrank",
         usage="linrank COMMAND [options]",
         description="Learning to rank from preferences: exact linear RankSVM on all pairs.",
         epilog=EPILOG.format(commands=rows),
-        allow_abbrev=False,
-        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"linrank {__version__}")
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=SUPPRESS)
     return parser
 
 
@@ -156,11 +187,3 @@ def _describe(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory{': ' if str(error) else ''}{error}"
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _forget_stdout() -> None:
-    """Send what is still buffered nowhere, or the interpreter complains about it at exit."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # stdout is not a file (captured by a test) or already closed
-        return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from linrank.cli.streams import STANDARD, write_standard
+from linrank.data.byte_streams import standard_input
+from linrank.durable import naming
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
@@ -20,7 +21,7 @@ def is_model(path: str) -> bool:
     """Whether a file starts like the JSON of a model; no line of data begins with a brace."""
     if path == STANDARD or not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
+    with naming(path), open(path, "rb") as file:
         return file.read(64).lstrip().startswith(b"{")
 
 
@@ -30,12 +31,13 @@ def read_model(path: str) -> LinearModel | KernelModel:
 
     if path != STANDARD:
         return load_model(path)
-    from tempfile import TemporaryDirectory
+    from linrank.model_file.contents import MAX_JSON_BYTES
+    from linrank.scratch import Scratch
 
-    with TemporaryDirectory() as folder:
-        copy = os.path.join(folder, "standard input")
+    with Scratch() as scratch:
+        copy = os.path.join(scratch.path, "standard input")
         with open(copy, "wb") as file:
-            file.write(sys.stdin.buffer.read())
+            file.write(standard_input().read(MAX_JSON_BYTES + 1))
         return load_model(copy)
 
 
@@ -49,12 +51,12 @@ def write_model(model: LinearModel | KernelModel, path: str, console: Console) -
 
 
 def _write_standard(model: LinearModel | KernelModel) -> None:
-    from tempfile import TemporaryDirectory
+    from linrank.scratch import Scratch
 
-    with TemporaryDirectory() as folder:
-        copy = os.path.join(folder, "model.json")
+    with Scratch() as scratch:
+        copy = os.path.join(scratch.path, "model.json")
         model.save(copy)
-        if len(os.listdir(folder)) > 1:
+        if len(os.listdir(scratch.path)) > 1:
             size = f"{model.n_features:,} features"
             if hasattr(model, "n_support"):
                 size = f"{model.n_support:,} support rows of {size}"

@@ -73,7 +73,10 @@ def _blocks(
                 f"{model.n_features:,}; such features count nothing"
             )
             has_warned = True
-        scores: NDArray[np.float64] = model.predict(data, n_jobs=args.jobs)
+        try:
+            scores: NDArray[np.float64] = model.predict(data, n_jobs=args.jobs)
+        except ValueError as error:  # it counts from the first row that is still here
+            raise ValueError(f"{stream.name}: behind {n_before:,} rows: {error}") from None
         if args.trec:
             numbers = data.queries.ids
             ids = ["1"] if numbers is None else [stream.id_of(q) for q in numbers.tolist()]

@@ -88,7 +88,7 @@ def read_data(
 
 
 def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
-    """A store, mapped; what was decided when it was written can only be confirmed."""
+    """A store as a whole; what was decided when it was written can only be confirmed."""
     from linrank.store.store import Store
 
     store = Store(path)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import sys
 from collections.abc import Iterable
 
-from linrank.durable import replacing
+from linrank.data.byte_streams import StandardOutput
+from linrank.durable import check_place, recover, replacing
 
 __all__ = [
     "STANDARD",
     "check_apart",
     "check_readable",
     "check_writable",
+    "flush_standard",
     "read_text",
-    "replacing",
+    "show_standard",
     "write_lines",
     "write_standard",
 ]
@@ -25,7 +25,8 @@ STANDARD = "-"
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError now if the file at `path` could not be opened later."""
+    """Raise OSError now if the file or store at `path` could not be opened later."""
+    recover(path)
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # does not wait for a writer of a pipe
 
 
@@ -34,16 +35,8 @@ def check_writable(path: str) -> None:
 
     Training may take an hour; a misspelt folder must not be found out after it.
     """
-    if path == STANDARD:
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(21, "is a folder; name a file in it", path)
-    folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"cannot be written: there is no folder {folder}", path)
-    target = path if os.path.exists(path) and not os.path.isfile(path) else folder
-    if not os.access(target, os.W_OK):
-        raise PermissionError(13, "cannot be written: permission denied", path)
+    if path != STANDARD:
+        check_place(path)
 
 
 def check_apart(output: str, *inputs: str | None) -> None:
@@ -63,34 +56,54 @@ def write_lines(path: str, blocks: Iterable[str]) -> None:
     if path == STANDARD:
         for block in blocks:
             write_standard(block)
-            sys.stdout.flush()
         return
-    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with replacing(path) as file:
         for block in blocks:
-            file.write(block)
+            file.write(block.encode())
             file.flush()
 
 
 def write_standard(text: str) -> None:
-    """Write all of `text` to standard output.
+    """Write text that programs read to standard output: in UTF-8, as into a file.
 
-    With PYTHONUNBUFFERED the text stream sits on the bare descriptor and drops what a short write
-    to a pipe leaves over: 64 kB arrive, the rest is lost without an error.
+    Halves of surrogate pairs, as names of files may hold, become the escapes that JSON has.
     """
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
-    raw = getattr(sys.stdout, "buffer", None)
-    if not isinstance(raw, io.RawIOBase):
+    _write(text, "utf-8", "backslashreplace")
+
+
+def show_standard(text: str) -> None:
+    """Write text for a person to standard output, with ``?`` for what a terminal cannot spell."""
+    _write(text, getattr(sys.stdout, "encoding", None) or "utf-8", "replace")
+
+
+def _write(text: str, encoding: str, errors: str) -> None:
+    if sys.stdout is not None and not hasattr(sys.stdout, "buffer"):  # text only, in a notebook
         sys.stdout.write(text)
         return
-    rest = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-    while rest:
-        rest = rest[raw.write(rest) or 0 :]
+    output = StandardOutput()
+    output.write(text.encode(encoding, errors))
+    output.flush()
+
+
+def flush_standard() -> None:
+    """Pass on what was written to standard output by others, as argparse its help."""
+    if hasattr(sys.stdout, "buffer"):
+        StandardOutput().flush()
 
 
 def read_text(path: str) -> str:
     """The whole text of a small file or of standard input."""
-    if path == STANDARD:
-        return sys.stdin.read()
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    from linrank.data.blocks import open_blocks
+
+    found, content = open_blocks(path), bytearray()
+    for block, _ in found.blocks:
+        if isinstance(block, Exception):
+            raise block
+        content += block
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{found.name}: byte {error.start} is not UTF-8; give a text file"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -66,8 +66,8 @@ nuclear norm. With --kernel: scores Σ β_i k(x_i, x) that are not linear, exact
 DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst; a table
 (Parquet, Arrow, CSV, TSV), whose columns have their roles by name: label, qid, docid, all other
 numbers are features (see "tables" below); or the folder of a store (linrank convert). A store is
-mapped; with --memory-limit it is read in passes (newton, sgd, domination with l2), with --dask by
-the workers of a cluster.
+read as a whole; with --memory-limit in passes (newton, sgd, domination with l2), with --dask by the
+workers of a cluster.
 """
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
+from linrank.cli.ending import SIGNALS
 from linrank.cli.main import OK
 from linrank.cli.stream_memory import MB, Plan
 from linrank.cli.stream_options import check_text
@@ -66,6 +68,7 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
 def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     from linrank.cli.models import is_model
+    from linrank.data.blocks import LONGEST_LINE
     from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.passes import StreamRun
@@ -99,7 +102,7 @@ def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
         index_base=args.index_base,
         batch_entries=plan.batch_entries,
         most_columns=plan.most_columns,
-        longest_line=min(args.memory * MB // 64, 64 * MB),
+        longest_line=min(args.memory * MB // 64, LONGEST_LINE),
         remedy=f"give more than --memory {args.memory}, or renumber the features",
     )
     return StreamRun(args.data, trainer, args.passes, layout, options)
@@ -131,22 +134,30 @@ def _learn(run: StreamRun, args: argparse.Namespace, console: Console) -> None:
 
 @contextmanager
 def _interrupts_wait(run: StreamRun) -> Iterator[None]:
-    """Ctrl-C waits for the end of a batch, but not for a pipe that gives nothing."""
+    """Ctrl-C, or being told to end, waits for the end of a batch, but not for a silent pipe."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # whoever called handles signals
+        return
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, *SIGNALS)}
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    asked: list[int] = []
 
-    def on_interrupt(number: int, frame: Any) -> None:
+    def on_signal(number: int, frame: Any) -> None:
         if not run.is_learning:
-            raise KeyboardInterrupt
+            handlers[number](number, frame)
+        asked.append(number)
         run.is_stop_asked = True
 
-    try:
-        old = signal.signal(signal.SIGINT, on_interrupt)
-    except ValueError:  # not the main thread: whoever called handles signals
-        yield
-        return
+    for number in handlers:
+        signal.signal(number, on_signal)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, old)
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is on_signal:
+                signal.signal(number, handler)
+        for number in asked:
+            handlers[number](number, None)  # the batch is done: as if it came now
 
 
 def _model(run: StreamRun, args: argparse.Namespace) -> LinearModel:

@@ -30,7 +30,7 @@ from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.pair_options import say_pairs, seed_of_pairs
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import path_summary, plot, print_json, say_result, table
 from linrank.options import DOMINATION_SOLVERS, SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
@@ -166,7 +166,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
         details = path_summary(tuning, path, args, model.training)
         print_json(args, data, tuning, details, (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(table(tuning, path, args.scoring))
+        show_standard(table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
 
 

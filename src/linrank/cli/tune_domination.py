@@ -11,7 +11,7 @@ from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import measured_on, plot, print_json
 from linrank.options import CURVATURES, DOMINATION_PATH
@@ -51,7 +51,7 @@ def run_domination(args: argparse.Namespace) -> int:
     if args.json:
         print_json(args, data, tuning, _summary(tuning, path, args), (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(_table(tuning, path, args.scoring))
+        show_standard(_table(tuning, path, args.scoring))
     return OK if path.converged[tuning.chosen] else NOT_CONVERGED
 
 

@@ -11,9 +11,9 @@ from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, replacing, write_standard
+from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data, say_optimum
-from linrank.cli.tune_report import figure, measured_on, print_json
+from linrank.cli.tune_report import figure, measured_on, print_json, save
 from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run_kernel(args: argparse.Namespace) -> int:
     if args.json:
         print_json(args, data, tuning, _summary(tuning, result, args), (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(_table(tuning, args))
+        show_standard(_table(tuning, args))
     return OK if result.converged else NOT_CONVERGED
 
 
@@ -153,5 +153,4 @@ def _plot(tuning: KernelTuning, args: argparse.Namespace) -> None:
     canvas = figure()
     canvas.set_size_inches(3.0 + 0.6 * len(tuning.Cs), 2.0 + 0.45 * len(tuning.gammas))
     plots.grid(tuning, metric=args.scoring, ax=canvas.subplots())
-    with replacing(args.plot) as temporary:
-        canvas.savefig(temporary, dpi=150)
+    save(canvas, args.plot)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
-from linrank.cli.streams import replacing, write_standard
+from linrank.cli.streams import write_standard
 from linrank.cli.train_report import data_summary, options_summary, say_optimum
+from linrank.durable import replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["figure", "measured_on", "path_summary", "plot", "print_json", "say_result", "table"]
+__all__ = [
+    "figure",
+    "measured_on",
+    "path_summary",
+    "plot",
+    "print_json",
+    "save",
+    "say_result",
+    "table",
+]
 
 
 def say_result(
@@ -96,6 +107,12 @@ def figure() -> Any:
     return Figure(figsize=(6.5, 9), layout="constrained")
 
 
+def save(canvas: Any, path: str) -> None:
+    """Write a figure in the format of the extension."""
+    with replacing(path) as file:
+        canvas.savefig(file, format=os.path.splitext(path)[1][1:].lower(), dpi=150)
+
+
 def plot(
     path: PathResult | DominationPathResult,
     scores: Array,
@@ -113,8 +130,7 @@ def plot(
         metric=args.scoring,
         axes=list(canvas.subplots(4, 1, sharex=True)),
     )
-    with replacing(args.plot) as temporary:
-        canvas.savefig(temporary, dpi=150)
+    save(canvas, args.plot)
 
 
 def print_json(

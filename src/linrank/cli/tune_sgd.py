@@ -11,7 +11,7 @@ from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import measured_on, print_json
 
@@ -47,7 +47,7 @@ def run_sgd(args: argparse.Namespace) -> int:
     if args.json:
         print_json(args, data, tuning, _summary(tuning, args), (start, read, tuned))
     elif args.output != STANDARD:
-        write_standard(_table(tuning, args.scoring))
+        show_standard(_table(tuning, args.scoring))
     return OK
 
 

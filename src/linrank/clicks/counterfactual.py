@@ -14,7 +14,7 @@ from linrank.clicks.discounts import rank_discounts, row_discounts
 from linrank.clicks.exposure import ListedClicks, RowWeights
 from linrank.clicks.impressions import Impressions
 from linrank.clicks.propensity import as_propensity
-from linrank.data.frames import as_float, read_column
+from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 from linrank.inner_product import dot
 
@@ -188,7 +188,7 @@ def _ratio(upper: Array, lower: Array, count: Array) -> Array:
 
 
 def _scores(scores: Any) -> Array:
-    a = np.asarray(read_column(scores))
+    a = as_array(scores, "scores")
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"scores must hold a number for each row, got shape {a.shape}")
     a = as_float(a, "scores").astype(np.float64)
@@ -199,7 +199,7 @@ def _scores(scores: Any) -> Array:
 
 
 def _model(values: Any, n_rows: int) -> Array:
-    a = as_float(np.asarray(read_column(values)), "attractiveness").astype(np.float64)
+    a = as_float(as_array(values, "attractiveness"), "attractiveness").astype(np.float64)
     if a.shape != (n_rows,):
         raise ValueError(f"attractiveness must have shape ({n_rows},), as scores; got {a.shape}")
     is_bad = ~((a >= 0) & (a <= 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_float
+from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
 __all__ = ["rank_discounts", "row_discounts"]
@@ -70,7 +70,7 @@ def row_discounts(scores: Array, queries: Queries, discount: Array) -> Array:
 
 
 def _given(metric: Any) -> Array:
-    a = np.asarray(metric)
+    a = as_array(metric, "metric")
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"metric must hold a discount for each rank, got shape {a.shape}")
     a = as_float(a, "metric").astype(np.float64)

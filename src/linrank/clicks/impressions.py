@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_float, read_column
+from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
 __all__ = ["Impressions"]
@@ -118,7 +118,7 @@ class Impressions:
 
 
 def _column(values: Any, name: str, n: int | None) -> Array:
-    a = np.asarray(read_column(values))
+    a = as_array(values, name)
     if a.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {a.shape}")
     if n is not None and len(a) != n:

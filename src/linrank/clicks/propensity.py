@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions
-from linrank.data.frames import as_float
+from linrank.data.frames import as_array, as_float
 
 __all__ = ["as_propensity", "ips_relevance", "ips_weights", "power_law"]
 
@@ -76,7 +76,7 @@ def ips_weights(position: Any, propensity: Any, *, max_weight: float | None = No
     [1.0, 5.0, 5.0]
     """
     p = as_propensity(propensity)
-    ranks = np.asarray(position)
+    ranks = as_array(position, "position")
     if ranks.size and (ranks.dtype.kind not in "iu" or ranks.min() < 1):
         raise ValueError("position must hold integers >= 1")
     if ranks.size and ranks.max() > len(p):
@@ -137,7 +137,7 @@ def ips_relevance(
 
 def as_propensity(propensity: Any) -> Array:
     """Propensities as a float64 vector in (0, 1]."""
-    a = np.asarray(propensity)
+    a = as_array(propensity, "propensity")
     if a.ndim != 1 or a.size == 0:
         raise ValueError(f"propensity must hold a number for each position, got shape {a.shape}")
     p = as_float(a, "propensity").astype(np.float64)

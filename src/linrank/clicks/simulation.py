@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions
 from linrank.clicks.propensity import as_propensity
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 
 __all__ = ["simulate_clicks"]
@@ -61,7 +62,7 @@ def simulate_clicks(
     ([0, 1, 0, 1, 0, 1, 0, 1], [True, False, True, False, True, False, True, False])
     """
     p = as_propensity(propensity)
-    attractive = np.asarray(attractiveness, dtype=np.float64)
+    attractive = as_array(attractiveness, "attractiveness").astype(np.float64)
     if not ((attractive >= 0) & (attractive <= 1)).all():
         raise ValueError("attractiveness must lie in [0, 1]")
     if n_lists < 1:
@@ -70,7 +71,7 @@ def simulate_clicks(
         raise ValueError(f"noise must be >= 0, got {noise}")
     rng = np.random.default_rng(random_state)
     queries = Queries.of(np.zeros(len(attractive)), qid)
-    by_position = queries.gather(np.asarray(scores, dtype=np.float64))
+    by_position = queries.gather(as_array(scores, "scores").astype(np.float64))
     times = rng.multinomial(n_lists, np.full(queries.n_queries, 1.0 / queries.n_queries))
     rows, ranks, lengths = [], [], []
     for q in np.flatnonzero(times).tolist():

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from subprocess import TimeoutExpired
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from linrank.contest.methods import Method
@@ -18,6 +17,7 @@ from linrank.contest.process import Outcome, Worker
 from linrank.contest.protocol import Protocol
 from linrank.contest.store import write_subset
 from linrank.metrics import Convention
+from linrank.scratch import Scratch
 
 __all__ = ["Progress", "Rules", "run_all"]
 
@@ -56,7 +56,8 @@ def run_all(
         m.name: [_missing(m)] * len(protocol.folds) for m in methods
     }
     present = [method for method in methods if not method.is_missing]
-    with TemporaryDirectory(prefix="linrank-") as folder:
+    with Scratch() as scratch:
+        folder = scratch.path
         for number, data in enumerate(protocol.subsets):
             write_subset(folder, number, data)
         waiting = deque((k, method) for k in range(len(protocol.folds)) for method in present)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from numpy.typing import DTypeLike
 from linrank.converting.sources import MixedIds, Source, with_like_ids
 from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
+from linrank.scratch import Scratch
 from linrank.store.budget import Budget
 from linrank.store.collecting import collect
 from linrank.store.convert import convert as convert_text
@@ -68,8 +68,9 @@ def convert(
         What to write; ``"-"`` is standard output.
     to : {"svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels"}, optional
         By default told by the extension of `path`: .txt .svm .dat .letor, .parquet .pq, .arrow
-        .feather .ipc, .csv, .tsv .tab, .qrels; any other name is that of a store. Text is
-        compressed if .gz, .bz2 or .xz follows.
+        .feather .ipc, .csv, .tsv .tab, .qrels. A store ends in a slash or in .store, or has no
+        extension; other extensions are refused. Text is compressed if .gz, .bz2, .xz or .zst
+        follows.
     memory_limit : int, float, str or None, default=None
         Bytes, or a size such as ``"512MiB"``, that a conversion to a store, or from text, may take
         beyond what the process holds already; None for 1 GiB, and for text that becomes a file as
@@ -205,8 +206,8 @@ def _parts(
         yield source.parts(), None
         return
     folder = None if os.fspath(path) == "-" else os.path.dirname(os.path.abspath(os.fspath(path)))
-    with tempfile.TemporaryDirectory(".converting", ".linrank.", folder) as scratch:
-        store = _to_store(source, os.path.join(scratch, "store"), memory_limit, None, False)
+    with Scratch(folder) as scratch:
+        store = _to_store(source, os.path.join(scratch.path, "store"), memory_limit, None, False)
         try:
             yield _chunks(store)
         finally:

@@ -11,7 +11,7 @@ import numpy as np
 from dask.delayed import Delayed
 from distributed import Future
 
-from linrank.data.frames import is_frame, read_column
+from linrank.data.frames import as_array, is_frame
 from linrank.data.queries import as_ids
 
 __all__ = [
@@ -202,7 +202,6 @@ def _array_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
 
 def _local_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
     """An array in memory, cut where the partitions are."""
-    v = read_column(v)
     if not hasattr(v, "__len__"):
         raise TypeError(f"{what} must hold one element per row, got {type(v).__name__}")
     if not cut.is_known:
@@ -212,7 +211,7 @@ def _local_blocks(v: Any, what: str, cut: Cut) -> list[Any]:
             f"call {cut.of}.compute_chunk_sizes()"
         )
     _check_rows(len(v), what, cut)
-    array = as_ids(v, len(v)) if what == "qid" else np.asarray(v)
+    array = as_ids(v, len(v)) if what == "qid" else as_array(v, what)
     return np.split(array, np.cumsum([int(n) for n in cut.chunks])[:-1])
 
 

@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from linrank.data.byte_streams import Replay, name_of
+from linrank.data.byte_streams import Replay, name_of, standard_input
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 
-__all__ = ["BLOCK_SIZE", "Block", "LongLineError", "TextBlocks", "open_blocks"]
-
-Block = memoryview | DataFormatError
+__all__ = [
+    "BLOCK_SIZE",
+    "LONGEST_LINE",
+    "Block",
+    "LongLineError",
+    "Part",
+    "Stretch",
+    "TextBlocks",
+    "open_blocks",
+]
 
 BLOCK_SIZE = 4 << 20
+LONGEST_LINE = 256 << 20  # bytes: ten million features
+_WINDOW = 4096  # bytes in which a line end is looked for
 _HEAD = 8  # bytes looked at to tell formats apart
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
 class LongLineError(DataFormatError):
-    """A line is longer than the caller allows; the caller knows how many came before it."""
+    """A line is longer than the most that is read: it may be no text at all, or have no end."""
+
+    def __init__(self, name: str, longest: int) -> None:
+        self.what = f"a line has more than {longest:,} bytes"
+        super().__init__(f"{name}: {self.what}; check that it is text with line ends")
 
 
 class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
+
+
+class Stretch:
+    """Whole lines of a file, read by whoever asks for them: any thread, while others wait.
+
+    Read and not mapped: a file that becomes shorter while it is mapped ends the process.
+    """
+
+    def __init__(self, file: _File, begin: int, end: int) -> None:
+        self._file, self._begin, self._end = file, begin, end
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    def read(self) -> memoryview:
+        """The bytes; DataFormatError if they are no longer there."""
+        data = self._file.read(self._begin, len(self))
+        if len(data) < len(self):
+            raise self._file.shorter(self._begin + len(data))
+        return memoryview(data)
+
+
+Block = memoryview | DataFormatError
+Part = Block | Stretch
 
 
 @dataclass(frozen=True)
@@ -39,14 +75,19 @@ class TextBlocks:
         The input in messages.
     size : int or None
         Bytes of the input as stored (compressed, if it is); None when unknown.
-    blocks : iterator of (memoryview or DataFormatError, int)
+    parts : iterator of (memoryview, Stretch or DataFormatError, int)
         Each block and the bytes of the input gone through with it. An error in the compressed data
         comes last, in place of a block, so that faults in the text before it are found first.
     """
 
     name: str
     size: int | None
-    blocks: Iterator[tuple[Block, int]]
+    parts: Iterator[tuple[Part, int]]
+
+    @property
+    def blocks(self) -> Iterator[tuple[Block, int]]:
+        """The parts, all of them read."""
+        return ((part.read() if isinstance(part, Stretch) else part, n) for part, n in self.parts)
 
 
 def open_blocks(
@@ -55,17 +96,17 @@ def open_blocks(
     """Open a path, ``"-"`` (standard input) or a binary file object.
 
     Compression (gzip, bzip2, xz, Zstandard) is told by the first bytes, not by the name. A plain
-    file is mapped, not read: its pages belong to the system's cache and not to this process.
+    file is taken to end where it ended when it was opened.
 
-    With ``longest_line`` the memory is bounded: nothing is mapped, since pages in use count as
-    memory of the process, and a longer line ends the blocks with a `LongLineError`.
+    A line of more than ``longest_line`` bytes, by default `LONGEST_LINE`, ends the blocks with a
+    `LongLineError`, so that the memory is bounded.
     """
     if hasattr(source, "read"):
         stream = _Counted(source, name_of(source))
         return _stream_blocks(stream, None, block_size, longest_line)
     path = os.fspath(source)
     if path == "-":
-        standard = _Counted(sys.stdin.buffer, "<stdin>")
+        standard = _Counted(standard_input(), "<stdin>")
         return _stream_blocks(standard, None, block_size, longest_line)
     file = open(path, "rb", buffering=0)  # noqa: SIM115  (lives as long as the blocks do)
     try:
@@ -78,22 +119,67 @@ def open_blocks(
 def _file_blocks(file: Any, name: str, block_size: int, longest_line: int | None) -> TextBlocks:
     size = os.fstat(file.fileno()).st_size
     stream = _Counted(file, name, owned=True)
-    compressed = _format(stream.head, name) is not None
-    if size == 0 or compressed or longest_line is not None:  # a pipe has no size either
+    if size == 0 or _format(stream.head, name) is not None:  # a pipe has no size either
         return _stream_blocks(stream, size or None, block_size, longest_line)
-    with file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return TextBlocks(name, size, _mapped_blocks(mapped, block_size))
+    begin = len(_UTF8_MARK) if stream.head.startswith(_UTF8_MARK) else 0
+    longest = longest_line or LONGEST_LINE
+    stretches = _stretches(_File(file, name, size), begin, block_size, longest)
+    return TextBlocks(name, size, stretches)
 
 
-def _mapped_blocks(mapped: mmap.mmap, block_size: int) -> Iterator[tuple[Block, int]]:
-    text, size = memoryview(mapped), len(mapped)
-    start = len(_UTF8_MARK) if text[: len(_UTF8_MARK)] == _UTF8_MARK else 0
-    while start < size:
-        # A block ends behind the first line end at or after its nominal size.
-        end = mapped.find(b"\n", start + block_size - 1) + 1 or size
-        yield text[start:end], end
-        start = end
+class _File:
+    """A file of a known size, read from anywhere; closed when nobody has it any more."""
+
+    def __init__(self, file: Any, name: str, size: int) -> None:
+        self._file, self.name, self.size = file, name, size
+
+    def read(self, begin: int, n_bytes: int) -> bytes:
+        """As many bytes as there are; one call of the system may return fewer, at most 2 GiB."""
+        found: list[bytes] = []
+        with naming(self.name):
+            while n_bytes > 0 and (data := os.pread(self._file.fileno(), n_bytes, begin)):
+                found.append(data)
+                begin, n_bytes = begin + len(data), n_bytes - len(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def line_end(self, place: int, longest_line: int) -> int:
+        """Where the line at a place ends; DataFormatError if it is too long, or cut off."""
+        begin = place
+        while place < self.size:
+            if place - begin > longest_line:
+                raise LongLineError(self.name, longest_line)
+            if not (window := self.read(place, min(_WINDOW, self.size - place))):
+                raise self.shorter(place)
+            if (n_bytes := window.find(b"\n") + 1) > 0:
+                return place + n_bytes
+            place += len(window)
+        return self.size
+
+    def shorter(self, end: int) -> DataFormatError:
+        return DataFormatError(
+            f"{self.name}: became shorter while it was read: it had {self.size:,} bytes, and ends "
+            f"after {end:,} now; read it again when nobody writes to it"
+        )
+
+    def __del__(self) -> None:
+        self._file.close()
+
+
+def _stretches(
+    file: _File, begin: int, block_size: int, longest_line: int
+) -> Iterator[tuple[Part, int]]:
+    """Ranges that end behind the first line end at or after their nominal size."""
+    while begin < file.size:
+        try:
+            end = file.line_end(begin + block_size - 1, longest_line)
+        except DataFormatError as error:
+            # The lines before come first: they may have faults of their own.
+            if n_before := file.read(begin, block_size).rfind(b"\n") + 1:
+                yield Stretch(file, begin, begin + n_before), begin + n_before
+            yield error, begin + n_before
+            return
+        yield Stretch(file, begin, end), end
+        begin = end
 
 
 def _stream_blocks(
@@ -104,15 +190,15 @@ def _stream_blocks(
     read: Callable[[int], bytes] = stream.read
     if stored_as is not None:
         read = _guard(_OPEN[stored_as](stream).read, stored_as, name)
-    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line))
+    return TextBlocks(name, size, _cut(read, stream, block_size, longest_line or LONGEST_LINE))
 
 
 def _cut(
-    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int | None
-) -> Iterator[tuple[Block, int]]:
+    read: Callable[[int], bytes], stream: _Counted, block_size: int, longest_line: int
+) -> Iterator[tuple[Part, int]]:
     """Cut what ``read`` returns behind the last line end of each chunk."""
     kept: list[bytes] = []
-    first = True
+    n_kept, first = 0, True
     while True:
         try:
             chunk = read(block_size)
@@ -122,7 +208,7 @@ def _cut(
         end = chunk.rfind(b"\n") + 1
         if end > 0 or not chunk:
             block = b"".join([*kept, chunk[:end]])
-            kept = []
+            kept, n_kept = [], 0
             marked = first and block.startswith(_UTF8_MARK)
             first = False
             if block:
@@ -130,8 +216,9 @@ def _cut(
         if not chunk:
             break
         kept.append(chunk[end:])
-        if longest_line is not None and sum(map(len, kept)) > longest_line:
-            yield LongLineError(f"a line has more than {longest_line:,} bytes"), stream.n_read
+        n_kept += len(kept[-1])
+        if n_kept > longest_line:
+            yield LongLineError(stream.name, longest_line), stream.n_read
             break
     stream.close()
 

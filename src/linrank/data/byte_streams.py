@@ -1,10 +1,66 @@
-"""Streams of bytes that are read once, from front to back."""
+"""Streams of bytes that are read or written once, from front to back."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-__all__ = ["OneWay", "Replay", "name_of"]
+from linrank.durable import naming
+
+__all__ = ["OneWay", "Replay", "StandardOutput", "name_of", "standard_input"]
+
+
+def standard_input() -> Any:
+    """The bytes of standard input; OSError where the process was started without one."""
+    if sys.stdin is None:
+        raise OSError("standard input is closed; name a file in place of -")
+    return sys.stdin.buffer
+
+
+class StandardOutput:
+    """Standard output for bytes: it stays open, and all bytes arrive, behind text written before.
+
+    With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only: of
+    a pipe, 64 kB would arrive and the rest be lost without an error.
+    """
+
+    closed = False
+
+    def __init__(self) -> None:
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
+        self._n_bytes = 0
+        with naming("standard output"):
+            sys.stdout.flush()
+        self._raw = sys.stdout.buffer
+
+    def write(self, data: Any) -> int:
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        with naming("standard output"):
+            while rest:
+                rest = rest[self._raw.write(rest) or 0 :]
+        self._n_bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self._n_bytes
+
+    def flush(self) -> None:
+        with naming("standard output"):
+            self._raw.flush()
+
+    def close(self) -> None:
+        """It belongs to the process."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
 
 
 def name_of(stream: Any) -> str:
@@ -56,7 +112,9 @@ class Replay(OneWay):
         self.raw, self.name = raw, name
         self.head = b""
         while len(self.head) < n_head and not (whole_line and b"\n" in self.head):
-            if not (more := raw.read(n_head - len(self.head))):
+            with naming(name):
+                more = raw.read(n_head - len(self.head))
+            if not more:
                 break
             if not isinstance(more, bytes):
                 raise TypeError(
@@ -68,10 +126,11 @@ class Replay(OneWay):
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, at most ``size``; all of them where it is negative."""
-        if not self._ahead:
-            data: bytes = self.raw.read(size)
-        elif size < 0:
-            data, self._ahead = self._ahead + self.raw.read(), b""
-        else:
-            data, self._ahead = self._ahead[:size], self._ahead[size:]
+        with naming(self.name):
+            if not self._ahead:
+                data: bytes = self.raw.read(size)
+            elif size < 0:
+                data, self._ahead = self._ahead + self.raw.read(), b""
+            else:
+                data, self._ahead = self._ahead[:size], self._ahead[size:]
         return data

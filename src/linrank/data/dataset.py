@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.checks import check_one_of
 from linrank.data.filling import Filling
-from linrank.data.frames import column_names
+from linrank.data.frames import check_names, column_names
 from linrank.data.id_columns import check_no_query_ids
 from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import Rows, as_rows, check_values
@@ -197,6 +197,7 @@ class Dataset:
         weight = None if sample_weight is None else as_weights(sample_weight, n_rows)
         if feature_names is not None:
             names = _check_names(feature_names, rows.shape[1])
+        check_names(names or ())
         data = cls(rows, labels, qid, weight, names)
         # Grouped now, so that a missing or unhashable id is found here, on the threads of the call.
         data.__dict__["queries"] = Queries.of(labels, qid, n_jobs=n_jobs)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "all_column_names",
+    "as_array",
     "as_float",
+    "check_names",
     "column_names",
     "is_frame",
     "read_column",
@@ -19,6 +21,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+LONGEST_NAME = 1 << 16  # characters of the name of a feature
 _BLOCK_ROWS = 4096
 _BLOCK_COLUMNS = 16  # a group of float32 columns fills whole cache lines of the result
 
@@ -43,6 +46,28 @@ def all_column_names(X: Any) -> list[Any]:
     return list(X.column_names if _library(X) == "pyarrow" else X.columns)
 
 
+def check_names(names: Sequence[str]) -> None:
+    """Raise ValueError for names of features that no file can hold, or no table show."""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        j = next(j for j, name in enumerate(names) if not _is_unicode(name))
+        raise ValueError(
+            f"the name of feature {j}, {names[j][:80]!r}, is not valid Unicode: it has half of a "
+            "surrogate pair; rename it"
+        ) from None
+    if max(map(len, names), default=0) > LONGEST_NAME:
+        j = next(j for j, name in enumerate(names) if len(name) > LONGEST_NAME)
+        raise ValueError(
+            f"the name of feature {j}, {names[j][:80]!r}..., has {len(names[j])} characters; the "
+            f"most is {LONGEST_NAME}: rename it"
+        )
+
+
+def _is_unicode(name: str) -> bool:
+    return all(not "\ud800" <= character <= "\udfff" for character in name)
+
+
 def sparse_part(X: Any) -> Any | None:
     """Return the scipy.sparse matrix of a pandas table of sparse columns, or None."""
     if _library(X) != "pandas" or X.shape[1] == 0:
@@ -58,6 +83,17 @@ def read_column(column: Any) -> Any:
         _library(column) or ""
     )
     return column if read is None or is_frame(column) else read(column)
+
+
+def as_array(values: Any, what: str) -> Array:
+    """Return what a user gives as a NumPy array; ``what`` names it in errors.
+
+    All that is no matrix of features enters here. What is under a mask is no value, so a masked
+    array that hides any is refused.
+    """
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{what} is a masked array with masked values; fill or drop them first")
+    return np.asarray(read_column(values))
 
 
 def to_matrix(X: Any, what: str = "X") -> Array:

@@ -17,7 +17,7 @@ from linrank.errors import DataFormatError
 __all__ = ["load_preferences"]
 
 Array = NDArray[Any]
-_NUMBER = re.compile(rb"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(rb"\+?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _MOST_DIGITS = 18  # of a row number: fits 64 bits
 
 

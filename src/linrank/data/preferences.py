@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_float, read_column
+from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
 __all__ = ["Preferences"]
@@ -138,7 +138,7 @@ class Preferences:
 
 
 def _columns(pairs: Any) -> tuple[Array, Array]:
-    a = np.asarray(pairs)
+    a = as_array(pairs, "pairs")
     if a.size == 0:
         raise ValueError("pairs is empty; give at least one (winner, loser)")
     if a.ndim != 2 or a.shape[1] != 2:
@@ -171,7 +171,7 @@ def _check_rows(winners: Array, losers: Array, n_rows: int | None) -> None:
 
 
 def _weights(weight: Any, winners: Array, losers: Array) -> Array:
-    a = np.asarray(read_column(weight))
+    a = as_array(weight, "pair_weight")
     if a.ndim != 1 or len(a) != len(winners):
         raise ValueError(
             f"pair_weight must have one element for each of {len(winners)} pairs; got shape "

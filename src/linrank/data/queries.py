@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import is_frame, read_column
+from linrank.data.frames import as_array, is_frame, read_column
 from linrank.data.vectors import as_labels
 from linrank.lazy import cached_property
 from linrank.threads import resolve
@@ -123,7 +123,7 @@ class Queries:
 
 def as_sizes(group: Any, n_rows: int) -> Array:
     """Return the sizes of consecutive queries as int64, checked against ``n_rows``."""
-    sizes = np.asarray(group)
+    sizes = as_array(group, "group")
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         hint = "; convert them with .astype(int)" if sizes.dtype.kind == "f" else ""
         raise ValueError(
@@ -146,8 +146,8 @@ def as_ids(qid: Any, n_rows: int) -> Array:
     """Return query ids as a 1-D array of ``n_rows`` elements, of any hashable type."""
     if is_frame(qid):
         raise TypeError("qid is a table; pass the column of ids, as in X['qid'] (not X[['qid']])")
-    qid = read_column(qid)
-    ids = qid if isinstance(qid, np.ndarray) else _from_sequence(qid)
+    found = as_array(qid, "qid") if isinstance(qid, np.ndarray) else read_column(qid)
+    ids = found if isinstance(found, np.ndarray) else _from_sequence(found)
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1:

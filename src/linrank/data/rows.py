@@ -358,18 +358,16 @@ def _from_array(X: Any) -> Array:
         raise TypeError(
             "np.matrix is not supported. Please convert to a numpy array with np.asarray."
         )
-    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
-        raise ValueError("X is a masked array with masked values; fill or drop them first")
     if X is None or isinstance(X, (str, bytes, dict, set)):
         raise TypeError(f"X must be a 2-D array or table of numbers, got {type(X).__name__}")
     if hasattr(X, "rows") and hasattr(X, "labels"):
         raise TypeError("X is a Dataset; pass its parts: data.X, data.y, qid=data.qid")
     if hasattr(X, "read_rows") and hasattr(X, "dataset"):
         raise TypeError(
-            "X is a Store, which is taken by some fit only; map it by data = store.dataset(), "
+            "X is a Store, which is taken by some fit only; read it by data = store.dataset(), "
             "and pass data.X, data.y, qid=data.qid"
         )
-    a = np.asarray(X)
+    a = frames.as_array(X, "X")
     if a.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {a.ndim}D array instead (shape {a.shape}). Reshape your data: "

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linrank import _core
-from linrank.data.blocks import Block
+from linrank.data.blocks import Part, Stretch
 from linrank.errors import DataFormatError
 
 __all__ = ["ReadingOptions", "Survey", "parse_blocks"]
 
 # The fault of a first line that names columns: a word, or words with commas, for a label.
-_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_]+[\w ]*[\",'.]")
+_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_][\w ]*[\",'.]")
 
 T = TypeVar("T")
 FORM = "label qid:id index:value ..."
@@ -58,7 +58,7 @@ class ReadingOptions:
 
 
 def parse_blocks(
-    parser: Any, blocks: Iterator[tuple[Block, T]], n_threads: int
+    parser: Any, blocks: Iterator[tuple[Part, T]], n_threads: int
 ) -> Iterator[tuple[Any, T]]:
     """Pieces in the order of their blocks; a few blocks are under way at any time."""
     head = list(islice(blocks, 3))
@@ -85,10 +85,10 @@ def parse_blocks(
                 future.cancel()
 
 
-def _parse_block(parser: Any, block: Block) -> Any:
+def _parse_block(parser: Any, block: Part) -> Any:
     if isinstance(block, DataFormatError):  # raised in its turn: faults before it come first
         raise block
-    return parser.parse(block)
+    return parser.parse(block.read() if isinstance(block, Stretch) else block)
 
 
 class Survey:

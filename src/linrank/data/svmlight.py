@@ -86,7 +86,7 @@ def _read(
     text: TextBlocks, options: ReadingOptions, n_threads: int, progress: Progress | None = None
 ) -> Dataset:
     parser, reading = options.parser(), _Reading(Survey(text.name, options))
-    for piece, done in parse_blocks(parser, text.blocks, n_threads):
+    for piece, done in parse_blocks(parser, text.parts, n_threads):
         reading.add(piece)
         if progress is not None:
             progress(done, text.size)

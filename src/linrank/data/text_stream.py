@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.blocks import open_blocks
+from linrank.data.byte_streams import standard_input
 from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
 from linrank.data.joining import join_offsets, join_optional, join_rows
@@ -79,7 +79,7 @@ class TextStream:
     ) -> None:
         self.n_features = n_features
         self._options = ReadingOptions.of(dtype, "auto", None, zero_based)
-        self._text = open_blocks(_Eager(sys.stdin.buffer) if source == "-" else source, BLOCK_SIZE)
+        self._text = open_blocks(_Eager(standard_input()) if source == "-" else source, BLOCK_SIZE)
         self._survey = Survey(self._text.name, self._options)
         self._base: int | None = None if zero_based == "auto" else int(not zero_based)
         self.beyond: tuple[str, int] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from linrank.data.blocks import open_blocks
 from linrank.data.queries import as_ids
 from linrank.data.trec_text import qrels_lines, run_lines
 from linrank.data.words import Words
+from linrank.durable import replacing
 from linrank.errors import DataFormatError
 
 __all__ = ["Qrels", "Run", "load_qrels", "load_run", "write_qrels", "write_run"]
@@ -230,8 +230,9 @@ def _write(target: Any, blocks: Iterator[str]) -> None:
         for block in blocks:
             target.write(block)
         return
-    with open(os.fspath(target), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.writelines(blocks)
+    with replacing(target) as file:
+        for block in blocks:
+            file.write(block.encode("utf-8", "surrogateescape"))
 
 
 _Columns = tuple[Array, Array, Words, Array, str, Array]

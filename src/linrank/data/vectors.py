@@ -7,18 +7,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_float, read_column
+from linrank.data.frames import as_array, as_float
 
-__all__ = ["as_labels", "as_part_weights", "as_weights"]
+__all__ = ["as_labels", "as_part_weights", "as_weights", "check_apart"]
 
 Array = NDArray[Any]
+_EXACT = 2**53  # integers up to here are float64 numbers, each by itself
 
 
 def as_labels(y: Any, n_rows: int | None = None) -> Array:
     """Return labels as a finite float64 vector (of ``n_rows`` elements, if given)."""
     if y is None:
         raise ValueError("linrank requires y to be passed, but the target y is None")
-    return _vector(y, "y", n_rows)
+    given = as_array(y, "y")
+    labels = _vector(given, "y", n_rows)
+    check_apart(given, "y")
+    return labels
+
+
+def check_apart(labels: Array, what: str) -> None:
+    """Refuse integers that differ and would be one label in float64, which pairs are made by."""
+    if labels.dtype.kind == "O":
+        labels = np.array([v for v in labels.flat if isinstance(v, int)], dtype=object)
+    elif labels.dtype.kind not in "iu" or labels.dtype.itemsize < 8:
+        return
+    if labels.size == 0 or max(int(labels.max()), -int(labels.min())) <= _EXACT:
+        return
+    distinct = np.unique(labels)
+    same = np.flatnonzero(np.diff(distinct.astype(np.float64)) == 0.0)
+    if same.size:
+        low, high = distinct[same[0]], distinct[same[0] + 1]
+        raise ValueError(
+            f"{what} holds {low} and {high}, which are the same number in float64; subtract a "
+            "common number from all labels, or number them in their order"
+        )
 
 
 def as_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Array:
@@ -39,7 +61,7 @@ def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Ar
 
 
 def _vector(values: Any, name: str, n_rows: int | None) -> Array:
-    a = np.asarray(read_column(values))
+    a = as_array(values, name)
     if a.ndim == 2 and a.shape[1] == 1:
         a = a[:, 0]
     if a.ndim != 1:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.checks import check_one_of, check_positive
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.duals.entries import Entries, HuberEntries, SquaredHingeEntries
@@ -148,7 +149,7 @@ def of_scores(
     n_jobs: int | None = None,
 ) -> TrainedPairs:
     """Of the scores of the training rows and the settings of the training."""
-    column = np.asarray(scores, dtype=np.float64)
+    column = as_array(scores, "scores").astype(np.float64, copy=False)
     if column.ndim != 1:
         raise ValueError(f"scores must be 1-D, one for each row; got shape {column.shape}")
     check_one_of("loss", settings.get("loss", LOSSES[0]), LOSSES)

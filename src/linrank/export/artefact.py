@@ -9,7 +9,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linrank.durable import replacing, sync_folder
+from linrank.durable import (
+    check_place,
+    name_beside,
+    naming,
+    one_at_a_time,
+    replacing,
+    settle,
+    sync_folder,
+)
+from linrank.scratch import Scratch, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,13 +99,10 @@ class Artefact:
             The paths written, the model first.
         """
         name = os.fspath(path)
-        folder = os.path.dirname(os.path.abspath(name))
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}; create it", name)
         if self._needs_folder(name):
             return self._save_folder(name)
         if os.path.exists(name) and not os.path.isfile(name):  # a pipe, or /dev/stdout
-            with open(name, "wb") as stream:
+            with replacing(name) as stream:
                 stream.write(self.content)
             return [name]
         texts = (self.content, self.instructions_for(name).encode())
@@ -107,7 +113,7 @@ class Artefact:
         name = os.fspath(path)
         if self._needs_folder(name):
             return [os.path.join(name, file) for file in (*self.files, _README)]
-        return [name, f"{os.path.splitext(name)[0]}.{_README}"]
+        return [name, name_beside(name, f".{_README}")]
 
     def _needs_folder(self, name: str) -> bool:
         return len(self.files) > 1 or os.path.isdir(name)
@@ -115,33 +121,32 @@ class Artefact:
     def _save_folder(self, folder: str) -> list[str]:
         if os.path.exists(folder) and not os.path.isdir(folder):
             raise NotADirectoryError(errno.ENOTDIR, self._name_a_folder(), folder)
+        contents = (*self.files.values(), self.instructions.encode())
+        paths, parent = self.paths(folder), os.path.dirname(os.path.abspath(folder))
+        if os.path.isdir(folder):
+            sweep(parent)  # it may have been made there by a process that was killed
+            return _place(dict(zip(paths, contents, strict=True)))
         suffixes = {os.path.splitext(name)[1] for name in self.files}
-        made = not os.path.isdir(folder)
-        if made and os.path.splitext(folder)[1] in suffixes - {""}:
+        if os.path.splitext(folder)[1] in suffixes - {""}:
             raise ValueError(f"{folder}: {self._name_a_folder()}")
-        texts = (*self.files.values(), self.instructions.encode())
-        contents = dict(zip(self.paths(folder), texts, strict=True))
-        if made:
-            os.mkdir(folder)
-        try:
-            return _place(contents)
-        except BaseException:
-            if made:
-                with contextlib.suppress(OSError):
-                    os.rmdir(folder)
-            raise
+        check_place(folder)
+        with naming(folder, over=True), Scratch(parent, 0o777) as scratch:
+            _place(dict(zip(self.paths(scratch.path), contents, strict=True)))
+            os.rename(scratch.path, folder)  # all of it, or none
+            sync_folder(parent)
+        return paths
 
     def _name_a_folder(self) -> str:
         return f"the artefact has {len(self.files)} files ({', '.join(self.files)}); name a folder"
 
 
 def _place(contents: dict[str, bytes]) -> list[str]:
-    """Write all under temporary names, then rename: a failure to write leaves no file behind."""
-    with contextlib.ExitStack() as renamed:
+    """Write all, then rename: a failure to write leaves no file behind."""
+    for path in contents:
+        check_place(path)
+    with one_at_a_time(next(iter(contents))), contextlib.ExitStack() as renamed:
         for path, content in contents.items():
-            with open(renamed.enter_context(replacing(path)), "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-    sync_folder(os.path.dirname(os.path.abspath(next(iter(contents)))))
+            file = renamed.enter_context(replacing(path))
+            file.write(content)
+            settle(file)
     return list(contents)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from linrank.durable import naming
 from linrank.nearest import did_you_mean
 
 __all__ = ["engine_names", "read_feature_map"]
@@ -60,7 +61,8 @@ def read_feature_map(path: str | os.PathLike[str]) -> dict[str, str]:
     """
     source = os.fspath(path)
     try:
-        with open(source, encoding="utf-8-sig") as file:  # a mark at the start is no part of a name
+        # A mark at the start is no part of a name.
+        with naming(source), open(source, encoding="utf-8-sig") as file:
             content = file.read()
         if content.lstrip().startswith("{"):
             return json.loads(content, object_pairs_hook=_distinct)  # type: ignore[no-any-return]

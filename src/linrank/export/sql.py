@@ -4,6 +4,8 @@ The expression is ``Σ_j w_j x_j`` over the columns x_j with a weight. A column 
 ``w_j v_j + c_j`` instead, by COALESCE, where the model fills in missing values; where it refuses
 them the score is NULL. Weights are doubles with an exponent, which is what makes a number
 approximate (a double, not a decimal) in standard SQL, and their digits read back to the same bits.
+PostgreSQL reads them as decimals: beside a column of doubles they become doubles, beside integers
+they are exact.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ PRECISION = "float64"
 # 1000. Sums of sums, 32 terms in each, are of depth 64 for a thousand features, 96 for 30,000; and
 # their rounding errors grow with that depth rather than with the number of features.
 _TERMS = 32
+_POSTGRESQL = 63  # bytes of a name
 _PLUS = "\n    + "
 
 
@@ -68,7 +71,7 @@ def write(
     """
     spoken = dialect_of(dialect)
     _check_options(table=table, qid=qid, docid=docid)
-    warnings = _case_warnings(form, spoken)
+    warnings = _case_warnings(form, spoken) + _length_warnings(form, spoken)
     if table is None:
         text = f"({_expression(form, spoken)})\n"  # for it may become part of a larger one
     else:
@@ -111,6 +114,22 @@ def _case_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
         f"{told}: two columns in PostgreSQL and Oracle, one in SQLite and DuckDB; tell them apart "
         "by feature_map",
     )
+
+
+def _length_warnings(form: LinearForm, dialect: Dialect) -> tuple[str, ...]:
+    """PostgreSQL cuts longer names, without a word: two with the same beginning are one column."""
+    if dialect.longest is not None:
+        return ()
+    first: dict[bytes, str] = {}
+    for name in form.names:
+        other = first.setdefault(name.encode()[:_POSTGRESQL], name)
+        if other != name:
+            return (
+                f"the features {other[:20]!r}... and {name[:20]!r}... have their first "
+                f"{_POSTGRESQL} bytes in common, which is all that PostgreSQL keeps of a name; "
+                "tell them apart by feature_map",
+            )
+    return ()
 
 
 def _expression(form: LinearForm, dialect: Dialect, owner: str = "", qid: str = "") -> str:

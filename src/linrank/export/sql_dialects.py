@@ -77,8 +77,8 @@ class Dialect:
             return "it is empty"
         if self.longest is not None and len(name) > self.longest:
             return f"it has {len(name)} characters, the limit is {self.longest}"
-        if self.name == "mysql" and name.endswith(" "):
-            return "names there must not end with a space"
+        if self.name == "mysql" and name[-1] in " \t\n\v\f\r":
+            return "names there must not end with a space, nor a tab or line end"
         for character in name:
             reason = self._reason(character)
             if reason:

@@ -18,6 +18,7 @@ _TOKEN = re.compile(
             | (?P<sign>[(),.]) )""",
     re.VERBOSE,
 )
+_DEEPEST = 32  # brackets in brackets; no rank feature has three
 _RESERVED = ("if", "in", "true", "false")
 
 
@@ -34,7 +35,7 @@ def check_profile_name(what: str, name: str) -> None:
 def check_rank_feature(name: str) -> None:
     """Refuse a feature name that would not be read as one rank feature."""
     check_printable("vespa", "feature", name)
-    end = _feature(name, 0)
+    end = _feature(name, 0, _DEEPEST)
     if name[end:].strip():
         at = end + len(name[end:]) - len(name[end:].lstrip())
         reason = (
@@ -44,8 +45,11 @@ def check_rank_feature(name: str) -> None:
         refuse("vespa", "feature", name, reason)
 
 
-def _feature(text: str, at: int) -> int:
-    """Where the feature that begins at a place ends; the place itself where none begins."""
+def _feature(text: str, at: int, room: int) -> int:
+    """Where the feature that begins at a place ends; the place itself where none begins.
+
+    ``room`` is how many brackets deep it may go.
+    """
     found = _TOKEN.match(text, at)
     if not found or not found["word"]:
         return at
@@ -53,7 +57,9 @@ def _feature(text: str, at: int) -> int:
         refuse("vespa", "feature", text, f"{found['word']!r} is a word of the language")
     end = found.end()
     if text[end : end + 1] == "(":
-        inside = _arguments(text, end + 1)
+        if room == 0:
+            refuse("vespa", "feature", text, f"its brackets nest more than {_DEEPEST} deep")
+        inside = _arguments(text, end + 1, room - 1)
         if inside is None:
             return end
         end = inside
@@ -65,7 +71,7 @@ def _feature(text: str, at: int) -> int:
     return end
 
 
-def _arguments(text: str, at: int) -> int | None:
+def _arguments(text: str, at: int, room: int) -> int | None:
     """Where the brackets close; None if what they hold is no list of arguments."""
     while True:
         found = _TOKEN.match(text, at)
@@ -74,7 +80,7 @@ def _arguments(text: str, at: int) -> int | None:
         if found["value"] is not None:
             at = found.end()
         else:
-            end = _feature(text, at)
+            end = _feature(text, at, room)
             if end == at:
                 return None
             at = end

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import as_array
 
 __all__ = ["LANCZOS_STEPS", "TOLERANCE", "by_rows", "check_kernel_matrix", "lowest_values"]
 
@@ -103,7 +104,7 @@ def lowest_values(n: int, product: Callable[[Array], Array]) -> tuple[float, flo
 
 def _as_square(Q: Any, what: str) -> Array:
     try:
-        matrix: Array = np.asarray(Q, dtype=np.float64)
+        matrix: Array = as_array(Q, what).astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be a matrix of numbers: {error}") from error
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:

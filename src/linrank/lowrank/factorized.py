@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.checks import check_natural, check_numbers, check_one_of
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
 from linrank.data.rows import without_offsets
 from linrank.losses.hinge import Hinge
 from linrank.lowrank.log import Log
@@ -216,7 +217,7 @@ def _start(
 
 
 def _checked_start(V0: Array, shape: tuple[int, int]) -> Array:
-    factors = np.asarray(V0, dtype=np.float64)
+    factors = as_array(V0, "V0").astype(np.float64, copy=False)
     if factors.shape != shape:
         raise ValueError(f"V0 has shape {factors.shape}, expected {shape}: a vector for each row")
     if not np.isfinite(factors).all():

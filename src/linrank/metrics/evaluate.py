@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
+from linrank.data.vectors import check_apart
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.counted import Counts
@@ -95,7 +97,9 @@ def evaluate(
     >>> result.per_query["mrr"]
     array([1. , 0.5])
     """
+    y = as_array(y, "y")
     labels = _vector(y, "y")
+    check_apart(y, "y")
     if len(labels) == 0:
         raise ValueError("y is empty: there is nothing to evaluate")
     # A NaN is the least and the greatest of its array: no array of flags.
@@ -224,7 +228,7 @@ def _kernel(measure: Measure, chosen: Convention, y_max: float) -> _core.Measure
 
 
 def _vector(values: Any, name: str) -> Array:
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -281,7 +285,7 @@ def _document_keys(docid: Any, n_rows: int) -> Array | None:
     """Document ids as integers in the same order; None: the row number stands for the id."""
     if docid is None:
         return None
-    ids = np.asarray(docid)
+    ids = as_array(docid, "docid")
     if ids.ndim != 1 or len(ids) != n_rows:
         raise ValueError(f"docid must hold one id for each of the {n_rows} rows, got {ids.shape}")
     if ids.dtype == object:

@@ -30,7 +30,7 @@ from linrank.nearest import nearest
 __all__ = ["parse", "parse_scoring", "valid_forms"]
 
 _FORM = re.compile(
-    r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\))?\s*(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
+    r"(?P<name>[a-z_]+)\s*(?:\((?P<options>[^()]*)\)\s*)?(?:@\s*(?P<k>[+-]?\w+))?(?P<minus>-)?"
 )
 MEASURES: dict[str, type[Measure]] = {
     kind.name: kind

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 
 __all__ = ["ConcordanceResult", "concordance_index"]
@@ -110,7 +111,7 @@ def concordance_index(
 
 
 def _numbers(values: Any, name: str) -> Array:
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim != 1 or len(array) == 0:
         raise ValueError(f"{name} must hold one number per row, got shape {array.shape}")
     try:
@@ -125,7 +126,7 @@ def _numbers(values: Any, name: str) -> Array:
 
 def _events(event: Any, n_rows: int) -> Array:
     """Booleans, or 0 and 1; anything else is likely to be the times."""
-    array = np.asarray(event)
+    array = as_array(event, "event")
     if array.shape != (n_rows,):
         raise ValueError(f"event must hold one boolean for each of the {n_rows} rows of time, "
                          f"got shape {array.shape}")  # fmt: skip

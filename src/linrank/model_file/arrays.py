@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank import json_text
+from linrank.durable import name_beside
 from linrank.model_file.contents import MAX_JSON_BYTES, Invalid
 from linrank.model_file.fields import field
 
@@ -21,17 +22,35 @@ if TYPE_CHECKING:
     # Refuses, by an Invalid, a tensor of this key, type (as in "F64") and shape.
     Check = Callable[[str, str, list[int]], None]
 
-__all__ = ["digest", "encode", "path_beside", "read_beside"]
+__all__ = ["digest", "encode", "names_beside", "read_beside", "used_by"]
 
 MAX_NAMES_BYTES = 8 * MAX_JSON_BYTES
+_MAX_REFERRING_BYTES = 1 << 20  # of a JSON file without arrays of its own
 
 
-def path_beside(target: str) -> str:
-    """The name of the arrays file of the model file `target`."""
+def names_beside(target: str) -> tuple[str, str]:
+    """The names that the arrays file of the model file `target` may have.
+
+    There are two: one for the arrays of a model that is there, one for those of its successor. The
+    second is no name that the arrays of another model have: there may be a model.2.json.
+    """
     stem, suffix = os.path.splitext(target)
     if suffix == ".safetensors":
         raise ValueError(f"{target}: that name is needed for the arrays; save to {stem}.json")
-    return stem + ".safetensors"
+    return name_beside(target, ".safetensors"), name_beside(target, ".successor.safetensors")
+
+
+def used_by(target: str) -> str | None:
+    """The arrays file of the model at `target`, if there is one that has such a file."""
+    try:
+        if not os.path.isfile(target) or os.path.getsize(target) > _MAX_REFERRING_BYTES:
+            return None
+        with open(target, "rb") as file:
+            document = json_text.parse(file.read(_MAX_REFERRING_BYTES), _MAX_REFERRING_BYTES)
+        path = os.path.join(os.path.dirname(target), document["arrays"]["file"])
+        return path if path in names_beside(target) else None
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
 
 
 def encode(
@@ -57,18 +76,18 @@ def digest(content: bytes) -> str:
 
 
 def read_beside(
-    reference: dict[str, Any], folder: str, check: Check
+    reference: dict[str, Any], folder: str, n_features: int, check: Check
 ) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
     """Tensors and feature names of the file that a document refers to."""
     name = field(reference, "file", str, name="arrays.file")
-    if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
+    if name in ("", ".", "..") or set(name) & set("/\\\0"):
         raise Invalid(f"arrays.file is {name[:80]!r}, expected a file name without a folder")
     path = os.path.join(folder, name)
     try:
         expected = field(reference, "sha256", str, name="arrays.sha256")
         tensors = _read_tensors(path, expected, check)
         names = tensors.pop("feature_names", None)
-        return tensors, None if names is None else _decode_names(names)
+        return tensors, None if names is None else _decode_names(names, n_features)
     except Invalid as error:
         raise Invalid(f"its arrays file {path}: {error.problem}", error.remedy) from None
 
@@ -105,18 +124,15 @@ def _check_tensors(slices: dict[str, Any], check: Check) -> None:
             raise Invalid(f"'feature_names' is {dtype} {shape}, expected bytes of text (U8)")
 
 
-def _decode_names(encoded: NDArray[np.uint8]) -> list[str]:
-    """The feature names of an arrays file; whether they are strings is the model's to check."""
-    content = encoded.tobytes()
-    # Without its strings, a list of strings has one bracket and no number: nothing that could
-    # nest or grow when it is parsed.
-    skeleton = re.sub(rb'"[^"\\]*(?:\\.[^"\\]*)*"', b"", content, flags=re.DOTALL)
-    if re.fullmatch(rb"\[[, ]*\]", skeleton) is None:
-        raise Invalid("the tensor 'feature_names' is not a JSON list of strings")
+def _decode_names(encoded: NDArray[np.uint8], n_features: int) -> list[str]:
+    """The feature names of an arrays file."""
+    problem = "the tensor 'feature_names' is not a JSON list of strings"
     try:
-        names: list[str] = json.loads(content)
-    except ValueError:
-        raise Invalid("the tensor 'feature_names' is not a JSON list of strings") from None
+        names = json_text.parse(encoded.tobytes(), n_features, max_brackets=1)
+    except json_text.MalformedJSON as error:
+        raise Invalid(f"{problem}: {error}") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Invalid(problem)
     return names
 
 

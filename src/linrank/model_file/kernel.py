@@ -120,7 +120,7 @@ def _arrays_beside(
 ) -> tuple[dict[str, NDArray[Any]], list[str] | None]:
     for key in ("feature_names", *ARRAYS):
         field(document, key, type(None))  # they are given in one place only
-    return arrays.read_beside(reference, folder, check)
+    return arrays.read_beside(reference, folder, document["n_features"], check)
 
 
 # ---- writing ------------------------------------------------------------------------------------

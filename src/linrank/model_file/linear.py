@@ -133,7 +133,7 @@ def _arrays_beside(
         if dtype != "F64" or shape != [n_features]:
             raise Invalid(f"{key!r} is {dtype} {shape}, expected F64 [{n_features}]")
 
-    tensors, named = arrays.read_beside(reference, folder, check)
+    tensors, named = arrays.read_beside(reference, folder, n_features, check)
     return named, tensors
 
 

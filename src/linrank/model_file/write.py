@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
+from linrank.durable import check_place, one_at_a_time, replacing
 from linrank.model_file import arrays, kernel, linear
 from linrank.model_file.contents import FORMAT, MAX_JSON_BYTES, Contents, KernelContents
 
@@ -16,45 +17,55 @@ __all__ = ["write"]
 def write(contents: Contents | KernelContents, path: str | os.PathLike[str]) -> None:
     """Write `contents` to `path`, and beyond a million values to a second file beside it."""
     name = os.fspath(path)
-    if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
-        _write_to_stream(name, contents)
-        return
-    target = os.path.realpath(name)
-    _check_place(target, name)
+    check_place(name)
     whole = _inline(contents)
-    if whole is not None:
-        _write_atomically(target, whole)
-        return
-    beside, kind = arrays.path_beside(target), _kind(contents)
-    tensors = arrays.encode(kind.tensors(contents), contents.feature_names, kind.size(contents))
-    reference = {"file": os.path.basename(beside), "sha256": arrays.digest(tensors)}
-    text = _text(kind.document_beside(contents, reference))
-    _write_atomically(beside, tensors)
-    _write_atomically(target, text)
-
-
-def _write_to_stream(name: str, contents: Contents | KernelContents) -> None:
-    """Pipes and devices: a rename would put a file in their place, of /dev/null too."""
-    whole = _inline(contents)
-    if whole is None:
+    if whole is None and os.path.exists(name) and not os.path.isfile(name):
         raise ValueError(
             f"{name}: a model of {_kind(contents).size(contents)} takes two files and cannot go "
             "to a pipe or device; name a file"
         )
-    with open(name, "wb") as stream:
-        stream.write(whole)
+    target = os.path.realpath(name)
+    if whole is not None and arrays.used_by(target) is None:
+        _replace(name, whole)
+        return
+    with one_at_a_time(name):
+        old = arrays.used_by(target)
+        if whole is None:
+            _write_both(contents, target, old)
+        else:
+            _replace(name, whole)
+        _remove(old)
 
 
-def _check_place(target: str, path: str) -> None:
-    """Name the path that was asked for: the error of the system would name a temporary one."""
-    if os.path.isdir(target):
-        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", path)
-    folder = os.path.dirname(target)
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}; create it", path)
+def _write_both(contents: Contents | KernelContents, target: str, old: str | None) -> None:
+    """The arrays under a name that the old model does not use, which thus stays whole; then it."""
+    beside = next(name for name in arrays.names_beside(target) if name != old)
+    kind = _kind(contents)
+    tensors = arrays.encode(kind.tensors(contents), contents.feature_names, kind.size(contents))
+    reference = {"file": os.path.basename(beside), "sha256": arrays.digest(tensors)}
+    text = _text(kind.document_beside(contents, reference))
+    try:
+        _replace(beside, tensors)
+        _replace(target, text)
+    except BaseException:
+        if arrays.used_by(target) != beside:
+            _remove(beside)
+        raise
+
+
+def _replace(path: str, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _remove(path: str | None) -> None:
+    if path is not None:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def _inline(contents: Contents | KernelContents) -> bytes | None:
+    """The model as one file; None if it takes two."""
     document = _kind(contents).document_inline(contents)
     return None if document is None else _text(document)
 
@@ -78,20 +89,3 @@ def _text(document: dict[str, Any]) -> bytes:
             "shorten or drop its feature names"
         )
     return text
-
-
-def _write_atomically(path: str, content: bytes) -> None:
-    """Write beside `path` and rename: readers see the old file or the new one, never a part."""
-    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
-            error.filename = path
-        raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from linrank.data.dataset import Dataset
+from linrank.durable import replacing
 from linrank.lazy import cached_property
 from linrank.reporting.failures import failures
 from linrank.reporting.fitting import fitting
@@ -64,17 +64,8 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
         page = self.to_html().encode("utf-8")
-        target = os.path.realpath(path)
-        folder, name = os.path.split(target)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=f".{name}")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(page)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, target)
-        except BaseException:  # KeyboardInterrupt too
-            os.unlink(temporary)
-            raise
+        with replacing(path) as file:
+            file.write(page)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the top of the page says as plain values, ready for JSON."""
@@ -90,12 +81,6 @@ class Report:
     def __repr__(self) -> str:
         value = self.material.evaluation[self.material.scoring]
         return f"<Report on {self.material.ranking.name}: {self.material.scoring} {value:.4f}>"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def report(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linrank.data.frames import as_array
 from linrank.data.profile import Profile
 from linrank.data.rows import resized
 from linrank.kernel_model import KernelModel
@@ -66,8 +67,9 @@ def ranking_of(source: Any, data: Dataset, name: str, about: str, n_jobs: int | 
             f"cannot ask a {type(source).__name__} for its scores without knowing how; compute "
             "them and pass the array, one score for each test row"
         )
+    given = as_array(source, name)
     try:
-        scores = np.asarray(source, dtype=np.float64)
+        scores = given.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be a model, a fitted estimator or scores, got {type(source).__name__}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.blocks import LongLineError, TextBlocks, open_blocks
+from linrank.data.blocks import LONGEST_LINE, LongLineError, TextBlocks, open_blocks
 from linrank.data.joining import join_sparse
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
@@ -54,7 +54,7 @@ class Layout:
     batch_rows: int = BATCH_ROWS
     batch_entries: int = 1 << 22
     most_columns: int = int(_core.MAX_FEATURE) + 1
-    longest_line: int = 64 << 20
+    longest_line: int = LONGEST_LINE
     remedy: str = "renumber the features"
 
 
@@ -157,7 +157,9 @@ class Batches:
 
     def _parse(self, block: Any) -> Any:
         if isinstance(block, LongLineError):
-            raise DataFormatError(f"{self.name}:{self.n_lines + 1}: {block}; {self._layout.remedy}")
+            raise DataFormatError(
+                f"{self.name}:{self.n_lines + 1}: {block.what}; {self._layout.remedy}"
+            )
         if isinstance(block, DataFormatError):
             raise block
         piece = self._parser.parse(block)

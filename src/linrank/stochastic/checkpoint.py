@@ -23,12 +23,12 @@ import math
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.durable import sync_folder
+from linrank.durable import check_place, naming, replacing
 from linrank.errors import CheckpointError
 
 __all__ = ["Checkpoint", "check_replaceable", "fill", "load", "nested", "prefixed", "save"]
@@ -46,9 +46,8 @@ _DTYPES = ("<f4", "<f8", "<i4", "<i8", "<u8")
 def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write ``state``: arrays, and values that JSON has.
 
-    The file is written beside its place, forced to the disk and renamed: a process killed at any
-    moment, or a machine that loses power, leaves the old checkpoint or the new one. Arrays are
-    written from where they lie, without a copy.
+    A process killed at any moment, or a machine that loses power, leaves the old checkpoint or the
+    new one. Arrays are written from where they lie, without a copy.
     """
     arrays = {k: np.ascontiguousarray(v) for k, v in state.items() if isinstance(v, np.ndarray)}
     values = {k: v for k, v in state.items() if k not in arrays}
@@ -59,22 +58,11 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     header = json.dumps({"values": values, "arrays": specs}).encode()
     if len(header) > _MAX_HEADER:
         raise ValueError(f"the values take {len(header)} bytes, more than {_MAX_HEADER}")
-    target = os.path.realpath(os.fspath(path))
-    temporary = f"{target}.partial"  # one name: what a killed process leaves is written over
-    try:
-        with open(temporary, "wb") as file:
-            _write(file, header, arrays)
-        os.replace(temporary, target)
-        sync_folder(os.path.dirname(target))
-    except BaseException as error:  # KeyboardInterrupt too
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        if isinstance(error, OSError) and error.errno and not error.filename:  # a full disk
-            error.filename = os.fspath(path)
-        raise
+    with replacing(path) as file:
+        _write(file, header, arrays)
 
 
-def _write(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
+def _write(file: IO[bytes], header: bytes, arrays: Mapping[str, Array]) -> None:
     digest = hashlib.sha256()
     parts: list[Any] = [_FRONT.pack(_MAGIC, _VERSION, len(header)), header]
     parts += [a.astype(a.dtype.newbyteorder("<"), copy=False).data for a in arrays.values()]
@@ -85,8 +73,6 @@ def _write(file: BinaryIO, header: bytes, arrays: Mapping[str, Array]) -> None:
             digest.update(view)
             file.write(view)
     file.write(digest.digest())
-    file.flush()
-    os.fsync(file.fileno())
 
 
 class Checkpoint(Mapping[str, Any]):
@@ -123,7 +109,8 @@ class Checkpoint(Mapping[str, Any]):
         self._file.seek(place)
         view = out.data.cast("B")
         while view:
-            n_read = self._file.readinto(view)  # type: ignore[attr-defined]
+            with naming(self.name):
+                n_read = self._file.readinto(view)  # type: ignore[attr-defined]
             if not n_read:
                 raise CheckpointError(f"{self.name}: became shorter while it was read")
             view = view[n_read:]
@@ -150,8 +137,9 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
     file = open(name, "rb", buffering=0)  # noqa: SIM115  (lives as long as the checkpoint)
     try:
         size = os.fstat(file.fileno()).st_size
-        header, start = _read_header(file, name, size)
-        _check_digest(file, name, size)
+        with naming(name):
+            header, start = _read_header(file, name, size)
+            _check_digest(file, name, size)
         values, arrays = _parse_header(header, name, start, size - _DIGEST)
     except BaseException:
         file.close()
@@ -162,17 +150,9 @@ def load(path: str | os.PathLike[str]) -> Checkpoint:
 def check_replaceable(path: str | os.PathLike[str]) -> None:
     """Raise now if writing a checkpoint would destroy what is none, or could not be done."""
     name = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(name))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"checkpoint: there is no folder {folder!r}; make it first")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(
-            f"checkpoint: no permission to write in {folder!r}; name another file"
-        )
+    check_place(name)
     if not os.path.exists(name):
         return
-    if os.path.isdir(name):
-        raise IsADirectoryError(f"checkpoint: {name!r} is a folder; name a file in it")
     with open(name, "rb") as file:
         if (front := file.read(len(_MAGIC))) and front != _MAGIC:
             raise CheckpointError(

@@ -230,7 +230,7 @@ def _check_sampling(sampling: str) -> None:
     if sampling == "roc":
         raise ValueError(
             "sampling='roc' compares rows of all queries, which are in different chunks of a "
-            "store; use another sampling, or linrank.load(store) and its X and y, which are mapped"
+            "store; use another sampling, or linrank.load(store) and its X and y"
         )
 
 

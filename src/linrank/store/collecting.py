@@ -13,11 +13,10 @@ from linrank import _core
 from linrank.data.comments import Comments, naming_documents
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
-from linrank.durable import full_disk
 from linrank.store.background import Background
 from linrank.store.batch import Batch, Span
 from linrank.store.budget import Budget
-from linrank.store.convert import Scratch, writer_of
+from linrank.store.convert import TemporaryFiles, writer_of
 from linrank.store.folder import check_target
 from linrank.store.shape import Shape
 from linrank.store.sinks import Apart, Grouped, Output, Sink, Together
@@ -55,19 +54,15 @@ def collect(
         Whether to replace a store that is there.
     """
     target = check_target(path, overwrite)
-    with Scratch(target) as scratch:
+    with TemporaryFiles(target) as files:
         try:
-            try:
-                return _write(parts, target, budget, n_threads, overwrite, Together)
-            except Apart:
-                sink = _grouped(scratch)
-                return _write(parts, target, budget, n_threads, overwrite, sink)
-        except OSError as error:
-            raise full_disk(error, target, "store") from error
+            return _write(parts, target, budget, n_threads, overwrite, Together)
+        except Apart:
+            return _write(parts, target, budget, n_threads, overwrite, _grouped(files))
 
 
-def _grouped(scratch: Scratch) -> Callable[[Output, Budget], Sink]:
-    return lambda output, budget: Grouped(output, budget, scratch.new_file)
+def _grouped(files: TemporaryFiles) -> Callable[[Output, Budget], Sink]:
+    return lambda output, budget: Grouped(output, budget, files.new_file)
 
 
 def _write(

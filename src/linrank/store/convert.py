@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -15,7 +13,8 @@ from numpy.typing import DTypeLike
 
 from linrank import _core
 from linrank.data.survey import ReadingOptions, parse_blocks
-from linrank.durable import full_disk
+from linrank.durable import FULL_DISK, REMOVED, naming
+from linrank.scratch import Scratch
 from linrank.store.assembling import Assembler
 from linrank.store.background import Background
 from linrank.store.budget import Budget
@@ -27,7 +26,7 @@ from linrank.store.store import Store
 from linrank.store.writer import StoreWriter
 from linrank.threads import resolve
 
-__all__ = ["Scratch", "convert", "convert_within", "writer_of"]
+__all__ = ["TemporaryFiles", "convert", "convert_within", "writer_of"]
 
 Progress = Callable[[int, "int | None"], object]
 _HEAD_ROWS, _HEAD_BYTES = 1000, 4 << 20  # that storage and columns are decided on, at least
@@ -124,37 +123,41 @@ def convert_within(
 ) -> Store:
     """Convert with a budget of one's own."""
     target = check_target(path, overwrite)
-    with Scratch(target) as scratch:
+    with TemporaryFiles(target) as files:
         longest = max(1 << 20, budget.limit // 64)
-        sources = Sources(source, scratch.new_file, budget.block, longest)
+        sources = Sources(source, files.new_file, budget.block, longest)
         try:
-            job = _Job(sources, target, options, budget, n_threads, overwrite, scratch, progress)
+            job = _Job(sources, target, options, budget, n_threads, overwrite, files, progress)
             return job.run()
-        except OSError as error:
-            raise full_disk(error, target, "store") from error
         finally:
             sources.close()
 
 
-class Scratch:
-    """A hidden folder for temporary files, made when the first is asked for."""
+class TemporaryFiles:
+    """Names in a hidden folder beside a store, which is made when the first is asked for.
+
+    A full disk inside the ``with`` block is told by the name of the store.
+    """
 
     def __init__(self, target: str) -> None:
-        self._target, self._folder, self._n_files = target, "", 0
+        self._target, self._n_files = target, 0
+        self._scratch: Scratch | None = None
 
     def new_file(self) -> str:
-        if not self._folder:
-            parent, name = os.path.split(self._target)
-            self._folder = tempfile.mkdtemp(".converting", f".{name}.", parent)
+        if self._scratch is None:
+            self._scratch = Scratch(os.path.dirname(self._target))
         self._n_files += 1
-        return os.path.join(self._folder, f"{self._n_files}.tmp")
+        return os.path.join(self._scratch.path, f"{self._n_files}.tmp")
 
-    def __enter__(self) -> Scratch:
+    def __enter__(self) -> TemporaryFiles:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._folder:
-            shutil.rmtree(self._folder, ignore_errors=True)
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._scratch is not None:
+            self._scratch.remove()
+        if isinstance(error, OSError) and error.errno in FULL_DISK:
+            with naming(self._target, over=True, what="store", removed=REMOVED):
+                raise error
 
 
 class _Again(Exception):
@@ -171,7 +174,7 @@ class _Job:
     budget: Budget
     n_threads: int
     overwrite: bool
-    scratch: Scratch
+    files: TemporaryFiles
     progress: Progress | None
     shape: Shape | None = None
     is_together: bool = True
@@ -257,7 +260,7 @@ class _Job:
     def _sink(self, output: Output) -> Sink:
         if self.is_together:
             return Together(output, self.budget)
-        return Grouped(output, self.budget, self.scratch.new_file)
+        return Grouped(output, self.budget, self.files.new_file)
 
     def _writer(self, shape: Shape) -> StoreWriter:
         return writer_of(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.comments import Comments
+from linrank.data.frames import as_array
 from linrank.data.queries import as_sizes
 from linrank.data.rows import DenseRows, Rows
 from linrank.data.vectors import as_labels
@@ -76,7 +77,7 @@ def _as_ids(ids: Any, n_queries: int) -> Array | Words | None:
     if ids is None:
         return None
     if not isinstance(ids, Words):
-        array = np.asarray(ids)
+        array = as_array(ids, "ids")
         if array.ndim != 1:
             raise ValueError(f"ids must be 1-D, one per query; got shape {array.shape}")
         ids = _integers_or_words(array)

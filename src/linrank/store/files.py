@@ -9,17 +9,22 @@ the memory that is read into.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 import threading
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.durable import naming
 from linrank.errors import DataFormatError
+from linrank.scratch import new_file, sweep
 from linrank.store.buffer import PAGE, aligned, span
 
 __all__ = ["AGAIN", "Files", "open_regular"]
@@ -34,6 +39,7 @@ _FLAGS = os.O_RDONLY | sum(
 # A file system without such reads, a system without /proc (ENOENT), too many open files.
 _NO_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOENT, errno.EACCES, errno.EPERM, errno.EMFILE)
 _WORTH_DIRECT = 1 << 20  # bytes; below (labels, offsets), the cache is faster and has them soon
+_PART = 8 << 20  # bytes that a thread reads at a time
 _MOST = 1 << 30  # bytes of one call; the system takes less than 2³¹
 
 
@@ -86,15 +92,35 @@ class Files:
                 f"{self.path(name)}: is {what}: {found} bytes, the manifest says {size}; {AGAIN}"
             )
 
-    def mapped(self, name: str, n_bytes: int) -> Array:
-        """A file as read-only memory, that is read when it is looked at."""
+    def read_all(self, sizes: Mapping[str, int], n_threads: int) -> dict[str, Array]:
+        """Whole files in memory that cannot be written to."""
+        found = {name: aligned(size)[:size] for name, size in sizes.items()}
+
+        def read(part: tuple[str, int]) -> None:
+            name, begin = part
+            data = found[name][begin : begin + _PART]
+            self._whole(name, data, self._read(name, data, begin, len(data)))
+
+        parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
+        with ThreadPoolExecutor(n_threads) as pool:
+            for _ in pool.map(read, parts):
+                pass
+        for array in found.values():
+            array.flags.writeable = False
+        return found
+
+    def copied(self, name: str, n_bytes: int) -> Array:
+        """A copy of a file that has no name, mapped: it is read when it is looked at."""
         if n_bytes == 0:
             return np.empty(0, np.uint8)
-        # The descriptor that was checked, not the name again; NumPy keeps the name beside it, so
-        # that processes of joblib map the file too instead of getting a copy.
-        path = self.path(name)
-        with open(path, "rb", opener=lambda *_: os.dup(self._descriptor(name))) as file:
-            return np.asarray(np.memmap(file, np.uint8, "r", 0, (n_bytes,)))
+        with _nameless(os.path.dirname(self._folder)) as file:
+            with naming(self.path(name)):
+                done = _copy(self._descriptor(name), file.fileno(), n_bytes)
+            if done < n_bytes:
+                raise self._shorter(name, n_bytes - done)
+            return np.frombuffer(
+                mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_READ), np.uint8
+            )
 
     def read(self, name: str, begin: int, n_bytes: int, out: Array | None = None) -> Array:
         """Bytes of a file; where `out` is given (pages, at least `span` bytes), inside of it."""
@@ -107,8 +133,11 @@ class Files:
                 return data
         else:
             data = np.empty(n_bytes, np.uint8)
-        n_read = _read_all(self._descriptor(name), data, begin, n_bytes)
-        return self._whole(name, data, n_read)
+        return self._whole(name, data, self._read(name, data, begin, n_bytes))
+
+    def _read(self, name: str, data: Array, begin: int, n_bytes: int) -> int:
+        with naming(self.path(name)):
+            return _read_all(self._descriptor(name), data, begin, n_bytes)
 
     def _read_direct(self, name: str, start: int, end: int, memory: Array) -> bool:
         """Whether the bytes from start to end were read past the cache into memory."""
@@ -138,11 +167,14 @@ class Files:
 
     def _whole(self, name: str, data: Array, n_read: int) -> Array:
         if n_read < len(data):
-            raise DataFormatError(
-                f"{self.path(name)}: became shorter while it was open: {len(data) - n_read} bytes "
-                f"are missing; {AGAIN}"
-            )
+            raise self._shorter(name, len(data) - n_read)
         return data
+
+    def _shorter(self, name: str, n_missing: int) -> DataFormatError:
+        return DataFormatError(
+            f"{self.path(name)}: became shorter while it was open: {n_missing} bytes are missing; "
+            f"{AGAIN}"
+        )
 
 
 def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
@@ -154,6 +186,43 @@ def _read_all(descriptor: int, memory: Array, begin: int, least: int) -> int:
         if n_read == 0:
             break
         done += n_read
+    return done
+
+
+@contextmanager
+def _nameless(folder: str) -> Iterator[IO[bytes]]:
+    """A file that vanishes with the process, in a folder or where temporary files go."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        from tempfile import gettempdir
+
+        folder = gettempdir()
+    sweep(folder)
+    made: list[str] = []
+    try:
+        descriptor = new_file(folder, made, mode=0o600)
+    finally:
+        for path in made:
+            with suppress(OSError):
+                os.unlink(path)
+    with open(descriptor, "r+b", buffering=0) as file:
+        yield file
+
+
+def _copy(source: int, target: int, n_bytes: int) -> int:
+    """Copy from the beginning of a file, by the system where it can; the bytes that were copied."""
+    done = 0
+    while done < n_bytes:
+        most = min(_MOST, n_bytes - done)
+        try:
+            n_copied = os.copy_file_range(source, target, most, done, done)
+        except (AttributeError, OSError) as error:
+            if getattr(error, "errno", None) not in (*_NO_DIRECT, None, errno.EXDEV, errno.ENOSYS):
+                raise
+            data = os.pread(source, min(_PART, most), done)
+            n_copied = os.pwrite(target, data, done) if data else 0
+        if n_copied == 0:
+            break
+        done += n_copied
     return done
 
 

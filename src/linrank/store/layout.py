@@ -1,7 +1,7 @@
 """Layout: which files a store has, and which of their bytes belong to which chunk.
 
 Every array of a data set is one file of little-endian numbers without a header, so that it can be
-mapped as a whole. A *chunk* is a range of whole queries, and so a range of bytes in every file:
+read as a whole. A *chunk* is a range of whole queries, and so a range of bytes in every file:
 
 ====================  =====  ==============================================================
 values.bin            f4/f8  dense: n_rows × n_features, by rows; CSR: the entries

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.store.fields import (
     MAX_BYTES,
@@ -99,7 +100,7 @@ def read_manifest(path: str) -> Manifest:
 
 def _read_bytes(path: str) -> bytes:
     descriptor = open_regular(path)
-    with open(descriptor, "rb") as file:
+    with naming(path), open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if size > MAX_BYTES:
             raise Invalid(f"has {size} bytes, more than a manifest ({MAX_BYTES})")
@@ -126,8 +127,8 @@ def _decode(content: bytes) -> Manifest:
         if member(d, unit, int) != layout.total(unit):
             raise Invalid(f"{unit} is {d[unit]} but its chunks have {layout.total(unit)}")
     weight = member(d, "total_weight", float)
-    if weight < 0.0:
-        raise Invalid(f"total_weight is {weight}, expected >= 0")
+    if not 0.0 <= weight < float("inf"):
+        raise Invalid(f"total_weight is {weight}, expected a finite number >= 0")
     return Manifest(
         layout,
         integer(d, "n_pairs", 0, MAX_COUNT**2),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from linrank.data.blocks import Block, LongLineError, TextBlocks, open_blocks
-from linrank.data.byte_streams import name_of
+from linrank.data.blocks import LongLineError, Part, TextBlocks, open_blocks
+from linrank.data.byte_streams import name_of, standard_input
 from linrank.errors import DataFormatError
 
 __all__ = ["Place", "Sources"]
@@ -62,12 +62,12 @@ class Sources:
             return "<stdin>" if source == "-" else os.fsdecode(source)
         return _name(source)
 
-    def blocks(self) -> Iterator[tuple[Block, Place]]:
+    def blocks(self) -> Iterator[tuple[Part, Place]]:
         """All blocks, from the beginning, every time that it is called."""
         before = 0
         for i in range(len(self._sources)):
             text, done = self._open(i), 0
-            for block, done in text.blocks:
+            for block, done in text.parts:
                 yield self._told(block, text.name), Place(text.name, before + done)
             before += done
 
@@ -83,17 +83,17 @@ class Sources:
 
     def _stream(self, source: Any) -> _Rewound | _Spooled:
         if not hasattr(source, "read"):
-            source = sys.stdin.buffer if source == "-" else open(source, "rb", buffering=0)  # noqa: SIM115
+            source = standard_input() if source == "-" else open(source, "rb", buffering=0)  # noqa: SIM115
         if hasattr(source, "seekable") and source.seekable():
             return _Rewound(source)
         return _Spooled(source, self._spool())
 
-    def _told(self, block: Block, name: str) -> Block:
+    def _told(self, block: Part, name: str) -> Part:
         if not isinstance(block, LongLineError):
             return block
         return DataFormatError(
-            f"{name}: {block}, the most that memory_limit allows; give a larger one, or check that "
-            "the file is text with line ends"
+            f"{name}: {block.what}, the most that memory_limit allows; give a larger one, or check "
+            "that the file is text with line ends"
         )
 
     def close(self) -> None:

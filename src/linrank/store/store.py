@@ -1,4 +1,4 @@
-"""Store: a data set on disk, read chunk by chunk or mapped whole."""
+"""Store: a data set on disk, read chunk by chunk or as a whole."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import Rows
 from linrank.data.statistics import ColumnStatistics
+from linrank.durable import recover
 from linrank.errors import DataFormatError
 from linrank.lazy import cached_property
 from linrank.store.buffer import Buffer, span
@@ -23,9 +24,9 @@ from linrank.store.contents import Contents
 from linrank.store.files import AGAIN, Files
 from linrank.store.layout import MANIFEST
 from linrank.store.manifest import read_manifest
-from linrank.store.mapping import map_dataset
 from linrank.store.reading import ChunkReader, Verify
 from linrank.store.row_ranges import read_rows
+from linrank.store.whole import whole_dataset
 from linrank.store.writer import CHUNK_BYTES
 from linrank.store.writing import write_dataset
 from linrank.threads import resolve
@@ -74,6 +75,7 @@ class Store(Contents):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = os.path.abspath(os.fspath(path))
         place = os.path.join(folder, MANIFEST)
+        recover(folder)
         if not os.path.isdir(folder):
             if not os.path.exists(folder):
                 raise FileNotFoundError(f"{folder}: there is no such store")
@@ -172,7 +174,11 @@ class Store(Contents):
         return read_rows(self._reader, rows, verify)
 
     def dataset(self, verify: bool = True, *, n_jobs: int | None = None) -> Dataset:
-        """The whole store as one dataset, mapped: nothing is copied but 8 bytes a row for ids.
+        """The whole store as one dataset.
+
+        It is read into memory if it takes at most half of what is free, else copied into a file
+        without a name beside it, which is mapped. Whatever is done to the store afterwards does
+        not change the dataset.
 
         Parameters
         ----------
@@ -182,7 +188,7 @@ class Store(Contents):
         n_jobs : int, optional
             Threads of that pass; None uses all cores.
         """
-        return map_dataset(self._reader, self.path, verify, resolve(n_jobs))
+        return whole_dataset(self._reader, self.path, verify, resolve(n_jobs))
 
     def verify(self) -> None:
         """Read everything and check it: checksums, offsets, labels against levels, pairs.
@@ -216,7 +222,7 @@ class Store(Contents):
         return Buffer({name: span(*self._layout.place(name, i)) for name in names})
 
     def close(self) -> None:
-        """Close the files; mapped datasets stay."""
+        """Close the files; datasets that were read stay."""
         self._files.close()
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.comments import Comments
+from linrank.data.frames import check_names
 from linrank.data.rows import CsrRows, Rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.data.words import Words
@@ -44,8 +45,8 @@ class StoreWriter:
     Parameters
     ----------
     path : path
-        Folder of the store, which must not exist yet (or be empty). It is written as
-        ``<path>.partial`` and renamed.
+        Folder of the store, which must not exist yet (or be empty). It is written under another
+        name beside it, and renamed.
     storage : {"dense", "csr"}
     dtype : {"float32", "float64"}
         Of the values.
@@ -318,6 +319,7 @@ def _check_options(
         raise ValueError(f"n_features must be from 1 to 2^48, got {n_features}")
     if feature_names is not None and len(feature_names) != n_features:
         raise ValueError(f"there are {n_features} features but {len(feature_names)} names")
+    check_names(feature_names or ())
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be 0, 1 or None, got {index_base!r}")
     if chunk_bytes < 1:

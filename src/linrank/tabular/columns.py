@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from linrank.data.frames import check_names
 from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
 
@@ -75,6 +76,10 @@ def columns_of(schema: Any, source: str) -> list[Column]:
             f"{source}: column {schema.names.index('')} (counted from 0) has no name; name it, or "
             "leave it out: pandas writes its index so unless index=False"
         )
+    try:
+        check_names(schema.names)
+    except ValueError as error:
+        raise DataFormatError(f"{source}: {error}") from None
     return columns
 
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
+from linrank.data.blocks import LONGEST_LINE, LongLineError
 from linrank.errors import DataFormatError
 from linrank.tabular.columns import arrow
 from linrank.tabular.faults import reading
@@ -19,7 +20,6 @@ __all__ = ["CsvTable"]
 _PROBE = 1 << 20  # bytes from which types are told
 _BLOCK = 1 << 20
 _ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
-_LONGEST = 1 << 28  # bytes of a line
 _LOOKED_AT = 1000  # values of a column of words
 _MOSTLY = 0.9
 _CONVERSION = re.compile(
@@ -121,10 +121,8 @@ class CsvTable:
             first = head.split(b"\n" if b"\n" in head else b"\r", 2)
             if len(first) > 2 or is_all:
                 break
-            if size >= _LONGEST:
-                raise DataFormatError(
-                    f"{self.name}: no two lines in the first {size >> 20} MiB; this is no CSV text"
-                )
+            if size >= LONGEST_LINE:
+                raise LongLineError(self.name, LONGEST_LINE)
             size *= 2
         if is_all and len(head.strip().splitlines()) < 2:
             raise DataFormatError(f"{self.name}: no rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.tabular.columns import arrow
 
@@ -18,7 +19,8 @@ def reading(source: str, what: str) -> Iterator[None]:
     """Turn what pyarrow raises on bad contents into a DataFormatError; ``what`` is the format."""
     pa = arrow()
     try:
-        yield
+        with naming(source):
+            yield
     except DataFormatError:
         raise
     except pa.ArrowMemoryError as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from typing import Any
 
-from linrank.data.byte_streams import Replay, name_of
+from linrank.data.byte_streams import Replay, name_of, standard_input
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 from linrank.nearest import did_you_mean
 
@@ -31,13 +31,13 @@ def open_source(source: Any) -> tuple[Any, str, bytes]:
     if hasattr(source, "read"):
         opened = Replay(source, name_of(source), _HEAD)
     elif source == "-":
-        opened = Replay(sys.stdin.buffer, "<stdin>", _HEAD)
+        opened = Replay(standard_input(), "<stdin>", _HEAD)
     else:
         name = os.fsdecode(os.fspath(source))
         if os.path.isdir(source):
             return source, name, b"PAR1"
         if stat.S_ISREG(os.stat(source).st_mode):
-            with open(source, "rb") as file:
+            with naming(name), open(source, "rb") as file:
                 return source, name, file.read(_HEAD)
         opened = Replay(open(source, "rb", buffering=0), name, _HEAD)  # noqa: SIM115  (a pipe)
     return opened, opened.name, opened.head

@@ -14,7 +14,7 @@ __all__ = ["ArrowTable"]
 
 
 class ArrowTable:
-    """An Arrow file or stream; one that has a path is mapped.
+    """An Arrow file or stream; only the columns that are used are read of a file.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ArrowTable:
         is_path = isinstance(file, (str, os.PathLike))
         self.size: int | None = os.stat(file).st_size if is_path else None
         with reading(name, "Arrow"):
-            source = pa.memory_map(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
+            source = pa.OSFile(os.fspath(file)) if is_path else pa.PythonFile(file, "r")
             self._source = source
             opened = pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
             self._reader = opened
@@ -48,15 +48,19 @@ class ArrowTable:
         """
         n_rows = 0
         with reading(self.name, "Arrow"):
-            for batch in self._stored():
+            for batch in self._stored(roles):
                 used = batch.select(roles.used)
                 used.validate(full=True)
                 yield used, n_rows, self._source.tell() if self._is_stream and self.size else 0
                 n_rows += used.num_rows
 
-    def _stored(self) -> Iterator[Any]:
+    def _stored(self, roles: Roles) -> Iterator[Any]:
         if self._is_stream:
             yield from self._reader
             return
-        for i in range(self._reader.num_record_batches):
-            yield self._reader.get_batch(i)
+        ipc, used = arrow().ipc, set(roles.used)
+        fields = [i for i, name in enumerate(self.schema.names) if name in used]
+        options = ipc.IpcReadOptions(included_fields=fields)
+        reader = ipc.open_file(self._source, options=options)
+        for i in range(reader.num_record_batches):
+            yield reader.get_batch(i)

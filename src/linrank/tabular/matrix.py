@@ -18,7 +18,7 @@ from linrank.tabular.columns import arrow
 __all__ = ["ColumnRows", "ListRows", "Matrix", "float_for"]
 
 Array = NDArray[Any]
-_FIRST_ROWS = 4096
+_FIRST_BYTES = 1 << 24  # of a matrix that grows
 _GROWTH = 1.4
 
 
@@ -53,7 +53,8 @@ class Matrix:
         self._is_fixed = n_rows is not None
         self._check(n_rows or 0, n_columns, dtype)
         self.dtype, self.n_columns = dtype, n_columns
-        self._values = np.empty((_FIRST_ROWS if n_rows is None else n_rows, n_columns), dtype)
+        first = max(1, _FIRST_BYTES // max(1, n_columns * dtype.itemsize))
+        self._values = np.empty((first if n_rows is None else n_rows, n_columns), dtype)
 
     def rows(self, begin: int, n_rows: int) -> Array:
         """Return these rows, to be written; no earlier view may be in use any more."""

@@ -25,7 +25,7 @@ class ParquetTable:
     Parameters
     ----------
     file : path or binary file object that can seek
-        The file, or the folder; what has a path is mapped.
+        The file, or the folder.
     name : str
         What it is called in messages.
     n_threads : int
@@ -98,9 +98,7 @@ def _open(file: Any, name: str, is_path: bool) -> Any:
     import pyarrow.parquet
 
     with reading(name, "Parquet"):
-        return pyarrow.parquet.ParquetFile(
-            os.fspath(file) if is_path else file, memory_map=is_path, pre_buffer=False
-        )
+        return pyarrow.parquet.ParquetFile(os.fspath(file) if is_path else file, pre_buffer=False)
 
 
 def _cut(roles: Roles, n_rows: int) -> list[list[str]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.queries import as_sizes
 from linrank.data.vectors import as_weights
+from linrank.durable import naming
 from linrank.errors import DataFormatError
 
 __all__ = ["attach", "files_beside"]
@@ -121,7 +122,7 @@ def _with_positions(data: Dataset, name: str) -> Dataset:
 
 def _numbers(name: str) -> Array:
     """One finite number a line; an error names the line."""
-    with open(name, encoding="utf-8", errors="backslashreplace") as file:
+    with naming(name), open(name, encoding="utf-8", errors="backslashreplace") as file:
         lines = file.read().split("\n")
     while lines and not lines[-1].strip():
         lines.pop()

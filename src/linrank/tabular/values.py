@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.vectors import check_apart
 from linrank.data.words import Words
 from linrank.errors import DataFormatError
 from linrank.tabular.buffers import missing_of, one_array, plain_numbers
@@ -31,7 +32,8 @@ def as_numbers(column: Any, role: str, name: str, source: str) -> Array:
             f"{told}; convert it to numbers, or choose another with {role}="
         )
     whole = one_array(column)
-    out = plain_numbers(whole)[0].astype(np.float64)
+    numbers = plain_numbers(whole)[0]
+    out = numbers.astype(np.float64)
     out[missing_of(whole)] = np.nan
     finite = np.isfinite(out)
     if not finite.all():
@@ -40,6 +42,11 @@ def as_numbers(column: Any, role: str, name: str, source: str) -> Array:
         raise DataFormatError(
             f"{source}: the {role} of row {row} (column {name!r}) {what}; every row needs a number"
         )
+    if role == "label":
+        try:
+            check_apart(numbers, f"the label column {name!r}")
+        except ValueError as error:
+            raise DataFormatError(f"{source}: {error}") from None
     return out
 
 

@@ -110,7 +110,7 @@ def _from_sparse(Y: Any) -> Any:
 def _from_array(Y: Any) -> Array:
     if Y is None:
         raise ValueError("Y is None; give a label for each row and topic")
-    matrix = np.asarray(Y)
+    matrix = frames.as_array(Y, "Y")
     if matrix.ndim != 2:
         raise ValueError(
             f"Y must be 2-D, rows × topics, got shape {matrix.shape}; for one topic fit the "

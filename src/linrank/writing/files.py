@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
-from linrank.durable import replacing
+from linrank.data.byte_streams import StandardOutput
+from linrank.durable import check_place as check_file
+from linrank.durable import one_at_a_time, replacing, settle
 from linrank.writing.formats import TEXTS
 from linrank.writing.outline import Outline
 
@@ -22,13 +22,7 @@ def check_place(name: str, format: str, outline: Outline, overwrite: bool) -> No
     """Raise an OSError before anything is written, rather than after an hour."""
     if name == "-":
         return
-    if os.path.isdir(name):
-        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", name)
-    folder = os.path.dirname(os.path.realpath(name))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(
-            errno.ENOENT, f"cannot be written: there is no folder {folder}", name
-        )
+    check_file(name)
     if os.path.isfile(name) and not overwrite:
         raise FileExistsError(
             f"{name} is there already; name another, or overwrite it (overwrite=True)"
@@ -55,72 +49,55 @@ def opened(
 ) -> Iterator[tuple[IO[bytes], IO[bytes] | None]]:
     """The file, and that of positions beside it where there is one."""
     if name == "-":
-        standard: Any = _Standard()
+        standard: Any = StandardOutput()
         yield standard, None
         standard.flush()
         return
     with ExitStack() as stack:
         beside: Any = None
         if has_positions_beside(format, outline):
-            second = stack.enter_context(replacing(f"{name}.position"))
-        place = stack.enter_context(replacing(name))
-        # Both are closed, and so on the disk, before one of them gets its name.
-        if has_positions_beside(format, outline):
-            beside = stack.enter_context(open(second, "wb"))
-        yield stack.enter_context(_new_file(place, name, format)), beside
+            stack.enter_context(one_at_a_time(name))
+            beside = stack.enter_context(replacing(f"{name}.position"))
+        whole = stack.enter_context(replacing(name))
+        with _compressed(whole, name, format) as file:
+            yield file, beside
+        if beside is not None:
+            # Both are on the disk before one gets its name, and between the two there are no
+            # positions rather than those of other rows.
+            settle(whole, beside)
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.realpath(f"{name}.position"))
 
 
-class _Standard:
-    """Standard output: it stays open, and all bytes arrive.
-
-    With PYTHONUNBUFFERED its binary stream is the bare descriptor, which may take a part only.
-    """
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._raw, self._n_bytes = sys.stdout.buffer, 0
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        while rest:
-            rest = rest[self._raw.write(rest) or 0 :]
-        self._n_bytes += size
-        return size
-
-    def tell(self) -> int:
-        return self._n_bytes
-
-    def flush(self) -> None:
-        self._raw.flush()
-
-    def close(self) -> None:
-        """It belongs to the process."""
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-
-def _new_file(place: str, name: str, format: str) -> Any:
-    """A new file, compressed as the last extension of its name says where it is text."""
+def _compressed(file: IO[bytes], name: str, format: str) -> Any:
+    """A stream into a file, compressed as the last extension of its name says where it is text."""
     extension = os.path.splitext(name.lower())[1] if format in TEXTS else ""
     if extension == ".gz":
         import gzip
 
-        return gzip.GzipFile(place, "wb", 6, mtime=0)  # the same data give the same bytes
+        return gzip.GzipFile("", "wb", 6, file, mtime=0)  # the same data give the same bytes
     if extension == ".bz2":
         import bz2
 
-        return bz2.BZ2File(place, "wb")
+        return bz2.BZ2File(file, "wb")
     if extension == ".xz":
         import lzma
 
-        return lzma.LZMAFile(place, "wb", preset=1)
-    return open(place, "wb")
+        return lzma.LZMAFile(file, "wb", preset=1)
+    if extension == ".zst":
+        return _zstd_writer(file)
+    return nullcontext(file)
+
+
+def _zstd_writer(file: IO[bytes]) -> Any:
+    try:
+        from compression.zstd import ZstdFile  # Python 3.14 and later
+    except ImportError:
+        try:
+            import zstandard
+        except ImportError:
+            raise ImportError(
+                "writing .zst needs the zstandard package: pip install linrank[zstd]"
+            ) from None
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return ZstdFile(file, "w")

@@ -11,7 +11,7 @@ __all__ = ["COMPRESSIONS", "FORMATS", "TABLES", "TEXTS", "target_format"]
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "store", "qrels")
 TABLES = ("parquet", "arrow", "csv", "tsv")
 TEXTS = ("svmlight", "csv", "tsv", "qrels")  # that may be compressed
-COMPRESSIONS = (".gz", ".bz2", ".xz")
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 _EXTENSIONS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -37,7 +37,8 @@ _OTHER_NAMES["feather"] = "arrow"
 def target_format(path: str | os.PathLike[str], to: str | None = None) -> str:
     """Return the format to write `path` in: that of its name, unless `to` says which.
 
-    A name without an extension, or with one that means nothing here, is that of a store.
+    A store is a folder: a name that ends in a slash or in .store, or has no extension (a number,
+    as in letor4.0, is none). Any other extension means something that is not written: ValueError.
 
     Examples
     --------
@@ -45,24 +46,34 @@ def target_format(path: str | os.PathLike[str], to: str | None = None) -> str:
     ('parquet', 'svmlight', 'store')
     """
     name = os.fspath(path)
-    if to is not None:
-        return _named(to)
-    if name == "-":
+    if to is None and name == "-":
         raise ValueError(
             f"standard output has no extension to tell the format by; say one of "
             f"{', '.join(set_of_files())}"
         )
-    if os.path.isdir(name):
-        return "store"
     stem, extension = os.path.splitext(name.lower())
-    if extension in COMPRESSIONS:
+    is_compressed = extension in COMPRESSIONS and not os.path.isdir(name)
+    if is_compressed:
         extension = os.path.splitext(stem)[1]
-        if _EXTENSIONS.get(extension) not in TEXTS:
-            raise ValueError(
-                f"{name}: only text is compressed as a whole (.csv.gz, .txt.xz); tables of other "
-                "formats are compressed inside: leave the last extension out"
-            )
-    return _EXTENSIONS.get(extension, "store")
+    found = _named(to) if to is not None else _told_by(name, extension)
+    if is_compressed and found not in TEXTS:
+        raise ValueError(
+            f"{name}: only text is compressed as a whole (.csv.gz, .txt.xz); tables of other "
+            "formats are compressed inside: leave the last extension out"
+        )
+    return found
+
+
+def _told_by(name: str, extension: str) -> str:
+    if os.path.isdir(name) or extension in ("", ".store") or extension[1:].isdecimal():
+        return "store"
+    if extension in _EXTENSIONS:
+        return _EXTENSIONS[extension]
+    raise ValueError(
+        f"{name}: no format that is written has the extension {extension}; those that are: "
+        f"{' '.join(_EXTENSIONS)}, of text also with {' '.join(COMPRESSIONS)} behind; for a store, "
+        f"a folder, end the name in / or .store{did_you_mean(extension, _EXTENSIONS)}"
+    )
 
 
 def set_of_files() -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
-from linrank.durable import full_disk
 from linrank.tabular.roles import CONVENTIONS
 from linrank.threads import resolve
 from linrank.writing.files import check_place, has_positions_beside, opened
@@ -111,12 +110,9 @@ def write(
     outline, name = Outline.of(first, storage), os.fspath(path)
     check_place(name, format, outline, overwrite)
     total = first.n_rows if isinstance(parts, Dataset) else n_rows
-    try:
-        every = chain([first], every)
-        del first
-        done = _write(every, name, format, outline, resolve(n_jobs), total, progress)
-    except OSError as error:
-        raise full_disk(error, name, "file") from error
+    every = chain([first], every)
+    del first
+    done = _write(every, name, format, outline, resolve(n_jobs), total, progress)
     return Written(
         name,
         format,

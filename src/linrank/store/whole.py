@@ -1,7 +1,13 @@
-"""A whole store as one dataset, mapped: pages are read when they are looked at."""
+"""A whole store as one dataset, of bytes that nobody else can change.
+
+The files of the store are not mapped: the process would end if one became shorter, and train on
+whatever somebody writes into one. What fits into half of the memory that is free is read; for more,
+a copy without a name is mapped, which a file system that can share blocks makes without copying.
+"""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,22 +18,24 @@ from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.durable import FULL_DISK
+from linrank.memory import available, describe_bytes
 from linrank.store.checksum import checksum
 from linrank.store.reading import ChunkReader, text_ids
 
-__all__ = ["map_dataset"]
+__all__ = ["whole_dataset"]
 
 Array = NDArray[Any]
 
 
-def map_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
+def whole_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) -> Dataset:
     """All chunks as one dataset, of arrays that nobody can write to.
 
     What serves as a place in memory (offsets, levels, columns) is always checked; with ``verify``,
-    so is every byte, once, which brings them into the page cache.
+    so is every byte, once.
     """
     layout = reader.layout
-    arrays = {name: _mapped(reader, name) for name in layout.arrays}
+    arrays = _arrays(reader, source, n_threads)
     if verify:
         _check_sums(reader, arrays, n_threads)
     rows = _rows(reader, arrays, verify)
@@ -48,10 +56,25 @@ def map_dataset(reader: ChunkReader, source: str, verify: bool, n_threads: int) 
     return data
 
 
-def _mapped(reader: ChunkReader, name: str) -> Array:
-    stored = reader.layout.arrays[name]
-    n_bytes = stored.size(reader.layout.total(stored.unit))
-    return reader.files.mapped(stored.file, n_bytes).view(stored.dtype)
+def _arrays(reader: ChunkReader, source: str, n_threads: int) -> dict[str, Array]:
+    layout, free = reader.layout, available()
+    sizes = {a.file: a.size(layout.total(a.unit)) for a in layout.arrays.values()}
+    n_bytes = sum(sizes.values())
+    if free is None or n_bytes <= free // 2:
+        found = reader.files.read_all(sizes, n_threads)
+    else:
+        try:
+            found = {name: reader.files.copied(name, size) for name, size in sizes.items()}
+        except OSError as error:
+            if error.errno not in FULL_DISK:
+                raise
+            raise MemoryError(
+                f"{source}: takes {describe_bytes(n_bytes)}, more than half of the "
+                f"{describe_bytes(free)} of memory that are free, and there is no room on the disk "
+                f"for a copy that could be mapped ({os.strerror(error.errno)}); train within a "
+                "memory_limit, or free some room"
+            ) from None
+    return {name: found[a.file].view(a.dtype) for name, a in layout.arrays.items()}
 
 
 def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -> None:

@@ -1,0 +1,706 @@
+"""Files that are whole or not there: one way to write, for many writers, names and ends."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import linrank
+from linrank import LinearModel, durable, scratch
+from linrank.cli.streams import write_lines
+from linrank.data.dataset import Dataset
+from linrank.data.trec import Run, write_run
+from linrank.durable import check_place, replacing, settle
+from linrank.export.artefact import Artefact
+from linrank.model_file import arrays, linear
+from linrank.scratch import Scratch, sweep
+from linrank.stochastic import checkpoint
+from linrank.writing.write import write
+
+DATA = Dataset.of(np.arange(12.0).reshape(6, 2), [0, 1, 2] * 2, qid=[1, 1, 1, 2, 2, 2])
+RUN = Run.of([1, 1], ["a", "b"], [0.5, 0.25])
+ONE = Artefact("engine", {"model.json": b"{}"}, "Put model.json there.\n")
+# All that writes one file.
+WRITERS = {
+    "model": lambda path: LinearModel([1.0, 2.0]).save(path),
+    "scores": lambda path: write_lines(os.fspath(path), ["1\n", "2\n"]),
+    "checkpoint": lambda path: checkpoint.save(path, {"w": np.ones(3), "n": 1}),
+    "run": lambda path: write_run(path, RUN),
+    "artefact": lambda path: ONE.save(path),
+    **{
+        name: lambda path, name=name: write(DATA, path, name, overwrite=True)
+        for name in ("svmlight", "csv", "tsv", "parquet", "arrow")
+    },
+}
+every_writer = pytest.mark.parametrize("kind", WRITERS)
+
+
+def put(path, content=b"new"):
+    with replacing(path) as file:
+        file.write(content)
+
+
+def left(folder):
+    """What is in a folder beside what was meant to be there."""
+    return sorted(name for name in os.listdir(folder) if name.startswith(".linrank-"))
+
+
+# ---- one writer ---------------------------------------------------------------------------------
+
+
+@every_writer
+def test_every_writer_leaves_one_file_forced_to_the_disk(tmp_path, monkeypatch, kind):
+    synced, sync = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda d: (synced.append(os.fstat(d).st_ino), sync(d))[1])
+    path = tmp_path / "out"
+    WRITERS[kind](path)
+    assert left(tmp_path) == []
+    assert os.listdir(tmp_path) == ["out"] or kind == "artefact"  # which has instructions beside
+    assert path.stat().st_ino in synced
+    assert tmp_path.stat().st_ino in synced
+
+
+@every_writer
+def test_a_fault_leaves_the_old_file(tmp_path, monkeypatch, kind):
+    path = tmp_path / "out"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        WRITERS[kind](path)
+    named = os.fspath(caught.value.filename)
+    assert named == str(path) or (kind, named) == ("artefact", str(tmp_path / "out.README.txt"))
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@every_writer
+def test_names_of_255_bytes_can_be_written_and_longer_ones_are_named(tmp_path, kind):
+    """The temporary name has nothing of them."""
+    path = tmp_path / ("x" * 250 + ".json")
+    WRITERS[kind](path)
+    assert path.stat().st_size > 0
+    path = tmp_path / ("x" * 251 + ".json")
+    with pytest.raises(OSError, match="File name too long") as caught:
+        WRITERS[kind](path)
+    assert os.fspath(caught.value.filename) == str(path)
+
+
+def test_a_store_with_a_name_of_255_bytes(tmp_path):
+    path = tmp_path / ("x" * 255)
+    linrank.Store.of(path, DATA)
+    assert linrank.Store.of(path, DATA, overwrite=True).n_rows == 6
+    with pytest.raises(OSError, match="File name too long") as caught:
+        linrank.Store.of(f"{path}x", DATA)
+    assert caught.value.filename == f"{path}x"
+    assert os.listdir(tmp_path) == ["x" * 255]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
+@every_writer
+def test_a_full_disk_is_told_by_the_name_that_was_given(kind):
+    with pytest.raises(OSError, match="No space left on device while the file was") as caught:
+        WRITERS[kind]("/dev/full")
+    assert caught.value.filename == "/dev/full"
+
+
+def test_errors_inside_that_are_not_of_the_file_stay_as_they_are(tmp_path):
+    with pytest.raises(OSError, match="pipe") as caught, replacing(tmp_path / "out"):
+        raise OSError(errno.EIO, "of a pipe that is read")
+    assert caught.value.filename is None
+
+
+def test_a_random_name_that_someone_has_taken_is_not_followed(tmp_path, monkeypatch):
+    """Whoever could foresee it would have others write where he wants."""
+    monkeypatch.setattr(os, "urandom", lambda n: bytes(n))
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / f".linrank-{scratch._machine()}-{'0' * 16}.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError) as caught:
+        put(tmp_path / "out")
+    assert caught.value.filename == str(tmp_path / "out")
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", [".{pid}.out", "out.{pid}.tmp", "out.partial"])
+def test_names_that_can_be_foreseen_lead_nowhere(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / name.format(pid=os.getpid())).symlink_to(victim)
+    for writer in WRITERS.values():
+        writer(tmp_path / "out")
+    assert victim.read_text() == "precious"
+
+
+def test_permissions_are_the_usual_ones(tmp_path):
+    before = os.umask(0o027)
+    try:
+        put(tmp_path / "out")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
+
+
+def test_files_that_belong_together_are_settled_before_one_is_renamed(tmp_path, monkeypatch):
+    order = []
+    for name in ("fsync", "replace"):
+        call = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda *a, name=name, call=call: (order.append(name), call(*a))[1]
+        )
+    with replacing(tmp_path / "a") as first, replacing(tmp_path / "b") as second:
+        first.write(b"1")
+        second.write(b"2")
+        settle(first, second)
+    assert order.index("replace") == 3  # both, then the second once more
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file in it"):
+        check_place(tmp_path)
+    for path in (tmp_path / "none" / "x", tmp_path / "file" / "x"):
+        with pytest.raises(FileNotFoundError, match=r"cannot be written: there is no folder .*"):
+            check_place(path)
+    check_place(tmp_path / "file")
+    check_place("/dev/null")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folders_without_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError, match="cannot be written: permission denied"):
+        check_place(tmp_path / "x")
+
+
+# ---- several files ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_files(monkeypatch):
+    """Models whose arrays go into a file beside."""
+    monkeypatch.setattr(linear, "MAX_INLINE_FEATURES", 1)
+    return lambda value: LinearModel(np.full(4, value))
+
+
+def test_a_model_of_two_files_is_whole_at_every_moment(tmp_path, monkeypatch, two_files):
+    """The arrays of the old one stay until the new one is in place."""
+    path, seen, replace = tmp_path / "m.json", [], os.replace
+    two_files(1.0).save(path)
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
+
+    def look(*names):
+        seen.append(linrank.load_model(path).coef[0])
+        replace(*names)
+        seen.append(linrank.load_model(path).coef[0])
+
+    monkeypatch.setattr(os, "replace", look)
+    two_files(2.0).save(path)
+    assert seen == [1.0, 1.0, 1.0, 2.0]
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.successor.safetensors"]
+    two_files(3.0).save(path)
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
+    monkeypatch.undo()
+    LinearModel([1.0]).save(path)  # needs no second file any more
+    assert os.listdir(tmp_path) == ["m.json"]
+
+
+def test_the_arrays_of_a_successor_are_not_those_of_another_model(tmp_path, two_files):
+    names = ("m.json", "m.2.json", "x" * 249 + "a.json", "x" * 249 + "b.json")
+    for _ in range(2):  # the second time, the arrays of the first are in use
+        for value, name in enumerate(names):
+            two_files(float(value)).save(tmp_path / name)
+    assert [linrank.load_model(tmp_path / name).coef[0] for name in names] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_model_of_two_files_that_fails_leaves_the_old_one(tmp_path, monkeypatch, two_files, n):
+    path, calls, replace = tmp_path / "m.json", [], os.replace
+    two_files(1.0).save(path)
+
+    def fail(*names):
+        calls.append(names)
+        if len(calls) == n:
+            raise KeyboardInterrupt
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        two_files(2.0).save(path)
+    assert linrank.load_model(path).coef[0] == 1.0
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
+
+
+def test_what_a_model_does_not_name_is_not_its_arrays(tmp_path):
+    (tmp_path / "m.safetensors").write_bytes(b"of another program")
+    (tmp_path / "m.json").write_text(json.dumps({"arrays": {"file": "other.safetensors"}}))
+    assert arrays.used_by(str(tmp_path / "m.json")) is None
+    LinearModel([1.0]).save(tmp_path / "m.json")
+    assert (tmp_path / "m.safetensors").read_bytes() == b"of another program"
+
+
+def test_positions_are_never_those_of_other_rows(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    path, seen, rename = tmp_path / "d.txt", [], os.replace
+    for base in (0, 10):
+        data = Dataset.of(np.eye(2) * (base + 1), [0, 1], qid=[1, 1])
+        data = replace(data, position=np.array([base + 1, base + 2]))
+        write(data, path, "svmlight", overwrite=True)
+
+        def look(first, second, name=f"{path}.position"):
+            rename(first, second)
+            seen.append((path.read_text()[:12], os.path.exists(name)))
+
+        monkeypatch.setattr(os, "replace", look)
+    assert seen == [("0 qid:1 1:11", False), ("0 qid:1 1:11", True)]
+    assert (tmp_path / "d.txt.position").read_text() == "11\n12\n"
+
+
+def test_an_artefact_of_several_files_is_a_whole_folder_or_none(tmp_path, monkeypatch):
+    files = {"model.json": b"{}", "more.json": b"[]"}
+
+    def fail(*_):
+        assert not (tmp_path / "out").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(KeyboardInterrupt):
+        Artefact("engine", files, "Do.\n").save(tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- many writers -------------------------------------------------------------------------------
+
+
+def contents(n):
+    return [bytes([65 + i]) * 300_000 for i in range(n)]
+
+
+def test_threads_that_write_one_path_leave_one_whole_file(tmp_path):
+    path, wanted = tmp_path / "out", contents(4)
+    for _ in range(30):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda content: put(path, content), wanted))
+        assert path.read_bytes() in wanted
+    assert os.listdir(tmp_path) == ["out"]
+
+
+PROGRAM = """if True:
+    import sys
+    from linrank.durable import replacing
+    content = sys.argv[2].encode() * 300_000
+    for _ in range(40):
+        with replacing(sys.argv[1]) as file:
+            file.write(content)
+"""
+
+
+def test_processes_that_write_one_path_leave_one_whole_file(tmp_path):
+    path, wanted = tmp_path / "out", contents(4)
+    put(path, wanted[0])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), chr(65 + i)]) for i in range(4)
+    ]
+    n_seen = 0
+    while any(writer.poll() is None for writer in writers):
+        assert path.read_bytes() in wanted
+        n_seen += 1
+    assert [writer.returncode for writer in writers] == [0] * 4
+    assert n_seen > 0
+    assert path.read_bytes() in wanted
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("name", ["same.csv", "same.parquet", "same.txt.gz"])
+def test_conversions_to_one_path_leave_one_whole_file(tmp_path, name):
+    """Temporaries were named by the process, so that threads wrote into one file."""
+    path, wanted = tmp_path / name, []
+    parts = [DATA.select(slice(0, n)) for n in (3, 4, 5, 6)]
+    for part in parts:
+        linrank.convert(part, path, overwrite=True)
+        wanted.append(path.read_bytes())
+    for _ in range(10):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda part: linrank.convert(part, path, overwrite=True), parts))
+        assert path.read_bytes() in wanted
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_stores_written_to_one_path_leave_one_whole_store(tmp_path):
+    path, outcomes = tmp_path / "store", []
+
+    def save(n):
+        try:
+            linrank.Store.of(path, DATA.select(slice(0, n)), overwrite=True)
+            outcomes.append("written")
+        except FileExistsError as error:
+            outcomes.append(str(error))
+
+    for _ in range(10):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(save, (3, 4, 5, 6)))
+        linrank.Store(path).verify()
+        assert os.listdir(tmp_path) == ["store"]
+    assert outcomes.count("written") >= 10
+    refused = f"{path} is being written by another process; wait for it, or name another folder"
+    assert set(outcomes) <= {"written", refused}
+
+
+def test_models_of_two_files_written_to_one_path_are_whole(tmp_path, two_files):
+    path = tmp_path / "m.json"
+    for _ in range(10):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda value: two_files(float(value)).save(path), range(4)))
+        coef = linrank.load_model(path).coef
+        assert (coef == coef[0]).all()
+        assert len(os.listdir(tmp_path)) == 2
+
+
+# ---- what the dead leave ------------------------------------------------------------------------
+
+DYING = """if True:
+    import os, signal, sys
+    from linrank.durable import replacing
+    from linrank.scratch import Scratch
+    scratch = Scratch(os.path.dirname(sys.argv[1]))
+    open(os.path.join(scratch.path, "big"), "w").write("x" * 100)
+    with replacing(sys.argv[1]) as file:
+        file.write(b"half")
+        file.flush()
+        print("ready", flush=True)
+        if sys.argv[2] == "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        sys.stdin.read()
+    scratch.remove()
+"""
+
+
+def owner(path, fate):
+    return subprocess.Popen(
+        [sys.executable, "-c", DYING, str(path), fate],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_what_the_dead_left_is_removed_and_nothing_of_the_living(tmp_path):
+    path = tmp_path / "out"
+    living = owner(path, "live")
+    assert living.stdout.readline() == "ready\n"
+    of_the_living = left(tmp_path)
+    assert sorted(os.path.splitext(name)[1] for name in of_the_living) == [".dir", ".lock", ".tmp"]
+    dead = owner(path, "die")
+    dead.communicate()
+    assert dead.returncode == -signal.SIGKILL
+    assert len(left(tmp_path)) == 6
+    put(tmp_path / "another")  # anything that is written there
+    assert left(tmp_path) == of_the_living
+    living.communicate()
+    assert living.returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["another", "out"]
+    assert path.read_bytes() == b"half"
+
+
+def plant(folder, machine, kind="tmp", age=0.0):
+    path = folder / f".linrank-{machine}-{os.urandom(8).hex()}.{kind}"
+    path.write_text("left")
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def test_files_of_another_machine_must_have_been_left_alone_for_a_day(tmp_path):
+    """Its locks may not be seen here, and its clock may be another."""
+    young, old = plant(tmp_path, "0" * 8, age=3600), plant(tmp_path, "0" * 8, age=90_000)
+    ahead, ours = plant(tmp_path, "0" * 8, age=-90_000), plant(tmp_path, scratch._machine())
+    sweep(str(tmp_path))
+    assert [p.exists() for p in (young, old, ahead, ours)] == [True, False, True, False]
+    lock = plant(tmp_path, "0" * 8, "lock", age=90_000)
+    folder = lock.with_suffix(".dir")
+    folder.mkdir()
+    (folder / "1.tmp").write_text("still written to")
+    sweep(str(tmp_path))
+    assert folder.exists()
+    os.utime(folder / "1.tmp", (0, 0))
+    sweep(str(tmp_path))
+    assert not folder.exists()
+    assert not lock.exists()
+
+
+def test_nothing_is_removed_where_there_are_no_locks(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "_lock", lambda descriptor: None)
+    path = plant(tmp_path, scratch._machine())
+    put(tmp_path / "out")
+    assert path.exists()
+    token = "0123456789abcdef"
+    with Scratch(str(tmp_path), token=token) as first, Scratch(str(tmp_path), token=token) as other:
+        assert first.path != other.path  # nobody shares a folder that cannot be locked
+    assert sorted(os.listdir(tmp_path)) == sorted(["out", path.name])
+
+
+def test_other_files_links_and_pipes_are_left_alone(tmp_path):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "mine").touch()
+    machine = scratch._machine()
+    names = [f".linrank-{machine}-{'0' * 16}.dir", f".linrank-{machine}-{'1' * 16}.tmp"]
+    for name in names:
+        (tmp_path / name).symlink_to(victim)
+    os.mkfifo(tmp_path / f".linrank-{machine}-{'2' * 16}.tmp")
+    (tmp_path / ".linrank-notes.tmp").touch()
+    before = sorted(os.listdir(tmp_path))
+    sweep(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (victim / "mine").exists()
+    sweep(str(tmp_path / "none"))
+
+
+def test_a_folder_whose_lock_is_gone_is_left_behind(tmp_path):
+    folder = tmp_path / f".linrank-{scratch._machine()}-{'0' * 16}.dir"
+    (folder / "deep").mkdir(parents=True)
+    sweep(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_sweeps_and_writers_do_not_disturb_each_other(tmp_path):
+    """A file is locked a moment after it was made; whoever loses it in between makes another."""
+    stop, faults = threading.Event(), []
+
+    def clean():
+        while not stop.is_set():
+            sweep(str(tmp_path))
+
+    def work(i):
+        try:
+            for k in range(60):
+                put(tmp_path / f"out{i}", b"%d" % k)
+                with Scratch(str(tmp_path)) as own:
+                    put(os.path.join(own.path, "x"))
+        except BaseException as error:
+            faults.append(error)
+
+    cleaners = [threading.Thread(target=clean) for _ in range(2)]
+    writers = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in (*cleaners, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join()
+    stop.set()
+    for thread in cleaners:
+        thread.join()
+    assert faults == []
+    sweep(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["out0", "out1", "out2"]
+    assert {(tmp_path / f"out{i}").read_bytes() for i in range(3)} == {b"59"}
+
+
+def test_a_file_that_a_sweep_took_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
+    lock, calls = scratch._lock, []
+
+    def late(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 1:
+            monkeypatch.setattr(scratch, "_lock", lock)
+            sweep(str(tmp_path))
+        return lock(descriptor)
+
+    monkeypatch.setattr(scratch, "_lock", late)
+    made = []
+    os.close(scratch.new_file(str(tmp_path), made))
+    assert (len(calls), len(made)) == (1, 2)
+    assert os.listdir(tmp_path) == [os.path.basename(made[-1])]
+
+
+def test_a_signal_that_comes_when_a_file_was_just_made(tmp_path, monkeypatch):
+    """Before its maker knows that it is there."""
+    call = os.open
+
+    def struck(*args):
+        os.close(call(*args))
+        if args[1] & os.O_CREAT:
+            raise KeyboardInterrupt
+        return call(*args)
+
+    monkeypatch.setattr(os, "open", struck)
+    for make in (lambda: put(tmp_path / "out"), lambda: Scratch(str(tmp_path))):
+        with pytest.raises(KeyboardInterrupt):
+            make()
+        assert os.listdir(tmp_path) == []
+
+
+def test_who_waits_for_a_lock_gets_it(tmp_path):
+    order = []
+
+    def enter(i):
+        with durable.one_at_a_time(tmp_path / "x"):
+            order.append(i)
+            time.sleep(0.01)
+            order.append(i)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(enter, range(8)))
+    assert all(order[k] == order[k + 1] for k in range(0, 16, 2))
+    assert os.listdir(tmp_path) == []
+
+
+def test_file_systems_on_which_a_file_does_not_keep_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    linrank.Store.of(tmp_path / "store", DATA)
+    with durable.one_at_a_time(tmp_path / "x"):
+        put(tmp_path / "x")
+    assert linrank.Store(tmp_path / "store").n_rows == 6
+
+
+def test_compressed_text_does_not_depend_on_where_it_is_written(tmp_path):
+    """gzip keeps the name of the file, which is random until it is whole."""
+    for name in ("a.txt.gz", "b.txt.gz"):
+        write(DATA, tmp_path / name, "svmlight")
+    found = {(tmp_path / name).read_bytes() for name in ("a.txt.gz", "b.txt.gz")}
+    assert len(found) == 1
+    assert gzip.decompress(found.pop()).startswith(b"0 qid:1 1:0 2:1\n")
+
+
+# ---- killed at every step -----------------------------------------------------------------------
+
+STEPS = ("open", "mkdir", "fsync", "replace", "rename", "unlink", "rmdir", "close")
+
+
+def dies_at(step, action):
+    """Run an action in a process that is killed before its n-th call of the system; if it was."""
+    child = os.fork()
+    if child == 0:
+        n_calls = 0
+
+        def counted(call):
+            def count(*args, **kwargs):
+                nonlocal n_calls
+                n_calls += 1
+                if n_calls == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return call(*args, **kwargs)
+
+            return count
+
+        for name in STEPS:
+            setattr(os, name, counted(getattr(os, name)))
+        durable._swap = counted(durable._swap)
+        try:
+            action()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def positioned(base):
+    from dataclasses import replace
+
+    data = Dataset.of(np.eye(2) * (base + 1), [0, 1], qid=[1, 1])
+    return replace(data, position=np.array([base + 1, base + 2]))
+
+
+def text_and_positions(path):
+    text, name = path.read_text(), f"{path}.position"
+    if not os.path.exists(name):
+        return text, None
+    with open(name) as file:
+        return text, file.read()
+
+
+CASES = {
+    "file": (lambda path, k: put(path, b"%d" % k), lambda path: path.read_bytes()),
+    "checkpoint": (
+        lambda path, k: checkpoint.save(path, {"w": np.full(3, k)}),
+        lambda path: checkpoint.load(path)["w"][0],
+    ),
+    "model": (
+        lambda path, k: LinearModel([float(k)]).save(path),
+        lambda path: linrank.load_model(path).coef[0],
+    ),
+    "model of two files": (
+        lambda path, k: LinearModel(np.full(4, float(k))).save(path),
+        lambda path: linrank.load_model(path).coef[0],
+    ),
+    "store": (
+        lambda path, k: linrank.Store.of(path, DATA.select(slice(0, 3 + k)), overwrite=True),
+        lambda path: (linrank.Store(path).verify(), linrank.Store(path).n_rows)[1],
+    ),
+    "store by two renames": (
+        lambda path, k: linrank.Store.of(path, DATA.select(slice(0, 3 + k)), overwrite=True),
+        lambda path: (linrank.Store(path).verify(), linrank.Store(path).n_rows)[1],
+    ),
+    "text with positions": (
+        lambda path, k: write(positioned(10 * k), path, "svmlight", overwrite=True),
+        text_and_positions,
+    ),
+    "artefact in a folder": (
+        lambda path, k: Artefact("e", {"a": b"%d" % k, "b": b"%d" % k}, "Do.\n").save(path),
+        lambda path: {p.name: p.read_bytes() for p in path.iterdir() if p.name[0] != "."},
+    ),
+}
+
+
+QUICK = ("file", "model of two files", "artefact in a folder")
+
+
+@pytest.mark.parametrize("has_old", [True, False], ids=["over an old one", "new"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[] if k in QUICK else pytest.mark.slow) for k in CASES]
+)
+def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
+    """What is there is the old or the new one, whole; the next to write leaves nothing else."""
+    save, read = CASES[kind]
+    if kind == "model of two files":
+        monkeypatch.setattr(linear, "MAX_INLINE_FEATURES", 1)
+    if kind == "store by two renames":
+        monkeypatch.setattr(durable, "_swap", lambda first, second: False)
+    folder, path = tmp_path / "here", tmp_path / "here" / "out"
+    folder.mkdir()
+    save(path, 2)
+    new, names = read(path), sorted(os.listdir(folder))
+    save(path, 1)
+    old, n_steps = read(path), 0
+    allowed = [old, new] if has_old else [new]
+    if kind == "text with positions":  # which are not there for a moment, rather than wrong
+        allowed += [(text, None) for text, _ in allowed]
+    if kind == "artefact in a folder" and has_old:  # whose files are replaced one by one
+        allowed += [{**new, "a": old["a"]}, {**old, "b": new["b"]}]
+        allowed += [{**old, "a": new["a"]}, {**new, "b": old["b"]}]
+    while True:
+        n_steps += 1
+        if has_old:
+            save(path, 1)
+        else:
+            remove(folder)
+        if not dies_at(n_steps, lambda: save(path, 2)):
+            break
+        if has_old or os.path.lexists(path):
+            assert read(path) in allowed, n_steps
+        save(path, 2)
+        assert read(path) == new
+        assert len(os.listdir(folder)) == len(names), os.listdir(folder)
+        assert left(folder) == []
+    assert n_steps > 5
+
+
+def remove(folder):
+    """Empty a folder, but of nothing that only linrank would remove."""
+    assert left(folder) == []
+    shutil.rmtree(folder)
+    folder.mkdir()
