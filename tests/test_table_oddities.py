@@ -19,7 +19,6 @@ from linrank.tabular import csv, values
 from linrank.tabular.buffers import plain_numbers
 from linrank.tabular.columns import columns_of
 from linrank.tabular.matrix import Matrix
-from linrank.writing import files
 from linrank.writing.write import write
 
 
@@ -199,16 +198,17 @@ def test_floats_that_two_roundings_would_change_survive_csv(tmp_path):
 
 
 def test_a_file_gets_its_name_when_the_one_beside_it_is_complete(tmp_path, monkeypatch):
-    class Full(io.BytesIO):
-        def close(self):
-            super().close()
+    sync, n_calls = os.fsync, []
+
+    def full(descriptor):
+        n_calls.append(descriptor)
+        if len(n_calls) == 2:  # the rows are on the disk, the positions do not fit
             raise OSError(28, "No space left on device")
+        sync(descriptor)
 
-    def opened(path, mode):
-        return Full() if "position" in os.fspath(path) else open(path, mode)
-
-    monkeypatch.setattr(files, "open", opened, raising=False)
+    monkeypatch.setattr(os, "fsync", full)
     data = replace(Dataset.of([[1.0]], [1.0]), position=np.array([1]))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="No space left") as caught:
         write(data, tmp_path / "t.txt", "svmlight")
+    assert caught.value.filename == str(tmp_path / "t.txt.position")
     assert list(tmp_path.iterdir()) == []
