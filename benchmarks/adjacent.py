@@ -16,7 +16,7 @@ import problems
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
 from linrank.pairs import choose_pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from report import Table, main, ratio, seconds
 

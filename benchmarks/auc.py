@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 import problems
 from linrank import RankSVM, evaluate
-from linrank.data.svmlight import load as read_svmlight
+from linrank.io.svmlight import load as read_svmlight
 from report import Table, main
 
 GRID = 2.0 ** np.arange(-12, 13, 2)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import problems
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.losses.hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.risk import Risk
 from report import Table, main, seconds, spread
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 import problems
-from linrank.bounds import Box
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.data.bounds import Box
+from linrank.losses.hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.risk import Risk
 from race import GAP
 from report import Table, main, ratio

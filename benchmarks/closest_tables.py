@@ -19,7 +19,7 @@ from linrank import pairs
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from report import Table, main
 
 Array = NDArray[Any]

@@ -18,11 +18,11 @@ import dask
 import numpy as np
 
 from clusters import N_FEATURES, Timed, dense_block, in_process, on_workers, running
-from linrank.chunks import tasks
-from linrank.chunks.recipes import RankRecipe
-from linrank.chunks.training import train_rank_chunks
 from linrank.dask.partitions import partitions_of
 from linrank.dask.training import chunks_on, sample_capacity
+from linrank.parts import risk as tasks
+from linrank.parts.recipes import RankRecipe
+from linrank.parts.train import train_rank_chunks
 from report import Table, main, ratio, seconds, spread
 
 PARTITIONS = (10, 100, 1000)  # MB

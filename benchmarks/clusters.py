@@ -12,12 +12,12 @@ import dask
 import numpy as np
 from distributed import Client, LocalCluster
 
-from linrank.chunks.chunk import Chunk
-from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.recipes import RankRecipe
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
+from linrank.parts.chunk import Chunk
+from linrank.parts.gather import MemoryChunks
+from linrank.parts.recipes import RankRecipe
 
 ROWS_OF_A_QUERY = 120
 N_FEATURES = 136
@@ -45,8 +45,6 @@ def running(n_workers: int, n_threads: int = 1) -> Iterator[Client]:
 
 def _warm() -> None:
     """Import on the worker what its first task would."""
-    import linrank.chunks.tasks
-    import linrank.dask.rounds  # noqa: F401
 
 
 def dense_block(number: int, n_rows: int, n_features: int = N_FEATURES) -> tuple[Any, Any, Any]:

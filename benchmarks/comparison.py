@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from linrank.comparison import compare_evaluations
+from linrank.judging.compare import compare_evaluations
 from linrank.metrics import Evaluation, evaluate
 from report import Table, main, seconds, spread
 

@@ -20,9 +20,9 @@ from curves import draw
 from descents import COMPARED, half_decades, weights_at
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
-from linrank.stochastic.objectives import ExactObjective
+from linrank.ranksvm.train import train
 from linrank.stochastic.samplers import PairSampler, pair_sampler
+from linrank.stochastic.train import ExactObjective
 from report import Table, main
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 
 import problems
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from report import Table, main
 
 SVM_RANK = {1: 0.4577, 2: 0.4347, 3: 0.4569, 4: 0.5426, 5: 0.5208}  # published mean NDCG, test

@@ -14,10 +14,10 @@ import numpy as np
 import problems
 from curves import draw, thinned
 from linrank import _core
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.losses.hinge import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from race import GAP, as_published, follow
 from report import Table, main, ratio, seconds
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import PairSampler
-from linrank.stochastic.training import descend
+from linrank.stochastic.train import descend
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import dominations
 import problems
 from dominations import Timed, swept, timed
 from linrank.data.dataset import Dataset
-from linrank.domination.training import make_problem
+from linrank.domination.train import make_problem
 from report import Table, main, ratio
 from rivals import lbfgsb
 

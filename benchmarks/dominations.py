@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import problems
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent, descend
-from linrank.domination.training import make_problem, train
+from linrank.domination.train import make_problem, train
 from linrank.metrics import convention, evaluate
 from linrank.solvers.result import Result
 

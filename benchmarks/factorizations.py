@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.lowrank.factorized import train_factorized
 from linrank.published import factorize_by_pairs
 from shapes import query_normalised

@@ -15,7 +15,7 @@ import problems
 from factorizations import Run, long_queries, ours, theirs
 from linrank.data.dataset import Dataset
 from linrank.published.factorized import PAIR_WORK
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from report import Table, main, ratio, spread
 
 LENGTHS = (50, 150, 500, 1_000)

@@ -26,7 +26,7 @@ print("reading", flush=True)
 data = problems.load("b", fraction)
 data.queries.n_pairs
 from linrank.lowrank.factorized import train_factorized
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 print("training", flush=True)
 start, cpu = time.perf_counter(), time.process_time()
 if method == "factorized":

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
+from linrank.estimators.model_selection import QueryKFold
 from linrank.metrics import evaluate
-from linrank.model_selection import QueryKFold
 from linrank.options import PAIR_WEIGHTINGS
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from paired import N_FLIPS, N_RESAMPLES, SEED, interval, sign_flip
 from report import Table, main
 

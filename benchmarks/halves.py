@@ -23,9 +23,9 @@ from linrank.data.preferences import Preferences
 from linrank.data.rows import DenseRows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import StoredMatrix
-from linrank.kernels.training import train_kernel
+from linrank.kernels.train import train_kernel
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 
 Array = NDArray[Any]
 Choose = Callable[[Array], Preferences | None]  # pairs of labels, None for all

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import problems
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from report import Table, main, ratio, seconds
 from rivals import bmrm

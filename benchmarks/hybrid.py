@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
-from linrank.ranksvm import train
+from linrank.data.synthetic import make_ranking
+from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
-from linrank.stochastic.hybrid import switch_plan
-from linrank.stochastic.objectives import ExactObjective
-from linrank.stochastic.samplers import PairSampler, pair_sampler
+from linrank.stochastic.run import switch_plan
+from linrank.stochastic.samplers import PLANNED, DrawnPairs, PairSampler, pair_sampler
+from linrank.stochastic.train import ExactObjective
 from report import Table, main
 
 Array = NDArray[np.float64]

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import DenseRows
-from linrank.kernel_model import KernelModel
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix, StoredMatrix
+from linrank.models.kernel import KernelModel
 from report import Table, main, ratio, seconds
 
 Array = NDArray[Any]

@@ -18,7 +18,7 @@ import problems
 from linrank.data.dataset import Dataset
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix, kernel_matrix
-from linrank.kernels.training import KernelResult, train_kernel
+from linrank.kernels.train import KernelResult, train_kernel
 from race import TimeLimit, time_limit
 from report import Table, main, ratio, seconds
 from rivals import pair_svc, scikit_survival

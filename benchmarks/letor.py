@@ -18,10 +18,10 @@ from scipy.stats import wilcoxon
 import problems
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.training import descend
+from linrank.stochastic.train import descend
 from paired import interval, sign_flip, t_test
 from report import Table, main
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from letor import SETS, Parts, each_set, path
 from linrank.data.dataset import Dataset
-from linrank.domination.training import make_problem, train
+from linrank.domination.train import make_problem, train
 from linrank.metrics import evaluate
 from paired import interval
 from report import Table, main

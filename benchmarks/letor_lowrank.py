@@ -15,11 +15,11 @@ from itertools import product
 import numpy as np
 
 import problems
-from linrank.comparison.corrections import corrected
 from linrank.data.dataset import Dataset
+from linrank.judging.significance import corrected
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from protocol import MEASURES, SETS, Array, Candidate, Outcome, Parts, Row, choose, compared
 from report import Table, main
 

@@ -19,7 +19,7 @@ from linrank.losses.hinge import Hinge
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.pairs import choose_pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from report import Table, main
 

@@ -16,7 +16,7 @@ from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix,
 from linrank.duals.matrix import DualMatrix
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from protocol import MEASURES, PARTS, Array, Parts, measured
 from report import Table, main
 

@@ -22,8 +22,8 @@ from report import Table, main
 TARGET = 1.35
 CHILD = """
 import sys
-from linrank.data.svmlight import load
-from linrank.ranksvm import train
+from linrank.io.svmlight import load
+from linrank.ranksvm.train import train
 print("reading", flush=True)
 data = load(sys.argv[1])
 print("training", flush=True)

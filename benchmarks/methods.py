@@ -12,7 +12,7 @@ from typing import Any
 import problems
 from curves import draw, thinned
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from race import as_published, follow
 from report import Table, main
 

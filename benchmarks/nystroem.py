@@ -21,13 +21,15 @@ import problems
 from linrank import evaluate
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, Rows, as_rows
-from linrank.kernels.approximation import ApproximateResult, train_approximate
-from linrank.kernels.feature_memory import Room
-from linrank.kernels.fourier import FourierMap
+from linrank.kernels.approximation import (
+    ApproximateResult,
+    FourierMap,
+    NystroemMap,
+    train_approximate,
+)
 from linrank.kernels.functions import Kernel
-from linrank.kernels.mapped_rows import FeatureMap, MappedRows
-from linrank.kernels.nystroem import NystroemMap
-from linrank.ranksvm import train
+from linrank.kernels.mapped_rows import FeatureMap, MappedRows, Room
+from linrank.ranksvm.train import train
 from report import Table, main
 
 GAMMAS = (0.01, 0.03, 0.1)

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from linrank.chunks.passes import Passes
 from linrank.data.rows import DenseRows
-from linrank.store.store import Store
-from linrank.store.writer import StoreWriter
+from linrank.io.store.store import Store
+from linrank.io.store.writer import StoreWriter
+from linrank.parts.passes import Passes
 from report import Table, main
 
 N_FEATURES, ROWS_OF_A_QUERY, BLOCK = 136, 120, 1_000

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.comparison import significance
-from linrank.comparison.resampling import bootstrap_sums
-from linrank.comparison.terms import Terms, fixed_point
+from linrank.judging import significance
+from linrank.judging.significance import Terms, bootstrap_sums, fixed_point
 
 Array = NDArray[np.float64]
 

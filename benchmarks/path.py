@@ -14,10 +14,9 @@ from typing import Any
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.losses.squared_hinge import SquaredHinge
-from linrank.path import AUTO_CS
-from linrank.pathwise import train_path
-from linrank.ranksvm import train
+from linrank.losses.hinge import SquaredHinge
+from linrank.ranksvm.path import AUTO_CS, train_path
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
 from report import Table, main, spread
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from report import spread
 
 GAP = 1e-5  # (F - F*)/F*

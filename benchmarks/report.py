@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from linrank import tables as layout
+from linrank.system import tables as layout
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -30,21 +30,21 @@ from clusters import (
     sparse_block,
 )
 from costs import Cluster, Constants, Data, Rounds, predict, predict_passes
-from linrank.chunks import tasks
-from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.passes import Budget, Passes, sample_capacity
-from linrank.chunks.problem import ChunkedProblem, sizes_of
-from linrank.chunks.recipes import RankRecipe
-from linrank.chunks.training import train_rank_chunks
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.training import chunks_on
 from linrank.dask.training import sample_capacity as rows_for_client
 from linrank.data.dataset import Dataset
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.io.store.store import Store
+from linrank.io.store.writer import StoreWriter
+from linrank.losses.hinge import SquaredHinge
 from linrank.pairs import Pairs
-from linrank.planning import plan
-from linrank.store.store import Store
-from linrank.store.writer import StoreWriter
+from linrank.parts import risk as tasks
+from linrank.parts.gather import MemoryChunks
+from linrank.parts.passes import Budget, Passes, sample_capacity
+from linrank.parts.recipes import RankRecipe
+from linrank.parts.risk import ChunkedProblem, sizes_of
+from linrank.parts.train import train_rank_chunks
+from linrank.ranksvm.plan import plan
 from out_of_core import disk_rate
 from report import Table, main, seconds
 

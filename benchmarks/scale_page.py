@@ -30,7 +30,7 @@ from costs import (
     predict_round,
     row_seconds,
 )
-from linrank import tables as layout
+from linrank.system import tables as layout
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "scale.md"
 NETWORK = 1.25e9  # bytes a second: 10 Gbit

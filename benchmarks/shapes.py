@@ -13,7 +13,7 @@ import linrank
 from documents import Documents
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 CACHE = Path(__file__).resolve().parent.parent / "build" / "benchmarks"
 

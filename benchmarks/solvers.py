@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import problems
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from race import GAP, Run, as_published, bound, median, optimum, run, runs, times
 from report import Table, main, ratio, seconds, spread
 

@@ -21,8 +21,8 @@ from dominations import measured
 from linrank.data.dataset import Dataset
 from linrank.domination.descent import Descent
 from linrank.domination.induction import induce
-from linrank.domination.training import make_problem, train
-from linrank.ranksvm import train as train_ranksvm
+from linrank.domination.train import make_problem, train
+from linrank.ranksvm.train import train as train_ranksvm
 from linrank.stochastic.descent import Descent as Stochastic
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.samplers import pair_sampler

@@ -18,7 +18,7 @@ from linrank import plots, support_distribution
 from linrank.data.dataset import Dataset
 from linrank.duals.closeness import SupportDistribution
 from linrank.kernels.functions import Kernel
-from linrank.kernels.training import train_kernel
+from linrank.kernels.train import train_kernel
 from report import Table, main
 
 Array = NDArray[Any]

@@ -21,13 +21,13 @@ from auc import split
 from descents import COMPARED, half_decades
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.data.svmlight import load as read_svmlight
+from linrank.data.scaling import Scaling
+from linrank.io.svmlight import load as read_svmlight
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
+from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.training import descend
+from linrank.stochastic.train import descend
 from report import Table, main, ratio, spread
 
 Array = NDArray[Any]

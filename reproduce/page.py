@@ -11,7 +11,7 @@ from typing import Any
 
 import problems
 import report
-from linrank.tables import Column, Table
+from linrank.system.tables import Column, Table
 from reproduce import ROOT
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from linrank.cli.main import main
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 
 def write_svmlight(path, data, *, docid=True):

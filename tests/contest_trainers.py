@@ -9,9 +9,8 @@ import time
 
 import numpy as np
 
-from linrank.contest.methods import Method
-from linrank.contest.own import linear_candidate
-from linrank.contest.task import Candidate, Size
+from linrank.judging.contest.methods import Candidate, Method, Size
+from linrank.judging.contest.own import linear_candidate
 
 
 def method(name, needs=None):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from linrank import KernelModel
+from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.scaling import Scaling
 
 numbers = st.floats(-1e6, 1e6)
 SCALES = ("none", "standard", "minmax", "query")

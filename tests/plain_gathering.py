@@ -6,8 +6,8 @@ import pickle
 
 import numpy as np
 
-from linrank.chunks.tree import tree_sum
 from linrank.data.dataset import Dataset
+from linrank.parts.chunk import tree_sum
 
 
 class PlainGathering:

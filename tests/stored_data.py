@@ -6,9 +6,8 @@ import numpy as np
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
-from linrank.data.words import Words
+from linrank.io.words import Comments, Words
 
 
 def dense(X):

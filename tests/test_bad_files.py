@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from linrank.data.svmlight import load
 from linrank.errors import DataFormatError
+from linrank.io.svmlight import load
 
 GOOD = b"1 qid:1 1:0.5 2:0.25\n0 qid:1 1:1 2:2\n"
 FLOAT32 = "is out of the range of a 32-bit float"

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from kernel_models import kernel_models
 from linrank import KernelModel, ModelFormatError, load_model
 from linrank.data.rows import CsrRows
+from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.model_file import kernel as kernel_file
-from linrank.scaling import Scaling
+from linrank.models.file import kernel as kernel_file
 from test_bad_models import mutate, renew
 
 HUGE = 2**40
@@ -305,7 +305,7 @@ def pair(tmp_path, monkeypatch):
     """Write a model in two files, with some tensors exchanged behind the back of the checks."""
 
     def write(**changes):
-        from linrank.model_file import arrays
+        from linrank.models.file import arrays
 
         original = arrays.encode
         monkeypatch.setattr(kernel_file, "MAX_ENCODED", -1)
@@ -421,7 +421,7 @@ def test_any_bytes_in_place_of_those_of_an_array(model, data, tmp_path_factory):
 
 
 def test_big_endian_numbers_give_the_same_bytes():
-    from linrank.model_file import encoded as module
+    from linrank.models.file import encoded as module
 
     values = np.array([1.0, -2.5, 3e300])
     assert module.encode(values) == module.encode(values.astype(">f8"))

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linrank import LinearModel, ModelFormatError, load_model
+from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
+from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
-from linrank.missing import Missing
-from linrank.model_file import arrays, contents
-from linrank.scaling import Scaling
+from linrank.models.file import arrays, contents
 
 VALID = {
     "format": "linrank-model",

@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 import linrank
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
-from linrank.stochastic.batches import BLOCK_SIZE, Batches, Columns, Layout
-from linrank.stochastic.query_ids import numbers_of_ids, numbers_of_tokens
+from linrank.stochastic.batches import (
+    BLOCK_SIZE,
+    Batches,
+    Columns,
+    Layout,
+    numbers_of_ids,
+    numbers_of_tokens,
+)
 
 
 class Trickle(io.RawIOBase):

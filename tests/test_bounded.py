@@ -10,17 +10,17 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
 
-from linrank.bounds import Box
+from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.losses.hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.risk import Risk
+from linrank.solvers.bounded import metric_of
 from linrank.solvers.certificate import duality_gap
-from linrank.solvers.faces import metric_of
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
 from real_data import mq2008

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import RankSVM
-from linrank.bounds import Box, parse_bounds, weight_bounds
 from linrank.cli.main import main
+from linrank.data.bounds import Box, parse_bounds, weight_bounds
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
-from linrank.model import load_model
+from linrank.data.synthetic import make_ranking
+from linrank.models.linear import load_model
 
 INF = np.inf
 NAMES = ("bm25", "age", "length")

@@ -13,8 +13,7 @@ from scipy import stats
 
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.stochastic.arena import ROW_COST, CsrArena, DenseArena
-from linrank.stochastic.buffer import Buffer
+from linrank.stochastic.memory import ROW_COST, Buffer, CsrArena, DenseArena
 
 
 def dense(values):

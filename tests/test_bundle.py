@@ -11,13 +11,12 @@ from numpy.testing import assert_allclose
 from explicit_pairs import ExplicitPairs
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
-from linrank.estimators import RankSVM
-from linrank.losses.hinge import Hinge
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.data.synthetic import make_ranking
+from linrank.estimators.ranksvm import RankSVM
+from linrank.losses.hinge import Hinge, SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import Pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.risk import Risk
 from linrank.solvers.bundle import _Model, bundle
 from real_data import mq2008

@@ -17,8 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import linrank
 from linrank import Dataset, LinearModel, RankSVM, load_model
 from linrank.cli.main import main
-from linrank.column_tallies import ColumnTallies
 from linrank.data.rows import as_rows
+from linrank.judging.check import ColumnTallies
 
 NAMES = ["bm25", "age", "clicks"]
 
@@ -96,7 +96,7 @@ def test_tallies_do_not_depend_on_the_blocks(monkeypatch):
     X[7, 1] = X[33, 1] = np.nan
     rows, low, high = as_rows(X, check="missing"), np.full(3, -1.0), np.ones(3)
     whole = ColumnTallies.of(rows, low, high)
-    monkeypatch.setattr("linrank.column_tallies._BLOCK_BYTES", 200)
+    monkeypatch.setattr("linrank.judging.check._BLOCK_BYTES", 200)
     parts = ColumnTallies.of(rows, low, high)
     for name in ("n_missing", "n_outside", "low", "high", "worst", "worst_row", "first_missing"):
         assert_array_equal(getattr(parts, name), getattr(whole, name), name)

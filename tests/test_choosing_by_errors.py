@@ -20,7 +20,7 @@ from linrank import (
 )
 from linrank.cli.main import main
 from linrank.metrics import evaluate
-from linrank.tuning import Tuning
+from linrank.search.ranksvm import Tuning
 
 
 @pytest.fixture(scope="module")

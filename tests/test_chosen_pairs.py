@@ -23,7 +23,7 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.pairs import chosen, chosen_sizes, closest, pruned
 from linrank.pairs.selection import Selection
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from strategies import scored_queries
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}

@@ -13,14 +13,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError
-from linrank.scaling import Scaling
-from linrank.stochastic.chunked import descend_chunks
-from linrank.stochastic.objectives import ExactObjective
+from linrank.stochastic.chunked import descend_chunks, visits
+from linrank.stochastic.resident import Parts, chunk_sampler
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.sources import Parts, chunk_sampler
-from linrank.stochastic.training import descend
-from linrank.stochastic.visits import visits
+from linrank.stochastic.train import ExactObjective, descend
 from real_data import mq2008
 
 

@@ -11,20 +11,19 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import NoPairsError, QueryKFold
-from linrank.chunked_path import path_of_parts
-from linrank.chunked_tuning import folds_of, tune_parts
-from linrank.chunks.folding import FoldRecipe, only_queries
-from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.parts import MemoryParts
-from linrank.chunks.problem import sizes_of
-from linrank.chunks.recipes import RankRecipe
-from linrank.chunks.tasks import evaluate
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
-from linrank.path import as_Cs, solve_path
-from linrank.problem import Problem
-from linrank.tuning import tune
-from linrank.validation import as_folds
+from linrank.data.synthetic import make_ranking
+from linrank.parts.fold_recipes import FoldRecipe, only_queries
+from linrank.parts.gather import MemoryChunks
+from linrank.parts.parts import MemoryParts
+from linrank.parts.path import path_of_parts
+from linrank.parts.recipes import RankRecipe
+from linrank.parts.risk import evaluate, sizes_of
+from linrank.parts.search import folds_of, tune_parts
+from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.ranksvm.problem import Problem
+from linrank.search.folds import as_folds
+from linrank.search.ranksvm import tune
 from small_data import small, weighted
 from strategies import datasets
 
@@ -139,7 +138,7 @@ def test_a_fold_draws_the_sample_of_its_rows_in_memory():
     recipe = FoldRecipe()
     chunks = [recipe.chunk(p, 1, m.astype(float)) for p, m in zip(parts, masks, strict=True)]
     gathering = MemoryChunks(chunks)
-    from linrank.chunks.problem import ChunkedProblem
+    from linrank.parts.risk import ChunkedProblem
 
     problem = ChunkedProblem(gathering, recipe, sizes_of(gathering), 0.7)
     found = problem.sample(60).objective().at(np.ones(6))

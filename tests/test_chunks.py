@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from linrank import make_ranking
-from linrank.chunks import tasks
-from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.passes import Budget, Passes, sample_capacity
-from linrank.chunks.problem import ChunkedProblem, sizes_of
-from linrank.chunks.recipes import DominationRecipe, RankRecipe
-from linrank.chunks.training import train_domination_chunks, train_rank_chunks
-from linrank.chunks.tree import GROUP, tree_sum
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, as_rows
-from linrank.domination.training import train as train_domination
+from linrank.domination.train import train as train_domination
 from linrank.errors import NoPairsError
-from linrank.problem import Problem
-from linrank.ranksvm import train
+from linrank.parts import risk as tasks
+from linrank.parts.chunk import GROUP, tree_sum
+from linrank.parts.gather import MemoryChunks
+from linrank.parts.passes import Budget, Passes, sample_capacity
+from linrank.parts.recipes import DominationRecipe, RankRecipe
+from linrank.parts.risk import ChunkedProblem, sizes_of
+from linrank.parts.train import train_domination_chunks, train_rank_chunks
+from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import train
 
 PARTS = [1, 2, 5, 17]
 TOL = 1e-14
@@ -177,7 +177,7 @@ def test_what_is_kept_changes_no_bit_and_saves_reading() -> None:
 
 
 def test_rows_scaled_by_query_are_scaled_in_every_pass() -> None:
-    from linrank.scaling import Scaling
+    from linrank.data.scaling import Scaling
 
     data = dataset(6)
     whole = train(Scaling("query").transformed(data), C=0.1, tol=TOL, n_jobs=1)

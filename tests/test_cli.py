@@ -12,12 +12,12 @@ import pytest
 
 from cli_files import write_svmlight
 from linrank.cli.main import COMMANDS, main
+from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
-from linrank.datasets import make_ranking
-from linrank.loading import load
+from linrank.data.synthetic import make_ranking
+from linrank.io.load import load
 from linrank.metrics import evaluate
-from linrank.missing import Missing
-from linrank.model import LinearModel, load_model
+from linrank.models.linear import LinearModel, load_model
 
 # ---- help and usage -----------------------------------------------------------------------------
 
@@ -98,7 +98,9 @@ def test_train_summary_on_stderr(files, tmp_path, capsys):
 
 
 def test_a_loose_bound_is_explained(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("linrank.planning.CERTIFIED", 0)  # as of data so large that estimates do
+    monkeypatch.setattr(
+        "linrank.ranksvm.plan.CERTIFIED", 0
+    )  # as of data so large that estimates do
     data = make_ranking(n_queries=30, n_features=6, random_state=1)
     data = replace(data, rows=DenseRows(data.X * np.logspace(-3, 3, 6, dtype=np.float32)))
     path, model = write_svmlight(tmp_path / "raw.txt", data), str(tmp_path / "m.json")

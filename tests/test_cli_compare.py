@@ -17,8 +17,8 @@ import pytest
 from cli_files import write_svmlight
 from linrank.cli.compare_models import names_of
 from linrank.cli.main import main
-from linrank.contest.methods import METHODS
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
+from linrank.judging.contest.methods import METHODS
 
 FAST = ["--methods", "best-feature,random", "--baseline", "random", "-j", "2"]
 

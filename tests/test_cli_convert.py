@@ -17,7 +17,7 @@ import linrank
 from cli_files import interrupted
 from linrank import load
 from linrank.cli.main import main
-from linrank.store.store import Store
+from linrank.io.store.store import Store
 
 COMMAND = [sys.executable, "-m", "linrank", "convert"]
 

@@ -146,7 +146,7 @@ def test_an_interrupt_leaves_no_file(files, tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("linrank.domination.training.train", interrupted)
+    monkeypatch.setattr("linrank.domination.train.train", interrupted)
     path = tmp_path / "m.json"
     assert train(files, str(path)) == 130
     assert "linrank: interrupted" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 from linrank import LinearModel
 from linrank.cli.main import main
-from linrank.missing import Missing
+from linrank.data.missing import Missing
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_an_interrupt_leaves_no_file(files, tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("linrank.kernels.training.train_kernel", interrupted)
+    monkeypatch.setattr("linrank.kernels.train.train_kernel", interrupted)
     path = tmp_path / "m.json"
     assert train(files, str(path), *RBF) == 130
     assert "linrank: interrupted" in capsys.readouterr().err

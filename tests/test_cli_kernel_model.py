@@ -12,9 +12,9 @@ from scipy import sparse
 from linrank import KernelModel, load
 from linrank.cli.main import main
 from linrank.data.rows import as_rows, resized
+from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.metrics import evaluate
-from linrank.scaling import Scaling
 
 RNG = np.random.default_rng(3)
 ROWS = RNG.normal(size=(6, 3)).astype(np.float32)

@@ -10,7 +10,7 @@ import pytest
 
 from cli_files import write_svmlight
 from linrank.cli.main import main
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 COMMAND = [sys.executable, "-m", "linrank"]
 

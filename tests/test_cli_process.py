@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from cli_files import interrupted, write_svmlight
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 COMMAND = [sys.executable, "-m", "linrank"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from cli_files import interrupted, write_svmlight
 from linrank.cli.main import main
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 QUICK = ["--Cs", "1e-4:1e-2:10"]
 

@@ -11,7 +11,7 @@ import pytest
 
 import linrank
 from linrank.cli.main import main
-from linrank.store.store import Store
+from linrank.io.store.store import Store
 
 
 @pytest.fixture(scope="module")

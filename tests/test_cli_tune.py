@@ -17,10 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from cli_files import write_svmlight
 from linrank import RankSVMCV
 from linrank.cli.main import main
-from linrank.data.svmlight import load
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
+from linrank.io.svmlight import load
 from linrank.metrics import evaluate
-from linrank.model import load_model
+from linrank.models.linear import load_model
 
 GRID = ["--Cs", "1e-4:1:10"]
 

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 
 from linrank import KernelRankSVMCV
 from linrank.cli.main import NOT_CONVERGED, main
-from linrank.data.svmlight import load
+from linrank.io.svmlight import load
 from linrank.metrics import evaluate
-from linrank.model import load_model
+from linrank.models.linear import load_model
 
 GRID = ["--kernel", "rbf", "--Cs", "0.01,0.1", "--gammas", "0.02,0.2", "--folds", "2"]
 

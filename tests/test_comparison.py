@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import linrank
-from linrank.comparison import compare, compare_evaluations, corrected
+from linrank.judging.compare import compare, compare_evaluations, corrected
 from linrank.metrics import Evaluation, evaluate
 
 METRICS = ["ndcg@5", "map", "pairwise_accuracy", "all_pairs_error", "pairwise_accuracy(ties=skip)"]

@@ -13,17 +13,20 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from linrank.comparison.corrections import corrected
-from linrank.comparison.resampling import all_exchanges, bootstrap_sums, exchange_sums
-from linrank.comparison.significance import (
+from linrank.judging.significance import (
     EXACT_UP_TO,
+    Terms,
+    all_exchanges,
     bootstrap_p,
+    bootstrap_sums,
+    corrected,
+    exchange_sums,
+    fixed_point,
     interval,
     randomisation_p,
     spread,
     t_p,
 )
-from linrank.comparison.terms import Terms, fixed_point
 
 VALUES = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6))
 
@@ -82,7 +85,7 @@ def test_all_exchanges_are_all_subsets_of_the_others():
 
 @pytest.mark.parametrize("function", [bootstrap_sums, exchange_sums])
 def test_no_block_repeats_another(function, monkeypatch):
-    monkeypatch.setattr("linrank.comparison.resampling._BLOCK", 400)
+    monkeypatch.setattr("linrank.judging.significance._BLOCK", 400)
     columns = np.random.default_rng(0).random((40, 1))
     assert len(np.unique(function(columns, 50, seed=3))) == 50
 

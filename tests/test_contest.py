@@ -15,9 +15,9 @@ from scipy.sparse import csr_array
 
 from contest_trainers import method
 from linrank import Dataset, RankSVM, compare_methods, evaluate, make_ranking
-from linrank.contest.methods import METHODS, Method
-from linrank.contest.process import Outcome
-from linrank.contest.runner import _Board
+from linrank.judging.contest.methods import METHODS, Method
+from linrank.judging.contest.process import Outcome
+from linrank.judging.contest.runner import _Board
 from linrank.metrics import Evaluation
 from real_data import mq2008
 

@@ -11,9 +11,14 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from linrank import Dataset, RankSVM, evaluate, make_ranking
-from linrank.contest.baselines import pair_balance
-from linrank.contest.methods import METHODS, chosen_methods, method_named
-from linrank.contest.task import Task, fair_convention
+from linrank.judging.contest.methods import (
+    METHODS,
+    Task,
+    chosen_methods,
+    fair_convention,
+    method_named,
+)
+from linrank.judging.contest.rivals import pair_balance
 
 RULES = fair_convention("linrank")
 

@@ -9,12 +9,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from linrank import Dataset, NoPairsError, load, make_ranking
-from linrank.contest.checks import check_protocol, leaks
-from linrank.contest.protocol import rotation, three_parts
-from linrank.contest.store import read_joined, write_subset
-from linrank.contest.task import Task, fair_convention
-from linrank.data.joining import join_rows
+from linrank.data.dataset import join_rows
 from linrank.data.rows import as_rows
+from linrank.judging.contest.contest import check_protocol, leaks
+from linrank.judging.contest.methods import Task, fair_convention
+from linrank.judging.contest.runner import rotation, three_parts
+from linrank.judging.contest.worker import read_joined, write_subset
 from linrank.metrics import CONVENTIONS, evaluate
 
 

@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank.data.survey import ReadingOptions
-from linrank.data.svmlight import load
 from linrank.errors import DataFormatError
-from linrank.store.budget import LEAST_LIMIT, Budget
-from linrank.store.convert import convert, convert_within
+from linrank.io.store.budget import LEAST_LIMIT, Budget
+from linrank.io.store.convert_text import convert, convert_within
+from linrank.io.svmlight import ReadingOptions, load
 
 FIELDS = ("labels", "qid", "weight")
 
@@ -118,7 +117,7 @@ def text_of(*args, **kwargs):
 
 def test_many_runs_are_merged(tmp_path, monkeypatch):
     """Numbers of queries are looked at in several goes too."""
-    monkeypatch.setattr("linrank.store.spill._AHEAD", 3)
+    monkeypatch.setattr("linrank.io.store.spill._AHEAD", 3)
     text = text_of(2000, 300)
     store = convert_within(tiny(500, 2000, 5000, 3000), io.BytesIO(text), tmp_path / "s", options())
     check_equal(store, text)
@@ -339,7 +338,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, shuffled):
     (tmp_path / "data.txt").write_bytes(text_of(40_000, 400, 20, shuffled=shuffled))
     code = f"""
 import resource, signal
-from linrank.store.convert import convert
+from linrank.io.store.convert_text import convert
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 try:
@@ -357,7 +356,7 @@ except OSError as error:
 
 MEASURED = """
 import sys, threading
-from linrank.store.convert import convert
+from linrank.io.store.convert_text import convert
 import numpy.random
 
 def anonymous():

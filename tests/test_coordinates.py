@@ -15,8 +15,8 @@ from scipy.optimize import minimize_scalar
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.layering import Layering
 from linrank.options import CURVATURES, PENALTIES
+from linrank.pairs.layering import Layering
 from test_domination_loss import definition, layerings
 
 

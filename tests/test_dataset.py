@@ -13,7 +13,7 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
-from linrank.threads import resolve
+from linrank.system.threads import resolve
 from strategies import datasets
 
 
@@ -185,7 +185,7 @@ def test_no_scipy_until_it_is_needed():
     code = (
         "import sys, numpy as np\n"
         "from linrank.data.dataset import Dataset\n"
-        "from linrank.datasets import make_ranking\n"
+        "from linrank.data.synthetic import make_ranking\n"
         "Dataset.of(np.ones((2, 2)), [0, 1]).queries, make_ranking(2)\n"
         "heavy = {'scipy', 'sklearn', 'pandas', 'polars', 'pyarrow'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"

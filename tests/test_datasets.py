@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linrank.data.rows import CsrRows, DenseRows, as_rows
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 
 def within_query(data):

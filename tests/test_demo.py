@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from linrank import RankSVM, demo
-from linrank.model import load_model
+from linrank.models.linear import load_model
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from explicit_pairs import ExplicitPairs
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.training import descend, regularisation
+from linrank.stochastic.train import descend, regularisation
 from real_data import mq2008
 
 
@@ -229,7 +229,7 @@ def test_an_interrupt_is_answered_while_steps_run():
     program = textwrap.dedent("""
         import numpy as np, os, signal, threading, time
         from linrank.data.dataset import Dataset
-        from linrank.stochastic.training import descend
+        from linrank.stochastic.train import descend
         data = Dataset.of(np.eye(40), np.arange(40.0))
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         start = time.perf_counter()

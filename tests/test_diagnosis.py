@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
 from linrank import Dataset, LinearModel, evaluate, make_ranking
-from linrank.data.profile import Profile
-from linrank.reporting.diagnosis import worst_queries
-from linrank.reporting.pushes import pushes
-from linrank.scaling import Scaling
+from linrank.data.scaling import Scaling
+from linrank.judging.inspect import Profile
+from linrank.reports.diagnosis import worst_queries
+from linrank.reports.gather import pushes
 
 
 def wrong_pairs(labels, scores):

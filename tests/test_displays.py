@@ -30,7 +30,7 @@ from linrank import (
     plots,
 )
 from linrank.displays import Display
-from linrank.plot_text import _ems, counted, readable
+from linrank.plots.axes import _ems, counted, readable
 
 CASES = cases()
 

@@ -11,9 +11,8 @@ from linrank import make_ranking
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows, narrow_rows
 from linrank.domination.descent import Descent, descend
-from linrank.domination.negatives import sample_negatives
-from linrank.domination.training import make_problem, train
-from linrank.layering import Layering
+from linrank.domination.train import make_problem, sample_negatives, train
+from linrank.pairs.layering import Layering
 
 
 def few_features():

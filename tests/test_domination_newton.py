@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.domination.newton import RidgeProblem, by_newton, sample_layering
-from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
+from linrank.pairs.layering import Layering
 from linrank.solvers.certificate import duality_gap
 from real_data import mq2008
 

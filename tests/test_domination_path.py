@@ -11,10 +11,11 @@ from scipy import sparse
 
 from linrank import ConvergenceWarning, DominationRanker, domination_path, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.domination import path_problem, pathwise
+from linrank.domination import path as path_problem
+from linrank.domination import path as pathwise
 from linrank.domination.descent import Descent, descend
-from linrank.domination.pathwise import follow, geometric_alphas, strong_features
-from linrank.domination.training import make_problem
+from linrank.domination.path import follow, geometric_alphas, strong_features
+from linrank.domination.train import make_problem
 from plain_domination import PlainDomination
 from real_data import mq2008
 from small_data import small, weighted
@@ -196,7 +197,7 @@ def test_the_rounding_of_constant_features_is_no_slope(penalty):
 
 
 def test_a_path_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("linrank.memory.available", lambda: 100)
+    monkeypatch.setattr("linrank.system.memory.available", lambda: 100)
     with pytest.raises(MemoryError, match="a path of 8 models of 8 features would take"):
         path()
 

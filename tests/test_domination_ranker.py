@@ -21,7 +21,7 @@ from linrank import (
     load_model,
     make_ranking,
 )
-from linrank.domination.training import make_problem
+from linrank.domination.train import make_problem
 from plain_domination import PlainDomination
 
 DATA = make_ranking(n_queries=15, rows_per_query=(4, 9), n_features=6, n_levels=3, random_state=3)

@@ -17,16 +17,16 @@ from linrank import (
     NoPairsError,
     QueryKFold,
     domination_path,
-    domination_tuning,
     evaluate,
     load_model,
     make_ranking,
     plots,
 )
 from linrank.data.dataset import Dataset
-from linrank.domination_tuning import DominationTuning, tune_domination
-from linrank.layering import Layering, margin_of_part
-from linrank.validation import Fold, deal
+from linrank.pairs.layering import Layering, margin_of_part
+from linrank.search import domination as domination_tuning
+from linrank.search.domination import DominationTuning, tune_domination
+from linrank.search.folds import Fold, deal
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 

@@ -18,16 +18,17 @@ import numpy as np
 import pytest
 
 import linrank
-from linrank import LinearModel, durable, scratch
+from linrank import LinearModel
 from linrank.cli.streams import write_lines
 from linrank.data.dataset import Dataset
-from linrank.data.trec import Run, write_run
-from linrank.durable import check_place, replacing, settle
 from linrank.export.artefact import Artefact
-from linrank.model_file import arrays, linear
-from linrank.scratch import Scratch, sweep
+from linrank.io.trec import Run, write_run
+from linrank.io.write.files import write
+from linrank.models.file import arrays, linear
 from linrank.stochastic import checkpoint
-from linrank.writing.write import write
+from linrank.system import durable, scratch
+from linrank.system.durable import check_place, replacing, settle
+from linrank.system.scratch import Scratch, sweep
 
 DATA = Dataset.of(np.arange(12.0).reshape(6, 2), [0, 1, 2] * 2, qid=[1, 1, 1, 2, 2, 2])
 RUN = Run.of([1, 1], ["a", "b"], [0.5, 0.25])
@@ -303,7 +304,7 @@ def test_threads_that_write_one_path_leave_one_whole_file(tmp_path):
 
 PROGRAM = """if True:
     import sys
-    from linrank.durable import replacing
+    from linrank.system.durable import replacing
     content = sys.argv[2].encode() * 300_000
     for _ in range(40):
         with replacing(sys.argv[1]) as file:
@@ -376,8 +377,8 @@ def test_models_of_two_files_written_to_one_path_are_whole(tmp_path, two_files):
 
 DYING = """if True:
     import os, signal, sys
-    from linrank.durable import replacing
-    from linrank.scratch import Scratch
+    from linrank.system.durable import replacing
+    from linrank.system.scratch import Scratch
     scratch = Scratch(os.path.dirname(sys.argv[1]))
     open(os.path.join(scratch.path, "big"), "w").write("x" * 100)
     with replacing(sys.argv[1]) as file:

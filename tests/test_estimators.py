@@ -25,9 +25,9 @@ from linrank import (
     load_model,
     make_ranking,
 )
-from linrank.metrics.concordance import weighted_pairwise_accuracy
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
+from linrank.data.scaling import Scaling
+from linrank.metrics.survival import weighted_pairwise_accuracy
+from linrank.ranksvm.train import train
 from strategies import datasets, scored_queries
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from explicit_pairs import ExplicitPairs
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 
 
 @pytest.mark.parametrize("power", [1, 2])

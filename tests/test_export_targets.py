@@ -12,9 +12,9 @@ import pytest
 
 from export_cases import statistics
 from linrank import ExportWarning, LinearModel
+from linrank.data.missing import Missing
+from linrank.data.scaling import Scaling
 from linrank.export.targets import TARGETS, export, options_of, target_name
-from linrank.missing import Missing
-from linrank.scaling import Scaling
 
 NAMES = ["bm25", "age", "clicks"]
 MODEL = LinearModel([0.5, 0.25, 2.0], NAMES)

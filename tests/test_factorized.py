@@ -11,10 +11,10 @@ from scipy.optimize import minimize
 
 from explicit_pairs import ExplicitPairs
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.lowrank.factorized import train_factorized
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from plain_factorized import PlainFactors, bounds, largest_fall
 from small_data import small, weighted
 from strategies import datasets

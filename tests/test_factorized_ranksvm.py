@@ -31,8 +31,8 @@ from linrank import (
     ranking_scorer,
 )
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.lowrank.factorized import train_factorized
-from linrank.scaling import Scaling
 from plain_factorized import PlainFactors, bounds, largest_fall
 
 RAW = make_ranking(

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank.chunks.gathered_rows import GatheredRows, gathered
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows
-from linrank.path import as_Cs, solve_path
-from linrank.problem import Problem
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
-from linrank.tuning import tune
-from linrank.validation import deal
+from linrank.data.scaling import Scaling
+from linrank.parts.gathered_rows import GatheredRows, gathered
+from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import train
+from linrank.search.folds import deal
+from linrank.search.ranksvm import tune
 from plain_gathering import PlainGathering, cut
 from small_data import small, weighted
 from strategies import datasets

@@ -12,7 +12,7 @@ from explicit_pairs import ExplicitPairs
 from linrank import RankSVM, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.losses.base import Dual
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.certificate import duality_gap, lower_bound
 from real_data import mq2008
 

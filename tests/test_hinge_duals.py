@@ -13,10 +13,10 @@ from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
 from linrank import RankSVM, dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
-from linrank.duals import band
-from linrank.duals.entries import BandEntries, HuberEntries
+from linrank.duals import hinge as band
 from linrank.duals.hinge import hinge_entries
-from linrank.problem import Problem
+from linrank.duals.matrix import BandEntries, HuberEntries
+from linrank.ranksvm.problem import Problem
 from small_data import small, weighted
 
 

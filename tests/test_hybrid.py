@@ -12,14 +12,12 @@ from scipy.sparse import csr_array
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, as_rows
-from linrank.datasets import make_ranking
-from linrank.ranksvm import train
+from linrank.data.synthetic import make_ranking
+from linrank.ranksvm.train import train
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
-from linrank.stochastic.hybrid import switch_plan
-from linrank.stochastic.objectives import ExactObjective
-from linrank.stochastic.samplers import pair_sampler
-from linrank.stochastic.training import descend
+from linrank.stochastic.run import switch_plan
+from linrank.stochastic.samplers import PLANNED, DrawnPairs, pair_sampler
+from linrank.stochastic.train import ExactObjective, descend
 
 positive = st.floats(1e-12, 1e12)
 budget = st.integers(1, 10**9)

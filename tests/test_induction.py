@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
 from linrank import DominationRanker, evaluate, make_ranking, plots
+from linrank.data.scaling import Scaling
 from linrank.domination.descent import Descent, descend
 from linrank.domination.induction import InductionResult, induce
-from linrank.domination.training import make_problem, train
-from linrank.scaling import Scaling
+from linrank.domination.train import make_problem, train
 from plain_domination import PlainDomination
 
 PENALTIES = ["l1", "l2", "none"]

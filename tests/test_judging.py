@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
-from linrank.data.fusion import fused
-from linrank.data.judging import judged
-from linrank.data.trec import Run, load_run
-from linrank.data.words import Words
+from linrank.io.fusion import fused
+from linrank.io.judgements import judged
+from linrank.io.trec import Run, load_run
+from linrank.io.words import Comments, Words
 
 IDS = st.sampled_from(["1", "2", "07", "q", "ü"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "docid=d", "GX-1"])

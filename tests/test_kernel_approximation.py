@@ -12,18 +12,19 @@ from scipy import sparse
 
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
-from linrank.data.rows import CsrRows, DenseRows, as_rows
-from linrank.data.streamed_rows import StreamedRows
-from linrank.kernels.approximation import ApproximateResult, train_approximate
-from linrank.kernels.feature_memory import Room
-from linrank.kernels.fourier import FourierMap
+from linrank.data.rows import CsrRows, DenseRows, StreamedRows, as_rows
+from linrank.kernels.approximation import (
+    ApproximateResult,
+    FourierMap,
+    NystroemMap,
+    train_approximate,
+)
 from linrank.kernels.functions import Kernel
-from linrank.kernels.mapped_rows import MappedRows
-from linrank.kernels.nystroem import NystroemMap
-from linrank.kernels.training import train_kernel
-from linrank.planning import plan
-from linrank.problem import Problem
-from linrank.ranksvm import train
+from linrank.kernels.mapped_rows import MappedRows, Room
+from linrank.kernels.train import train_kernel
+from linrank.ranksvm.plan import plan
+from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import train
 from linrank.solvers.preconditioner import Sampled
 
 RBF = Kernel("rbf", gamma=0.5)

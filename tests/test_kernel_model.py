@@ -22,10 +22,10 @@ import linrank
 from kernel_models import kernel_models, scores_by_definition
 from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
 from linrank.data.rows import CsrRows, DenseRows
+from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.kernels.training import train_kernel
-from linrank.model_file import kernel as kernel_file
-from linrank.scaling import Scaling
+from linrank.kernels.train import train_kernel
+from linrank.models.file import kernel as kernel_file
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(40, 5))
@@ -88,7 +88,7 @@ def test_cosine_features_equal_the_definition(make, monkeypatch):
     model = KernelModel(X, COEF, Kernel("fourier", 0.3), phases=np.linspace(-3, 3, 40))
     expected = scores_by_definition(model, TEST)
     assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr("linrank.kernel_scores._COSINE_BYTES", 8 * 40 * 5)  # five rows a block
+    monkeypatch.setattr("linrank.models.kernel._COSINE_BYTES", 8 * 40 * 5)  # five rows a block
     assert_allclose(model.predict(make(TEST)), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -105,8 +105,8 @@ def test_raw_rows_are_scaled_before_the_kernel(kind, make, monkeypatch):
         scaled = np.divide(TEST, width, out=np.zeros_like(TEST), where=width > 0)
     expected = scores_by_definition(model, scaled)
     assert_allclose(model.predict(make(TEST), qid=QID), expected, rtol=1e-7)
-    monkeypatch.setattr("linrank.kernel_model._SCALED_BYTES", 1)
-    monkeypatch.setattr("linrank.kernel_scores._TILE", 3)  # three rows a block
+    monkeypatch.setattr("linrank.models.kernel._SCALED_BYTES", 1)
+    monkeypatch.setattr("linrank.models.kernel._TILE", 3)  # three rows a block
     assert_allclose(model.predict(make(TEST), qid=QID), expected, rtol=1e-7)
     data = Dataset.of(make(TEST), np.zeros(23), qid=QID)
     assert_allclose(model.predict(data), expected, rtol=1e-7)
@@ -331,7 +331,7 @@ def test_the_file_is_compact(tmp_path):
 def test_an_older_linrank_asks_to_be_upgraded(tmp_path, monkeypatch):
     """The kind came with version 3: a reader of 2 sees the version first."""
     model_of().save(tmp_path / "m.json")
-    monkeypatch.setattr(sys.modules["linrank.model_file.read"], "VERSION", 2)
+    monkeypatch.setattr(sys.modules["linrank.models.file.read"], "VERSION", 2)
     with pytest.raises(linrank.ModelFormatError, match=r"version 3 is newer than 2.*upgrade"):
         load_model(tmp_path / "m.json")
 

@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 from kernel_twin import KernelTwin, plain_kernel
 from linrank import KernelRankSVM, RankSVM, make_ranking
 from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
 from linrank.pairs import closest, pruned
-from linrank.scaling import Scaling
 from small_data import small, weighted
 from strategies import datasets
 

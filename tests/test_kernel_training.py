@@ -10,17 +10,16 @@ from numpy.testing import assert_allclose
 
 from linrank import load
 from linrank.data.dataset import Dataset
-from linrank.inner_product import dot
+from linrank.data.rows import dot
 from linrank.kernels.functions import Kernel
-from linrank.kernels.landmarks import Landmarks
+from linrank.kernels.landmarks import Landmarks, OnLandmarks
 from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
-from linrank.kernels.preconditioner import OnLandmarks
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
-from linrank.kernels.training import train_kernel
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.kernels.train import train_kernel
+from linrank.losses.hinge import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import choose_pairs
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.certificate import duality_gap
 from real_data import real_file
 

@@ -21,19 +21,17 @@ from linrank import (
     NoPairsError,
     QueryKFold,
     evaluate,
-    kernel_tuning,
     load_model,
 )
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
-from linrank.kernel_folds import FoldKernels, Plan
-from linrank.kernel_grids import as_gammas, as_kernel_Cs
-from linrank.kernel_tuning import KernelTuning, tune_kernel
-from linrank.kernels.family import KernelFamily
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
-from linrank.kernels.training import train_kernel
-from linrank.validation import Fold, deal
+from linrank.kernels.train import train_kernel
+from linrank.search import kernel as kernel_tuning
+from linrank.search.folds import Fold, deal
+from linrank.search.kernel import KernelTuning, tune_kernel
+from linrank.search.kernel_folds import FoldKernels, KernelFamily, Plan, as_gammas, as_kernel_Cs
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
 
@@ -232,7 +230,7 @@ def test_distances_are_computed_once_where_rows_are_wide(computed, monkeypatch):
     data = curved(2, n_features=3)
     expected = tuned(data)
     computed.clear()
-    monkeypatch.setattr("linrank.kernel_folds._MANY_FEATURES", 3)
+    monkeypatch.setattr("linrank.search.kernel_folds._MANY_FEATURES", 3)
     assert_allclose(tuned(data).scores, expected.scores, rtol=1e-12)
     assert computed == [(data.n_rows, data.n_rows)]  # products; no kernel for either γ
     computed.clear()
@@ -290,7 +288,7 @@ def test_the_plan_is_what_fits(data):
 def test_tiles_of_validation_rows_change_nothing(data, held_out, monkeypatch):
     folds = [*deal(data, 2), Fold(np.arange(60), held_out)]
     expected = tuned(data, folds).scores
-    monkeypatch.setattr("linrank.kernel_folds._TILE_BYTES", 5000)
+    monkeypatch.setattr("linrank.search.kernel_folds._TILE_BYTES", 5000)
     assert_allclose(tuned(data, folds).scores, expected, rtol=1e-12)
 
 

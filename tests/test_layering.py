@@ -10,9 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from linrank import NoPairsError
 from linrank.data.dataset import Dataset
-from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
-from linrank.margins import describe_margin
+from linrank.pairs.layering import Layering, describe_margin
 from plain_domination import PlainDomination
 from strategies import scored_queries
 

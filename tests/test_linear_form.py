@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from export_cases import statistics
 from linrank import ExportWarning, LinearModel, RankSVM, make_ranking
-from linrank.export.linear_form import LinearForm
-from linrank.export.magnitudes import power_of_two
-from linrank.export.numbers import positional, singles, text
-from linrank.missing import Missing
-from linrank.scaling import Scaling
+from linrank.data.missing import Missing
+from linrank.data.scaling import Scaling
+from linrank.export.linear_form import LinearForm, positional, power_of_two, singles, text
 
 NAMES = ["bm25", "age", "clicks"]
 

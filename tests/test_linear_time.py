@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import linrank
-from linrank.data.comments import Comments
-from linrank.data.preference_text import load_preferences
-from linrank.data.survey import _HEADER
-from linrank.export.vespa_names import check_rank_feature
-from linrank.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
-from linrank.metrics.parsing import parse as parse_metric
-from linrank.model_file.arrays import _decode_names
-from linrank.model_file.contents import Invalid
-from linrank.nearest import did_you_mean
-from linrank.reporting.html import clear
-from linrank.store.manifest import read_manifest
+from linrank.errors import did_you_mean
+from linrank.export.vespa import check_rank_feature
+from linrank.io.preference_text import load_preferences
+from linrank.io.store.manifest import read_manifest
+from linrank.io.svmlight import _HEADER
+from linrank.io.words import Comments
+from linrank.metrics.names import parse as parse_metric
+from linrank.models.file.arrays import _decode_names
+from linrank.models.file.contents import Invalid
+from linrank.reports.html import clear
+from linrank.system.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
 
 SIZES = [4**k for k in range(7, 11)]  # 16 kB to 1 MB: the square of a size shows at the first step
 

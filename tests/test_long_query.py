@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose
 from linrank import RankSVM, _core, evaluate
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.losses.hinge import Hinge, Huber
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.losses.hinge import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
-from linrank.ranksvm import train
-from linrank.sampling import sample_queries
+from linrank.ranksvm.plan import sample_queries
+from linrank.ranksvm.train import train
 
 N = _core.LONG_QUERY + 1000
 LOSSES = {
@@ -163,7 +162,7 @@ GIANT = """
 import resource
 import numpy as np
 from linrank.data.dataset import Dataset
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 n = 10_000_000
 rng = np.random.default_rng(0)
 X = rng.standard_normal((n, 4), dtype=np.float32)

@@ -12,8 +12,7 @@ from scipy import sparse
 from linrank import _core, reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.hinge import Hinge, Huber
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.losses.hinge import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
 from linrank.published import Counted
 from strategies import scored_queries

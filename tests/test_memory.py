@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank import memory
 from linrank.cli.arguments import megabytes
-from linrank.memory import allowed, available, describe_bytes, parse_bytes, resident
+from linrank.system import memory
+from linrank.system.memory import allowed, available, describe_bytes, parse_bytes, resident
 
 UNITS = {
     "": 1,

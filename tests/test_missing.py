@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import linrank
-from linrank import Dataset, RankSVM, load_model, model_file
-from linrank.data.filling import Filling
+from linrank import Dataset, RankSVM, load_model
+from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.errors import ModelFormatError
-from linrank.missing import Missing
+from linrank.models import file as model_file
 
 POLICIES = ("zero", "mean", "indicator")
 LINEAR = {
@@ -371,5 +371,5 @@ def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, po
 
 def test_a_model_of_four_long_lists_can_be_read_again():
     """Names, coefficients, factors and means, each of a million entries, are in one file."""
-    reading = import_module("linrank.model_file.read")
+    reading = import_module("linrank.models.file.read")
     assert reading.MAX_VALUES > 4 * model_file.linear.MAX_INLINE_FEATURES

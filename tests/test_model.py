@@ -19,9 +19,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank import LinearModel, load_model, make_ranking
-from linrank.model_file.contents import MAX_INLINE_FEATURES, MAX_SPARSE_FEATURES
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
+from linrank.data.scaling import Scaling
+from linrank.models.file.contents import MAX_INLINE_FEATURES, MAX_SPARSE_FEATURES
+from linrank.ranksvm.train import train
 from strategies import datasets
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)

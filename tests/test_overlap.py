@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from linrank import Dataset
-from linrank.data.overlap import shared_queries
+from linrank.judging.inspect import shared_queries
 
 
 def dataset(queries, sparse=False):

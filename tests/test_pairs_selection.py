@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linrank import NoPairsError, TooFewPairsError, memory
+from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
 from linrank.pairs import chosen_sizes, closest, pruned, random
-from linrank.pairs.selection import Selection
-from linrank.pairs.unranking import Cells, distinct, without
+from linrank.pairs.selection import Cells, Selection, distinct, without
+from linrank.system import memory
 from strategies import scored_queries
 
 Pair = tuple[int, int]

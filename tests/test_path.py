@@ -13,21 +13,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from explicit_pairs import ExplicitPairs
-from linrank import (
-    ConvergenceWarning,
-    NoPairsError,
-    RankSVM,
-    _core,
-    planning,
-    ranksvm,
-    ranksvm_path,
-)
+from linrank import ConvergenceWarning, NoPairsError, RankSVM, _core, ranksvm_path
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.objective import Ridge, Sum
-from linrank.path import AUTO_CS
-from linrank.pathwise import train_path
-from linrank.problem import Problem
+from linrank.ranksvm import plan as planning
+from linrank.ranksvm import train as ranksvm
+from linrank.ranksvm.path import AUTO_CS, train_path
+from linrank.ranksvm.problem import Problem
 from linrank.risk import Risk
 from linrank.solvers.certificate import duality_gap
 from linrank.solvers.conjugate import Memory

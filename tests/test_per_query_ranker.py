@@ -35,14 +35,11 @@ from linrank import (
 )
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.model_selection import QueryKFold
-from linrank.seeds import seed_of_part
+from linrank.estimators.model_selection import QueryKFold
+from linrank.estimators.topic_models import TopicLabels, Trainer
+from linrank.estimators.topics import Progress, for_each, highest
 from linrank.stochastic.samplers import pair_sampler
-from linrank.topics.judging import highest
-from linrank.topics.labels import TopicLabels
-from linrank.topics.loop import for_each
-from linrank.topics.progress import Progress
-from linrank.topics.training import Trainer
+from linrank.system.seeds import seed_of_part
 from plain_descent import PlainDescent
 
 N_ROWS, N_FEATURES, N_TOPICS = 120, 6, 5

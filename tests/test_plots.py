@@ -20,7 +20,7 @@ from linrank import (
     plots,
     ranksvm_path,
 )
-from linrank.kernel_tuning import KernelTuning
+from linrank.search.kernel import KernelTuning
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from cli_files import write_svmlight
 from linrank import DataFormatError, RankSVM, load_preferences, make_ranking
 from linrank.cli.main import main
-from linrank.model import load_model
+from linrank.models.linear import load_model
 
 
 def read(text, **options):

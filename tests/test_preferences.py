@@ -14,9 +14,9 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Sum
-from linrank.ranksvm import train
+from linrank.ranksvm.plan import sample_preferences
+from linrank.ranksvm.train import train
 from linrank.risk import Risk
-from linrank.sampling import sample_preferences
 from linrank.solvers.certificate import duality_gap
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from linrank.data import profile as profile_module
 from linrank.data.dataset import Dataset
-from linrank.data.findings import findings
-from linrank.data.profile import Profile
+from linrank.judging import inspect as profile_module
+from linrank.judging.inspect import Profile, findings
 
 
 @st.composite
@@ -56,7 +55,7 @@ def test_rows_are_read_in_blocks_whatever_their_order(monkeypatch):
     X[:, 2] = qid  # constant inside each query
     whole = Profile(Dataset.of(X, y, qid=qid))
     whole_columns, whole_repeats = whole.columns, whole.repeats
-    monkeypatch.setattr("linrank.data.profile.BLOCK", 7)
+    monkeypatch.setattr("linrank.judging.inspect.BLOCK", 7)
     parts = Profile(Dataset.of(X, y, qid=qid))
     for name in ("minimum", "maximum", "n_nonzero", "varies_in_query"):
         np.testing.assert_array_equal(getattr(parts.columns, name), getattr(whole_columns, name))

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linrank import RankSVM, _core, memory, reference
+from linrank import RankSVM, _core, reference
 from linrank.data.queries import Queries
-from linrank.datasets import make_ranking
-from linrank.losses.squared_hinge import SquaredHinge
+from linrank.data.synthetic import make_ranking
+from linrank.losses.hinge import SquaredHinge
 from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
+from linrank.system import memory
 from strategies import scored_queries
 
 # Every loss of the package that is the squared hinge.

@@ -19,8 +19,8 @@ from linrank import (
     rank_profile,
 )
 from linrank.data.dataset import Dataset
-from linrank.duals.cells import Cells
-from linrank.problem import Problem
+from linrank.duals.matrix import Cells
+from linrank.ranksvm.problem import Problem
 from small_data import small
 
 

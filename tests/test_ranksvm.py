@@ -13,15 +13,16 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from explicit_pairs import ExplicitPairs
-from linrank import _core, planning
-from linrank import problem as problem_module
+from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
-from linrank.planning import plan
-from linrank.problem import Problem
-from linrank.ranksvm import train
+from linrank.ranksvm import plan as planning
+from linrank.ranksvm import problem as problem_module
+from linrank.ranksvm.plan import plan
+from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import train
 from linrank.solvers.certificate import duality_gap
 from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton

@@ -16,7 +16,7 @@ from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.lowrank import proximal, splitting
 from linrank.lowrank.regularized import train_regularized
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from plain_regularized import PlainRegularized
 from small_data import small
 from strategies import datasets

@@ -14,8 +14,8 @@ from scipy import sparse
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, as_rows
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
+from linrank.data.scaling import Scaling
+from linrank.ranksvm.train import train
 from strategies import datasets
 
 

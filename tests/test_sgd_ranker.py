@@ -24,9 +24,9 @@ from linrank import (
     load_model,
     make_ranking,
 )
+from linrank.data.scaling import Scaling
 from linrank.options import ALGORITHMS, SAMPLINGS
-from linrank.scaling import Scaling
-from linrank.seeds import seed_of
+from linrank.system.seeds import seed_of
 from real_data import mq2008
 
 STEPS = 20_000
@@ -301,7 +301,7 @@ def test_scaling_equals_scaled_rows(data, scale, store):
 
 
 def test_a_copy_that_does_not_fit_the_memory_is_refused(data, monkeypatch):
-    monkeypatch.setattr("linrank.memory.available", lambda: 100)
+    monkeypatch.setattr("linrank.system.memory.available", lambda: 100)
     with pytest.raises(MemoryError, match=r"rows scaled by scale='standard' .* scale='none'"):
         fit(data, scale="standard")
 

@@ -17,15 +17,15 @@ from linrank import (
     evaluate,
     load_model,
     make_ranking,
-    sgd_tuning,
 )
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
-from linrank.scaling import Scaling
-from linrank.sgd_tuning import SGDTuning, tune_sgd
+from linrank.data.scaling import Scaling
+from linrank.search import sgd as sgd_tuning
+from linrank.search.folds import Fold, deal
+from linrank.search.sgd import SGDTuning, tune_sgd
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler
-from linrank.validation import Fold, deal
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 

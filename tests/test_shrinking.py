@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import linrank
-from linrank.data.blocks import open_blocks
 from linrank.data.dataset import Dataset
-from linrank.data.svmlight import load
 from linrank.errors import DataFormatError
+from linrank.io.blocks import open_blocks
+from linrank.io.svmlight import load
 
 API = """if True:
     import sys, linrank

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from linrank.solvers.simplex_qp import maximise_on_simplex
+from linrank.solvers.bundle import maximise_on_simplex
 
 
 def value_of(gram, b, beta):

@@ -32,8 +32,8 @@ from linrank import (
     evaluate,
     make_ranking,
     ranking_scorer,
-    sklearn_callbacks,
 )
+from linrank.estimators import callbacks as sklearn_callbacks
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn >= 1.9 has callbacks")
 

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from linrank import _core
-from linrank.store.background import Background
-from linrank.store.batch import Batch, Span
-from linrank.store.block import ends_of
-from linrank.store.spill import merge, write_run
+from linrank.io.store.batch import Batch, Span, ends_of
+from linrank.io.store.spill import Background, merge, write_run
 
 
 def batch_of_rows(rows):

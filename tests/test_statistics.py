@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linrank.data.rows import as_rows
+from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
-from linrank.scaling import Scaling
 from strategies import datasets
 
 

@@ -20,12 +20,12 @@ import linrank
 from linrank import Store
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
+from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
-from linrank.scaling import Scaling
-from linrank.store import files
-from linrank.store.checksum import checksum
-from linrank.store.writer import StoreWriter
+from linrank.io.store import array_files as files
+from linrank.io.store.read import checksum
+from linrank.io.store.writer import StoreWriter
 from stored_data import assert_same, dense, example, grouped
 from strategies import datasets
 
@@ -178,7 +178,7 @@ def test_a_file_system_without_direct_reads(tmp_path, monkeypatch):
 
 def crowd(monkeypatch, n_bytes=100):
     """Let so many bytes of memory be free."""
-    monkeypatch.setattr("linrank.store.whole.available", lambda: n_bytes)
+    monkeypatch.setattr("linrank.io.store.read.available", lambda: n_bytes)
 
 
 @pytest.fixture(params=["in memory", "beyond", "beyond, copied by hand", "beyond, elsewhere"])

@@ -14,10 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from linrank import SGDRanker, evaluate
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
+from linrank.io.store.outline import outline
+from linrank.io.store.store import Store
 from linrank.stochastic.chunked import descend_chunks
-from linrank.stochastic.sources import Parts
-from linrank.store.outline import outline
-from linrank.store.store import Store
+from linrank.stochastic.resident import Parts
 from real_data import mq2008
 
 
@@ -154,8 +154,8 @@ LIMITED = """
     import numpy as np
     import linrank, sklearn.utils.validation
     from linrank import SGDRanker
-    from linrank.memory import resident
-    from linrank.store.store import Store
+    from linrank.system.memory import resident
+    from linrank.io.store.store import Store
 
     store = Store(sys.argv[1])
     ranker = SGDRanker(n_steps=20_000, scale=sys.argv[2], random_state=0)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import linrank
-from linrank.chunks.passes import Budget
-from linrank.chunks.stores import _SPARE
-from linrank.memory import resident
-from linrank.store.store import Store
+from linrank.io.store.store import Store
+from linrank.parts.passes import Budget
+from linrank.parts.stores import _SPARE
+from linrank.system.memory import resident
 
 TIGHT = (64 << 20) + 1_000_000  # beside what the process has: room for two small chunks, no more
 
@@ -149,8 +149,8 @@ def test_the_limit_has_room_for_the_sums_of_hessians(tmp_path: Path) -> None:
 PROGRAM = """
 import resource, sys
 import linrank
-from linrank.store.store import Store
-from linrank.memory import resident
+from linrank.io.store.store import Store
+from linrank.system.memory import resident
 ranker = linrank.RankSVM(C=0.01, tol=0.1, n_jobs=1)
 ranker.fit([[0.0], [1.0]], [0, 1])  # all that is imported late
 pages = int(open("/proc/self/statm").read().split()[0])

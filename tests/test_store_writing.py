@@ -10,11 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from linrank import Store, durable
-from linrank.data.comments import Comments
+from linrank import Store
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
-from linrank.store.writer import StoreWriter
+from linrank.io.store.writer import StoreWriter
+from linrank.io.words import Comments
+from linrank.system import durable
 from stored_data import assert_same, example
 
 
@@ -100,7 +101,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store")
     append(writer)
-    monkeypatch.setattr("linrank.store.folder.os.fsync", interrupt)
+    monkeypatch.setattr("linrank.io.store.folder.os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         writer.finish()
     assert os.listdir(tmp_path) == []
@@ -112,7 +113,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
     writer = writer_of(tmp_path / "store", chunk_bytes=16)
     append(writer)
-    monkeypatch.setattr("linrank.store.folder.os.write", full)
+    monkeypatch.setattr("linrank.io.store.folder.os.write", full)
     with pytest.raises(OSError, match="No space left") as caught:
         append(writer)
     monkeypatch.undo()
@@ -127,7 +128,7 @@ def test_a_killed_writer_is_no_store_and_no_hindrance(tmp_path):
         import os, signal, sys
         import numpy as np
         from linrank.data.rows import DenseRows
-        from linrank.store.writer import StoreWriter
+        from linrank.io.store.writer import StoreWriter
         options = {"storage": "dense", "dtype": "float32", "n_features": 1, "chunk_bytes": 4}
         writer = StoreWriter(sys.argv[1], **options)
         ones = np.ones(3)

@@ -12,9 +12,9 @@ from linrank import FactorizedRankSVM, KernelRankSVM, RankSVM, SupportDistributi
 from linrank import support_distribution as distribution
 from linrank.data.dataset import Dataset
 from linrank.duals import closeness
-from linrank.duals.pair_alphas import chunks
+from linrank.duals.closeness import chunks
 from linrank.kernels.functions import Kernel
-from linrank.kernels.training import train_kernel
+from linrank.kernels.train import train_kernel
 from linrank.pairs import Pairs, pruned
 from small_data import small, weighted
 from strategies import scored_queries

@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linrank
-from linrank.data import blocks, svmlight
-from linrank.data.blocks import open_blocks
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.data.svmlight import Comments, load
 from linrank.errors import DataFormatError
+from linrank.io import blocks, svmlight
+from linrank.io.blocks import open_blocks
+from linrank.io.svmlight import Comments, load
 from real_data import real_file
 from svmlight_reference import Parsed, parse, texts
 
@@ -264,7 +264,7 @@ def test_paths_streams_and_standard_input(tmp_path: Path) -> None:
     with path.open("rb") as file:
         assert_equal(load(file, dtype="float64"), truth, "float64")
     code = (
-        "from linrank.data.svmlight import load; d = load('-');"
+        "from linrank.io.svmlight import load; d = load('-');"
         "print(d.source, d.n_rows, d.rows.describe())"
     )
     for stored in (LETOR, gzip.compress(LETOR)):

@@ -11,7 +11,7 @@ import pytest
 
 import linrank
 from cli_files import write_svmlight
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from real_data import real_file
 from table_files import ENDINGS, as_table, write_table
 

@@ -15,11 +15,11 @@ import pytest
 import linrank
 from linrank.data.dataset import Dataset
 from linrank.errors import DataFormatError
-from linrank.tabular import csv, values
-from linrank.tabular.buffers import plain_numbers
-from linrank.tabular.columns import columns_of
-from linrank.tabular.matrix import Matrix
-from linrank.writing.write import write
+from linrank.io.tables import arrow as values
+from linrank.io.tables import csv
+from linrank.io.tables.columns import columns_of, plain_numbers
+from linrank.io.tables.matrix import Matrix
+from linrank.io.write.files import write
 
 
 def load(**columns):

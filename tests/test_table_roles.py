@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linrank.tabular.columns import Column
-from linrank.tabular.roles import CONVENTIONS, IF_PRESENT, TableOptions, assign
+from linrank.io.tables.columns import Column
+from linrank.io.tables.roles import CONVENTIONS, IF_PRESENT, TableOptions, assign
 
 
 def table(*columns: str) -> list[Column]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.tables import Column, Table
+from linrank.system.tables import Column, Table
 
 COLUMNS = [Column("method", "left"), Column("ndcg@10")]
 TABLE = Table(COLUMNS, [["RankSVM", "0.5"], ["a|b <i>", "0.4321"]], "Test", ["higher is better"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from linrank import DataFormatError, LinearModel, load
-from linrank.data.text_stream import MOST_DENSE, TextStream, whole_queries
+from linrank.io.text_stream import MOST_DENSE, TextStream, whole_queries
 
 
 class Drops:

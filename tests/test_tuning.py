@@ -23,17 +23,17 @@ from linrank import (
     load_model,
     make_ranking,
     ranksvm_path,
-    tuning,
-    validation,
 )
 from linrank.data.dataset import Dataset
+from linrank.data.folds import query_folds, row_folds
 from linrank.data.queries import Queries
-from linrank.folds import query_folds, row_folds
-from linrank.model_scores import _score_matrix, model_scores
-from linrank.path import as_Cs, solve_path
-from linrank.scaling import Scaling
-from linrank.tuning import Tuning, tune
-from linrank.validation import Fold, deal
+from linrank.data.scaling import Scaling
+from linrank.ranksvm.path import as_Cs, solve_path
+from linrank.search import folds as validation
+from linrank.search import ranksvm as tuning
+from linrank.search.folds import Fold, deal
+from linrank.search.ranksvm import Tuning, tune
+from linrank.search.scores import _score_matrix, model_scores
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -228,7 +228,7 @@ def test_progress_counts_all_models(data):
 def test_blocks_of_rows_give_the_scores_of_predict(density, monkeypatch):
     data = make_ranking(60, 17, 9, density=density, random_state=1)
     path, scaling = solve_path(data, as_Cs(GRID), scale="standard")
-    monkeypatch.setattr("linrank.model_scores._BLOCK_BYTES", 3000)
+    monkeypatch.setattr("linrank.search.scores._BLOCK_BYTES", 3000)
     matrix = _score_matrix(data.rows, path.coefs, 1)
     for coef, scores in zip(path.coefs, matrix, strict=True):
         assert_array_equal(scores, LinearModel(coef).predict(data))

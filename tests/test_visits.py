@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from linrank.stochastic.residence import Residence, room_of_chunk
-from linrank.stochastic.visits import check_passes, passes_for, shared_out, visits
+from linrank.stochastic.chunked import check_passes, passes_for, shared_out, visits
+from linrank.stochastic.resident import Residence, room_of_chunk
 
 WEIGHTS = st.lists(
     st.one_of(st.just(0.0), st.floats(1e-300, 1e300), st.integers(1, 9)), min_size=1, max_size=12

@@ -17,12 +17,11 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from linrank import load
-from linrank.data.comments import Comments
 from linrank.data.dataset import Dataset
-from linrank.data.words import Words
-from linrank.writing import write as writing
-from linrank.writing.formats import target_format
-from linrank.writing.write import write
+from linrank.io.words import Comments, Words
+from linrank.io.write import files as writing
+from linrank.io.write.files import write
+from linrank.io.write.formats import target_format
 from strategies import datasets
 
 pa = pytest.importorskip("pyarrow")

@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.losses.hinge import Hinge
 from linrank.pairs import choose_pairs
 from linrank.risk import Risk
-from linrank.solvers.simplex_qp import maximise_on_simplex
+from linrank.solvers.bundle import maximise_on_simplex
 
 
 def fit(data: Dataset, C: float, goal: float, max_iter: int = 5000) -> tuple[Any, float, int]:

@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 from linrank.data.dataset import Dataset
-from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
+from linrank.pairs.layering import Layering
 from linrank.risk import Risk
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from reproduce.lee_lin.sets import ndcg, pairwise_accuracy
 from reproduce.official import Parts
 

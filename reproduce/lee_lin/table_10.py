@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import adjacent
 import report
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
 from reproduce.page import Claim, Measured, Page, laid_out, measured, table

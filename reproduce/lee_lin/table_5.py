@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from linrank.ranksvm import train
-from linrank.tables import Table
+from linrank.ranksvm.train import train
+from linrank.system.tables import Table
 from reproduce.lee_lin.learners import GRID, LINEAR, MEASURES, QUICK_GRID, Outcome, linear, measure
 from reproduce.lee_lin.sets import web_search
 from reproduce.official import Parts, sizes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce.lee_lin import table_5
 from reproduce.lee_lin.learners import (
     EVEN,

@@ -11,8 +11,8 @@ import numpy as np
 import problems
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from linrank.ranksvm import train
-from linrank.tables import Table
+from linrank.ranksvm.train import train
+from linrank.system.tables import Table
 from reproduce.lee_lin.learners import forest
 from reproduce.lee_lin.sets import pairwise_accuracy
 from reproduce.page import Claim, Page, table

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agreement import NOTE
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce.page import Claim, table
 
 Row = Mapping[str, Any]

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce.page import Measured, against, measured, table
 
 PAIRS, CLOSEST = 7862, 138  # of the paper's half

@@ -9,8 +9,8 @@ import numpy as np
 import letor
 import problems
 import report
-from linrank.stochastic.training import descend
-from linrank.tables import Table
+from linrank.stochastic.train import descend
+from linrank.system.tables import Table
 from reproduce.cells import number, rows
 from reproduce.page import Claim, Measured, Page, laid_out, measured, table
 from reproduce.sculley.sets import with_official

@@ -9,7 +9,7 @@ import numpy as np
 
 import report
 import table1
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce import official
 from reproduce.cells import number, rows
 from reproduce.page import Claim, Measured, Page, laid_out, measured, table

@@ -8,7 +8,7 @@ from typing import Any
 import problems
 from letor_domination import MEASURES, THESIS
 from linrank.data.dataset import Dataset
-from linrank.tables import Table
+from linrank.system.tables import Table
 from reproduce import official
 from reproduce.page import (
     OTHER_FEATURES,

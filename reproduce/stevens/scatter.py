@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dominations import TIES
 from linrank.data.dataset import Dataset
 from linrank.metrics import evaluate
-from linrank.query_plots import query_scatter
+from linrank.plots.query_plots import query_scatter
 from sparsity import Fits
 
 Array = NDArray[np.float64]

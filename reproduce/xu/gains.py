@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from letor_lowrank import BALL, BOX, HINGE, PAPER, REGULARIZED, SQUARED
-from linrank.tables import Table
+from linrank.system.tables import Table
 from protocol import MEASURES, Parts
 from reproduce.page import Claim, Measured, against, measured, table
 

@@ -17,18 +17,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank.datasets import make_ranking
+from linrank.data.synthetic import make_ranking
 from linrank.metrics import evaluate
-from linrank.reporting.build import Report, report
+from linrank.reports.build import Report, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
-    from linrank.reporting.training import Training
-
-__all__ = ["main", "run"]
+    from linrank.reports.fits import Training
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "map", "mrr", "pairwise_accuracy")
 CHOSEN_BY = "ndcg@10"

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CheckpointError",
-    "ClusterError",
-    "ConvergenceWarning",
-    "DataFormatError",
-    "ExportWarning",
-    "ModelFormatError",
-    "NoPairsError",
-    "TooFewPairsError",
-]
+import numbers
+from collections.abc import Iterable
+from typing import Any
 
 
 class CheckpointError(ValueError):
@@ -44,3 +37,67 @@ class ConvergenceWarning(UserWarning):
 
 class ExportWarning(UserWarning):
     """An exported model does not say all that the model says; the message says what to do."""
+
+
+def check_positive(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError for what is no finite number > 0; the message ends with ``otherwise``."""
+    if not (is_number(value) and 0.0 < float(value) < float("inf")):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}{otherwise}")
+
+
+def check_natural(name: str, value: Any, otherwise: str = "") -> None:
+    """Raise ValueError for what is no integer >= 1; ``otherwise`` says what else it may be."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1{otherwise}, got {value!r}")
+
+
+def check_numbers(C: Any, tol: Any, max_iter: Any) -> None:
+    """Raise ValueError for numbers that no training takes; the last two may be None."""
+    check_positive("C", C)
+    if tol is not None:
+        check_positive("tol", tol)
+    if max_iter is not None:
+        check_natural("max_iter", max_iter)
+
+
+def check_one_of(name: str, value: Any, known: tuple[str | None, ...]) -> None:
+    """Raise ValueError for what is none of the ``known`` names, two at least."""
+    if not (value is None or isinstance(value, str)) or value not in known:
+        names = [repr(one) for one in known]
+        raise ValueError(f"{name} must be {', '.join(names[:-1])} or {names[-1]}, got {value!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+_LONGEST = 100  # characters; comparing two names takes the product of their lengths
+_MOST = 50_000  # a second
+
+
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The most similar of the known names; None where none is alike by at least ``cutoff``.
+
+    A message must not take longer than the work that it is about: long names, which nobody
+    misspells, are not compared, nor is any where there are very many.
+    """
+    import difflib  # needed only to say what is wrong
+
+    wrong, names = str(name), [one for one in known if len(one) <= _LONGEST]
+    if len(wrong) > _LONGEST or len(names) > _MOST:
+        return None
+    near = difflib.get_close_matches(wrong, names, n=1, cutoff=cutoff)
+    return near[0] if near else None
+
+
+def did_you_mean(name: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The end of a sentence on an unknown name; empty where no known one is like it.
+
+    Examples
+    --------
+    >>> "unknown format 'parkett'" + did_you_mean("parkett", ["csv", "parquet"])
+    "unknown format 'parkett'; did you mean 'parquet'?"
+    """
+    near = nearest(name, known, cutoff)
+    return "" if near is None else f"; did you mean {near!r}?"

@@ -14,12 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.bounds import Box
-from linrank.inner_product import dot
-from linrank.lazy import cached_property
+from linrank.data.bounds import Box
+from linrank.data.rows import dot
 from linrank.losses.base import Dual
-
-__all__ = ["Point", "Ridge", "Sum", "SumPoint", "Term"]
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 

@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from linrank.errors import ExportWarning
+from linrank.estimators.base import LinearRanker
 from linrank.export.linear_form import LinearForm
 from linrank.export.onnx_graph import scoring_graph
-from linrank.linear_ranker import LinearRanker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,14 +59,13 @@ def register() -> list[type[LinearRanker]]:
 
 def _estimators() -> tuple[type[LinearRanker], ...]:
     """Those of linrank: a class is known to be derived from LinearRanker once it is imported."""
-    from linrank.domination_ranker import DominationRanker
-    from linrank.domination_ranker_cv import DominationRankerCV
-    from linrank.estimators import RankSVM
-    from linrank.factorized_ranksvm import FactorizedRankSVM
-    from linrank.ranksvm_cv import RankSVMCV
-    from linrank.regularized_ranksvm import RegularizedRankSVM
-    from linrank.sgd_ranker import SGDRanker
-    from linrank.sgd_ranker_cv import SGDRankerCV
+    from linrank.estimators.domination import DominationRanker
+    from linrank.estimators.domination_cv import DominationRankerCV
+    from linrank.estimators.lowrank import FactorizedRankSVM, RegularizedRankSVM
+    from linrank.estimators.ranksvm import RankSVM
+    from linrank.estimators.ranksvm_cv import RankSVMCV
+    from linrank.estimators.sgd import SGDRanker
+    from linrank.estimators.sgd_cv import SGDRankerCV
 
     exact = (RankSVM, RankSVMCV, FactorizedRankSVM, RegularizedRankSVM)
     return (*exact, SGDRanker, SGDRankerCV, DominationRanker, DominationRankerCV)

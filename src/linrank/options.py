@@ -5,46 +5,6 @@ Apart from all else, so that the command line can list them without loading NumP
 
 from __future__ import annotations
 
-__all__ = [
-    "ALGORITHMS",
-    "APPROXIMATIONS",
-    "AVERAGES",
-    "CONSTRAINTS",
-    "COUNTED",
-    "COUNTINGS",
-    "CURVATURES",
-    "DESCENT",
-    "DOMINATION",
-    "DOMINATION_PATH",
-    "DOMINATION_SOLVERS",
-    "FACTORIZED",
-    "KERNEL",
-    "KERNELS",
-    "KERNEL_PARAMETERS",
-    "LAYERS",
-    "LOSSES",
-    "LOW_RANK",
-    "METHODS",
-    "MISSING",
-    "ORDERS",
-    "PAIRS",
-    "PAIR_WEIGHTINGS",
-    "PENALTIES",
-    "PUBLISHED",
-    "QUERY_NORMALIZATIONS",
-    "RECORDS",
-    "REGULARIZED",
-    "SAMPLINGS",
-    "SCALES",
-    "SELECTED_PAIRS",
-    "SELECTIONS",
-    "SOLVERS",
-    "STOCHASTIC",
-    "STREAM_SAMPLINGS",
-    "TRAINING",
-    "WITH_GAMMA",
-]
-
 # Options beside C that go to the training as they are, and into the summary of a model: estimators
 # and commands have them all, under these names.
 TRAINING = (

@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.rows import Extents
-from linrank.data.streamed_rows import Design
-from linrank.lazy import cached_property
+from linrank.data.rows import Design, Extents
 from linrank.losses.base import Dual, Errors, ScoreLoss
-
-__all__ = ["Risk", "RiskPoint"]
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 

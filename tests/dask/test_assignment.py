@@ -11,8 +11,7 @@ from numpy.testing import assert_array_equal
 from linrank.dask.assignment import assign, split_queries
 from linrank.dask.joining import join_datasets, rows_of_queries
 from linrank.dask.summaries import Census
-from linrank.data.dataset import Dataset
-from linrank.data.joining import join_ids
+from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
 
 LAWS = settings(deadline=None)  # the first example of a test also pays for its imports

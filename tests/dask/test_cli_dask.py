@@ -19,7 +19,7 @@ from distributed_data import ranking
 import linrank
 from linrank.cli.main import main
 from linrank.dask.connecting import cluster_at
-from linrank.store.store import Store
+from linrank.io.store.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from sklearn.base import clone
 
 import linrank
 import linrank.dask
-from linrank.chunks.gathering import MemoryChunks
-from linrank.chunks.recipes import RankRecipe
-from linrank.chunks.training import train_rank_chunks
 from linrank.dask.partitions import partitions_of
-from linrank.store.store import Store
+from linrank.io.store.store import Store
+from linrank.parts.gather import MemoryChunks
+from linrank.parts.recipes import RankRecipe
+from linrank.parts.train import train_rank_chunks
 
 EXACT = {"C": 0.3, "tol": 1e-12}
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import linrank
 from linrank.dask import RankSVM, RankSVMCV
-from linrank.linear_ranker import ExactRanker
+from linrank.estimators.base import ExactRanker
 
 # Noise has no best C; that the choice lies at an end of these grids is no concern here.
 pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) C")
@@ -128,8 +128,8 @@ def test_parameters_are_those_in_memory_and_those_of_a_cluster():
 def test_the_rows_of_a_fold_count_once():
     from dask.sizeof import sizeof
 
-    from linrank.chunks.recipes import RankRecipe
     from linrank.dask.rounds import make_chunk, make_fold_chunk
+    from linrank.parts.recipes import RankRecipe
 
     data = linrank.make_ranking(n_queries=4, n_features=50, random_state=0)
     alone, beside = make_chunk(data, RankRecipe()), make_fold_chunk(data, None, RankRecipe())

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from processes import pids, processes
 
-from linrank.chunks.tree import tree_sum
 from linrank.dask import gathering as gathering_module
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.waiting import Watch
 from linrank.errors import ClusterError
+from linrank.parts.chunk import tree_sum
 
 
 # Functions inside functions travel by value: the workers cannot import the tests.

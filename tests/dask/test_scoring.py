@@ -14,7 +14,7 @@ import linrank
 import linrank.dask
 from linrank.dask.scoring import predict
 from linrank.data.dataset import Dataset
-from linrank.scaling import Scaling
+from linrank.data.scaling import Scaling
 
 DATA = ranking(seed=2)
 MODEL = linrank.LinearModel([1.0, -2.0, 0.5, 0.25])

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import linrank
 from linrank.dask.partitions import partitions_of
 from linrank.dask.scoring import predict
-from linrank.store.store import Store
+from linrank.io.store.store import Store
 
 
 @pytest.fixture

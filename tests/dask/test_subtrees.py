@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.chunks.tree import tree_sum
 from linrank.dask.subtrees import joined, pieces
+from linrank.parts.chunk import tree_sum
 
 
 class Sum:

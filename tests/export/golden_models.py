@@ -14,12 +14,12 @@ import pytest
 
 import linrank
 from linrank import LinearModel
+from linrank.data.missing import Missing
+from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import ExportWarning
 from linrank.export import TARGETS
 from linrank.export.artefact import Artefact
-from linrank.missing import Missing
-from linrank.scaling import Scaling
 
 FOLDER = Path(__file__).resolve().parent / "golden"
 _NAMES = ("bm25_title", "age", "popularity", "length")

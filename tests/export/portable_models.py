@@ -3,7 +3,7 @@
 import numpy as np
 
 from linrank import LinearModel
-from linrank.missing import Missing
+from linrank.data.missing import Missing
 
 KINDS = ("error", "zero", "mean", "indicator")
 NAMES = ("bm25", "Title length", 'the "best"', "select", "größe", "a.b", "x]y", "it's")

@@ -11,10 +11,10 @@ from exported_models import Kind, model_of
 from serving import FILLS_ZERO, SCORERS, columns_of
 
 from linrank import LinearModel
+from linrank.data.missing import Missing
+from linrank.data.scaling import Scaling
 from linrank.errors import ExportWarning
 from linrank.export import TARGETS
-from linrank.missing import Missing
-from linrank.scaling import Scaling
 
 NAMES = ("a", "b", "c")
 BY_NAME = [target for target in TARGETS if target not in (*FILLS_ZERO, "onnx")]

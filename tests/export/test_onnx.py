@@ -11,7 +11,7 @@ import pytest
 from portable_models import KINDS, NAMES, assert_scores, code_in, model_of, rows_of
 
 from linrank import LinearModel, __version__
-from linrank.missing import Missing
+from linrank.data.missing import Missing
 
 UNITS = {"float32": 2.0**-24, "float64": 2.0**-53}
 

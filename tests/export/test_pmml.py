@@ -10,7 +10,7 @@ from pmml_rules import SPACE, scope_violations, score, violations
 from portable_models import KINDS, NAMES, assert_scores, model_of, rows_of
 
 from linrank import LinearModel
-from linrank.missing import Missing
+from linrank.data.missing import Missing
 
 DOUBLE = 2.0**-53
 

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from portable_models import KINDS, NAMES, assert_scores, model_of, rows_of
 
 from linrank import LinearModel
+from linrank.data.missing import Missing
+from linrank.data.scaling import Scaling
 from linrank.errors import ExportWarning
-from linrank.export.sql import literal
-from linrank.export.sql_dialects import DIALECTS
-from linrank.missing import Missing
-from linrank.scaling import Scaling
+from linrank.export.sql import DIALECTS, literal
 
 N_ROWS = 100_000
 EVERY_DATABASE = pytest.mark.parametrize("database", DATABASES.values(), ids=list(DATABASES))

@@ -10,7 +10,6 @@ from linrank.cli.bounding import add_bounds, check_bounds
 from linrank.cli.judgement_options import add_judgements
 from linrank.cli.pair_options import add_sizes, check_sizes
 from linrank.cli.table_options import add_columns
-from linrank.memory import parse_bytes
 from linrank.options import (
     COUNTED,
     COUNTINGS,
@@ -23,25 +22,7 @@ from linrank.options import (
     SOLVERS,
     STOCHASTIC,
 )
-
-__all__ = [
-    "add_metrics",
-    "add_reading",
-    "add_reporting",
-    "add_training",
-    "add_volume",
-    "check_training",
-    "fill_in",
-    "finite",
-    "flag",
-    "given",
-    "grid",
-    "megabytes",
-    "n_jobs",
-    "natural",
-    "positive_float",
-    "positive_int",
-]
+from linrank.system.memory import parse_bytes
 
 _MOST_VALUES = 1000  # of a grid: more is a slip of the pen
 

@@ -10,8 +10,6 @@ from linrank.cli.streams import read_text
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
 
-__all__ = ["add_bounds", "check_bounds", "coef_bounds_of"]
-
 
 def add_bounds(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -49,7 +47,7 @@ def _entries(text: str | None) -> dict[str, Any] | None:
     """The entries of ``--bounds`` by feature."""
     if text is None:
         return None
-    from linrank.bounds import parse_bounds
+    from linrank.data.bounds import parse_bounds
 
     if text.startswith("@"):
         text = read_text(text[1:])

@@ -13,9 +13,7 @@ from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, show_standard, write_standard
 
 if TYPE_CHECKING:
-    from linrank.check_findings import Findings
-
-__all__ = ["configure", "run"]
+    from linrank.judging.check import Findings
 
 DESCRIPTION = """\
 Compare DATA with what MODEL knows of its training data, before it scores them: features that one of
@@ -45,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read both, compare, tell."""
-    from linrank.checking import check
-    from linrank.model import LinearModel
+    from linrank.judging.check import check
+    from linrank.models.linear import LinearModel
 
     if args.data == args.against == STANDARD:
         parser.error("DATA and --against cannot both be standard input")
@@ -69,7 +67,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 
 def _tell(found: Findings, args: argparse.Namespace, source: str, n_rows: int) -> None:
-    from linrank.check_findings import SEVERITIES
+    from linrank.judging.check import SEVERITIES
 
     if args.json:
         import json

@@ -13,9 +13,7 @@ from linrank.cli.tune_report import figure
 if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
-    from linrank.validation import Fold
-
-__all__ = ["check_choosing", "read_folds"]
+    from linrank.search.folds import Fold
 
 PICTURES = (".png", ".svg", ".pdf")
 METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
@@ -52,7 +50,7 @@ def check_choosing(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
 def read_folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
     """What models are to be measured on; the measure, where none was asked for, suits the data."""
-    from linrank.validation import Fold, deal
+    from linrank.search.folds import Fold, deal
 
     args.scoring = metrics_for(
         data, [args.scoring] if args.scoring else None, METRICS, args.convention, console

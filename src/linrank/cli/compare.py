@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
 
-__all__ = ["configure", "run"]
-
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 SCALES = ("standard", "minmax", "none")
 
@@ -152,8 +150,8 @@ def _names(text: str) -> list[str]:
 
 def _run_contest(args: argparse.Namespace) -> int:
     from linrank.cli.compare_report import contest_progress, say_warnings, show
-    from linrank.contest.contest import compare_methods
-    from linrank.contest.methods import BASELINE, chosen_methods
+    from linrank.judging.contest.contest import compare_methods
+    from linrank.judging.contest.methods import BASELINE, chosen_methods
     from linrank.metrics import parse_scoring
 
     methods = "all" if args.methods is None else _names(args.methods)

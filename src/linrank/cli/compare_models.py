@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = ["names_of", "run_models"]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 
 def run_models(args: argparse.Namespace) -> int:
     """Read the rows once, score them with every model, compare."""
-    from linrank.comparison import compare
-    from linrank.contest.contest import usual_metrics
+    from linrank.judging.compare import compare
+    from linrank.judging.contest.contest import usual_metrics
 
     console = Console(quiet=args.quiet, verbose=args.verbose)
     names = names_of([*args.models, *args.scores])

@@ -15,18 +15,8 @@ from linrank.cli.streams import STANDARD, check_writable, show_standard, write_l
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
-    from linrank.comparison import Comparison
-    from linrank.contest.result import Contest
-
-__all__ = [
-    "FORMATS",
-    "check_output",
-    "contest_progress",
-    "duration",
-    "say_warnings",
-    "show",
-    "show_methods",
-]
+    from linrank.judging.compare import Comparison
+    from linrank.judging.contest.result import Contest
 
 FORMATS = (".txt", ".md", ".html", ".json")
 
@@ -148,8 +138,8 @@ def _json(result: Contest | Comparison) -> str:
 
 def show_methods(as_json: bool) -> None:
     """All methods, and whether their packages are here."""
-    from linrank.contest.methods import METHODS
-    from linrank.tables import Column, Table
+    from linrank.judging.contest.methods import METHODS
+    from linrank.system.tables import Column, Table
 
     if as_json:
         known = [

@@ -9,16 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
-__all__ = [
-    "Console",
-    "SteadyErrors",
-    "bytes_text",
-    "count",
-    "seconds",
-    "steady_errors",
-    "terminal_width",
-]
-
 State = dict[str, Any]
 
 
@@ -159,7 +149,7 @@ def _in_one_line(text: str, width: int | None) -> tuple[str, int]:
     >>> _in_one_line("reading 漢字.txt", 12), _in_one_line("a\\nb", None)
     (('reading 漢', 10), ('a?b', 3))
     """
-    from linrank.tables import text_width
+    from linrank.system.tables import text_width
 
     plain = "".join(c if c.isprintable() else "?" for c in text)
     while width is not None and text_width(plain) >= width:

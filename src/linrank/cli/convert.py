@@ -14,13 +14,11 @@ from linrank.cli.models import is_model
 from linrank.cli.reading import INDEX_BASE
 from linrank.cli.streams import STANDARD, write_standard
 from linrank.cli.table_options import column_choices, in_options
-from linrank.writing.formats import FORMATS
+from linrank.io.write.formats import FORMATS
 
 if TYPE_CHECKING:
-    from linrank.store.store import Store
-    from linrank.writing.write import Written
-
-__all__ = ["configure", "run"]
+    from linrank.io.store.store import Store
+    from linrank.io.write.files import Written
 
 DESCRIPTION = """\
 Convert data to another format: SVMlight/LETOR text, Parquet, Arrow, CSV, TSV, TREC runs and stores
@@ -116,7 +114,7 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(args: argparse.Namespace, console: Console, watch: _Watch) -> Store | Written:
-    from linrank.converting.convert import convert
+    from linrank.io.convert import convert
 
     return convert(
         args.data if len(args.data) > 1 else args.data[0],
@@ -174,7 +172,7 @@ def _report(
     written: Store | Written, args: argparse.Namespace, watch: _Watch, duration: float
 ) -> dict[str, Any]:
     from linrank import __version__
-    from linrank.writing.write import Written
+    from linrank.io.write.files import Written
 
     report = {
         "command": "convert",

@@ -18,8 +18,6 @@ from linrank.options import SELECTED_PAIRS
 if TYPE_CHECKING:
     from linrank.cli.console import Console
 
-__all__ = ["add_dask", "check_dask", "connected"]
-
 _LOCAL = "local:"
 
 

@@ -14,8 +14,6 @@ from linrank.options import (
     STOCHASTIC,
 )
 
-__all__ = ["add_descent", "add_descent_grid", "check_descent", "check_descent_grid"]
-
 # Options by the name of their value: those that only the exact solvers have, and only sgd.
 _EXACT = {
     "loss": "--loss",

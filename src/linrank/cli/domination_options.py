@@ -9,16 +9,6 @@ from typing import Any
 from linrank.cli.arguments import fill_in, flag, given, positive_float, positive_int
 from linrank.options import DOMINATION_SOLVERS, LAYERS, METHODS, ORDERS, PENALTIES, SOLVERS
 
-__all__ = [
-    "METHOD",
-    "add_domination",
-    "add_domination_grid",
-    "add_method",
-    "check_method",
-    "margin",
-    "share",
-]
-
 METHOD = METHODS[1]
 _N_ALPHAS = 50
 

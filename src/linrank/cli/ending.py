@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["SIGNALS", "Ended", "interrupt", "orderly_end", "send_again"]
-
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 # Seconds in which a signal that comes again is the same one: timeout(1) sends it to the process and

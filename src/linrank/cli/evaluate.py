@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.metrics import Evaluation
 
-__all__ = ["configure", "run"]
-
 DESCRIPTION = """\
 Rank the rows of each query of DATA by score and compare with the labels. SCORES has one number
 per row, in the order of the file (as linrank predict writes it); --model computes them instead.

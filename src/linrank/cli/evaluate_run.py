@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from linrank.metrics import Evaluation
     from linrank.metrics.runs import JudgedRun
 
-__all__ = ["add_run", "evaluate_files", "is_run"]
-
 CONVENTION = "trec_eval"  # what the files are made for
 
 
@@ -50,7 +48,7 @@ def evaluate_files(
         check_apart(args.per_query, args.qrels, args.run)
     args.convention = args.convention or CONVENTION
     check_metrics(args.metrics, args.convention)
-    from linrank.data.trec import load_qrels, load_run
+    from linrank.io.trec import load_qrels, load_run
     from linrank.metrics.runs import RUN_METRICS, JudgedRun
 
     console = Console(quiet=args.quiet, verbose=args.verbose)

@@ -12,14 +12,12 @@ from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.streams import STANDARD, check_apart, write_standard
-from linrank.data.byte_streams import StandardOutput
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
+from linrank.io.blocks import StandardOutput
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
-    from linrank.model import LinearModel
-
-__all__ = ["configure", "run"]
+    from linrank.models.linear import LinearModel
 
 DESCRIPTION = """\
 Write a linear model as a search engine, a database or another program takes it. Scaling is folded
@@ -117,7 +115,7 @@ def _check_options(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
 
 def _linear(path: str) -> LinearModel:
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
 
     model = read_model(path)
     if not isinstance(model, LinearModel):

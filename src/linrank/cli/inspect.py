@@ -14,10 +14,7 @@ from linrank.cli.streams import show_standard, write_standard
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.data.findings import Finding
-    from linrank.data.profile import Profile
-
-__all__ = ["configure", "run"]
+    from linrank.judging.inspect import Finding, Profile
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarised
 
@@ -58,8 +55,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
         report, lines = describe_model(read_model(args.file), args.top, args.file)
     else:
-        from linrank.data.findings import findings
-        from linrank.data.profile import Profile
+        from linrank.judging.inspect import Profile, findings
 
         console = Console(quiet=args.quiet, verbose=args.verbose)
         data = read_data(args.file, args, console, missing=args.missing or "keep")
@@ -79,7 +75,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
 def _absent(data: Dataset) -> dict[str, int]:
     """How many values are missing, by feature: those that lack any, the most first."""
-    from linrank.data.filling import missing_counts
+    from linrank.data.missing import missing_counts
 
     counts = missing_counts(data.rows)
     names, base = data.feature_names, data.index_base or 0
@@ -88,7 +84,7 @@ def _absent(data: Dataset) -> dict[str, int]:
 
 
 def _missing_finding(data: Dataset, absent: dict[str, int]) -> list[Finding]:
-    from linrank.data.findings import Finding
+    from linrank.judging.inspect import Finding
 
     if not absent:
         return []

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
 
-__all__ = ["add_judgements", "judged", "judgement_options"]
-
 UNJUDGED = ("zero", "drop", "error")
 
 
@@ -42,6 +40,6 @@ def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
     options = judgement_options(args)
     if not options:
         return data
-    from linrank.data.judging import judged
+    from linrank.io.judgements import judged
 
     return judged(data, **options)

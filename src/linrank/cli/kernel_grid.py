@@ -9,8 +9,6 @@ from linrank.cli.arguments import fill_in, flag, given, grid, megabytes
 from linrank.cli.kernel_options import NAMES, add_parameters, check_owned
 from linrank.options import METHODS
 
-__all__ = ["add_kernel_grid", "check_kernel_grid"]
-
 # Options by the name of their value that only kernels have, and what they mean when not given;
 # filled in late, so that one can tell.
 _DEFAULTS: dict[str, Any] = {

@@ -17,8 +17,6 @@ from linrank.options import (
     PAIRS,
 )
 
-__all__ = ["NAMES", "add_kernel", "add_parameters", "check_kernel", "check_owned"]
-
 # Those that a file can give; a kernel that is precomputed, or a function, is for Python.
 NAMES = tuple(name for name in KERNELS if name != "precomputed")
 # Options by the name of their value that need a kernel, and what they mean when not given; filled

@@ -10,8 +10,6 @@ from typing import Any
 from linrank.cli.arguments import fill_in, flag, given, megabytes, positive_float, positive_int
 from linrank.options import CONSTRAINTS, LOW_RANK
 
-__all__ = ["add_lowrank", "check_lowrank", "refuse_lowrank", "weight"]
-
 FACTORIZED, REGULARIZED = LOW_RANK
 
 # Options by the name of their value that only one of the methods has, and what they mean when not

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
 
-__all__ = ["check_metrics", "metrics_for"]
-
 
 def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
     """Raise ValueError for a misspelt metric or convention, before anything is read."""

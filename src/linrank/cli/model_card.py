@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import bytes_text, count
 
 if TYPE_CHECKING:
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = ["VALIDATED", "describe_model"]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 VALIDATED = "valid "  # begins the names of the measures on --valid, in the summary of the training
 
@@ -31,7 +29,7 @@ def describe_model(
 
     With the ``path`` of its file, the date of that.
     """
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
 
     file = {} if path is None else {"file": path, "written": _date(path)}
     if isinstance(model, LinearModel):

@@ -6,15 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 from linrank.cli.streams import STANDARD, write_standard
-from linrank.data.byte_streams import standard_input
-from linrank.durable import naming
+from linrank.io.blocks import standard_input
+from linrank.system.durable import naming
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = ["is_model", "read_model", "write_model"]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 
 def is_model(path: str) -> bool:
@@ -27,12 +25,12 @@ def is_model(path: str) -> bool:
 
 def read_model(path: str) -> LinearModel | KernelModel:
     """The model of a file or of standard input."""
-    from linrank.model import load_model
+    from linrank.models.linear import load_model
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.model_file.contents import MAX_JSON_BYTES
-    from linrank.scratch import Scratch
+    from linrank.models.file.contents import MAX_JSON_BYTES
+    from linrank.system.scratch import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
@@ -51,7 +49,7 @@ def write_model(model: LinearModel | KernelModel, path: str, console: Console) -
 
 
 def _write_standard(model: LinearModel | KernelModel) -> None:
-    from linrank.scratch import Scratch
+    from linrank.system.scratch import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "model.json")

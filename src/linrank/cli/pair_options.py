@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from linrank.cli.console import Console
 
-__all__ = ["add_sizes", "check_sizes", "say_pairs", "seed_of_pairs"]
-
 AUTO = "auto"
 
 

@@ -18,10 +18,8 @@ from linrank.cli.stream_options import check_text
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
 
 if TYPE_CHECKING:
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = ["configure", "run"]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 DESCRIPTION = """\
 Score every row of DATA with MODEL: one number per line, in the order of the file, written so

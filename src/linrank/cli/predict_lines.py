@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
 
-__all__ = ["run_lines_of", "score_lines"]
-
 BLOCK = 1 << 16  # lines formatted at a time
 
 
@@ -37,7 +35,7 @@ def run_lines_of(
     """
     import numpy as np
 
-    from linrank.data.trec_text import run_lines
+    from linrank.io.trec import run_lines
 
     queries, docids = data.queries, data.docids or [None] * data.n_rows
     query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))

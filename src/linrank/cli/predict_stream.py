@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.data.text_stream import TextStream
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = ["can_stream", "run_stream"]
+    from linrank.io.text_stream import TextStream
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 
 def can_stream(model: LinearModel | KernelModel) -> bool:
@@ -36,7 +34,7 @@ def run_stream(
     model: LinearModel | KernelModel, output: str, args: argparse.Namespace, console: Console
 ) -> int:
     """Score and write what is read, until the end of it."""
-    from linrank.data.text_stream import TextStream, whole_queries
+    from linrank.io.text_stream import TextStream, whole_queries
 
     base = model.training.get("index_base")
     zero_based: Any = INDEX_BASE[args.index_base]

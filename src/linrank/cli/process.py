@@ -11,8 +11,6 @@ from typing import Any, TextIO, cast
 from linrank.cli.console import SteadyErrors
 from linrank.cli.ending import SIGNALS, interrupt, send_again
 
-__all__ = ["begin", "end"]
-
 
 def begin() -> None:
     """Make the process fit for any standard streams, and for Ctrl-C and other ends at any time."""

@@ -18,19 +18,10 @@ if TYPE_CHECKING:
 
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
-    from linrank.data.filling import Filling
+    from linrank.data.missing import Filling
     from linrank.data.preferences import Preferences
-    from linrank.kernel_model import KernelModel
-    from linrank.model import LinearModel
-
-__all__ = [
-    "kept_missing",
-    "read_and_score",
-    "read_data",
-    "read_preferences",
-    "read_scores",
-    "score_rows",
-]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -51,7 +42,7 @@ def read_data(
     Of a table, the features ``known`` by name are taken, in this order; it may lack labels unless
     it has to be ``labelled``.
     """
-    from linrank.loading import is_folder, read
+    from linrank.io.load import is_folder, read
 
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
@@ -89,7 +80,7 @@ def read_data(
 
 def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset:
     """A store as a whole; what was decided when it was written can only be confirmed."""
-    from linrank.store.store import Store
+    from linrank.io.store.store import Store
 
     store = Store(path)
     if args.dtype not in (None, store.dtype.name):
@@ -108,7 +99,7 @@ def _read_store(path: str, args: argparse.Namespace, zero_based: Any) -> Dataset
 
 def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferences:
     """The preferences of a file between rows of the data."""
-    from linrank.data.preference_text import load_preferences
+    from linrank.io.preference_text import load_preferences
 
     preferences = load_preferences(path, n_rows=data.n_rows)
     if data.qid is not None and not across_queries:
@@ -144,7 +135,7 @@ def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -
 
     A --missing that is not what the models were trained with would change nothing, and is refused.
     """
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
 
     kinds = {model.missing.kind if isinstance(model, LinearModel) else "error" for model in models}
     if args.missing is not None and kinds and kinds != {args.missing}:
@@ -162,7 +153,7 @@ def score_rows(
 
     Features that only one of the two knows count nothing.
     """
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
 
     if not isinstance(model, LinearModel) and model.kernel.name == "precomputed":
         return model.predict(data, n_jobs=args.jobs)  # columns are rows, none of them new
@@ -185,9 +176,9 @@ def _resized(model: LinearModel, n_features: int) -> LinearModel:
         return model
     import numpy as np
 
-    from linrank.missing import Missing
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
+    from linrank.data.missing import Missing
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
 
     def resized(array: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         if array is None:

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from linrank.data.dataset import Dataset
-    from linrank.reporting.build import Report
-
-__all__ = ["configure", "run"]
+    from linrank.reports.build import Report
 
 CS = "2^-22:2^5"
 
@@ -161,7 +159,7 @@ def _check_idle(args: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 
 
 def _report(args: argparse.Namespace, console: Console) -> Report:
-    from linrank.reporting.build import report
+    from linrank.reports.build import report
 
     model = None if args.model is None else _judged(args.model, "--model")
     train, valid, test = _read_parts(args, model, console)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import bytes_text, count
 
 if TYPE_CHECKING:
-    from linrank.store.store import Store
-
-__all__ = ["describe_store", "open_store", "store_summary"]
+    from linrank.io.store.store import Store
 
 
 def open_store(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Store:
     """The store at ``DATA``; options that say how to read text have no place here."""
-    from linrank.store.store import Store
+    from linrank.io.store.store import Store
 
     store = Store(args.data)
     if args.index_base != "auto":

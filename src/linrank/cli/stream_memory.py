@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LEAST_MEMORY", "MB", "Plan"]
-
 MB = 1_000_000
 LEAST_MEMORY = 100  # MB
 

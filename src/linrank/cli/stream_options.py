@@ -11,8 +11,6 @@ from linrank.cli.stream_memory import LEAST_MEMORY
 from linrank.cli.streams import STANDARD
 from linrank.options import STOCHASTIC, STREAM_SAMPLINGS
 
-__all__ = ["add_streaming", "check_streaming", "check_text"]
-
 # Options by the name of their value that need --stream, and what they mean when not given.
 _DEFAULTS: dict[str, Any] = {
     "passes": 1,
@@ -71,7 +69,7 @@ def check_text(path: str) -> None:
     """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
     if not os.path.isfile(path):
         return
-    from linrank.tabular.formats import format_of, open_source
+    from linrank.io.tables.formats import format_of, open_source
 
     _, name, head = open_source(path)
     found = format_of(name, head, None)

@@ -12,15 +12,6 @@ if TYPE_CHECKING:
     from linrank.stochastic.batches import Batch, Batches
     from linrank.stochastic.passes import StreamRun
 
-__all__ = [
-    "Progress",
-    "data_summary",
-    "options_summary",
-    "say_result",
-    "say_resumed",
-    "training_summary",
-]
-
 
 class Progress:
     """Bytes, rows, steps and the loss of late, a few times a second and never for nobody."""

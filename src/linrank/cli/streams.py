@@ -6,20 +6,8 @@ import os
 import sys
 from collections.abc import Iterable
 
-from linrank.data.byte_streams import StandardOutput
-from linrank.durable import check_place, recover, replacing
-
-__all__ = [
-    "STANDARD",
-    "check_apart",
-    "check_readable",
-    "check_writable",
-    "flush_standard",
-    "read_text",
-    "show_standard",
-    "write_lines",
-    "write_standard",
-]
+from linrank.io.blocks import StandardOutput
+from linrank.system.durable import check_place, recover, replacing
 
 STANDARD = "-"
 
@@ -93,7 +81,7 @@ def flush_standard() -> None:
 
 def read_text(path: str) -> str:
     """The whole text of a small file or of standard input."""
-    from linrank.data.blocks import open_blocks
+    from linrank.io.blocks import open_blocks
 
     found, content = open_blocks(path), bytearray()
     for block, _ in found.blocks:

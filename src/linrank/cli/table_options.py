@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.errors import DataFormatError
 
 if TYPE_CHECKING:
-    from linrank.tabular.roles import TableOptions
-
-__all__ = ["add_columns", "column_choices", "column_options", "in_options"]
+    from linrank.io.tables.roles import TableOptions
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 _NONE = "none"
@@ -58,7 +56,7 @@ def column_options(
     args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
 ) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
-    from linrank.tabular.roles import IF_PRESENT, TableOptions
+    from linrank.io.tables.roles import IF_PRESENT, TableOptions
 
     found = column_choices(args)
     if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):

@@ -43,10 +43,8 @@ from linrank.options import DOMINATION_SOLVERS, LOW_RANK, SOLVERS, STOCHASTIC, T
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
     from linrank.solvers.result import Result
-
-__all__ = ["configure", "run"]
 
 DESCRIPTION = """\
 Train a linear RankSVM on all pairs of every query:
@@ -162,8 +160,8 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     check_files(args, parser, args.preferences)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.ranksvm  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.ranksvm.train  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -196,10 +194,10 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 def _fit(
     data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, Result]:
-    from linrank.bounds import weight_bounds
-    from linrank.model import LinearModel
-    from linrank.ranksvm import train
-    from linrank.scaling import Scaling
+    from linrank.data.bounds import weight_bounds
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
+    from linrank.ranksvm.train import train
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
     options = {name: getattr(args, name) for name in ("C", *TRAINING)} | seed_of_pairs(args)

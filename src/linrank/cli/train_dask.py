@@ -18,11 +18,9 @@ from linrank.options import TRAINING
 
 if TYPE_CHECKING:
     from linrank.dask.training import Options, Outcome
-    from linrank.model import LinearModel
+    from linrank.io.store.store import Store
+    from linrank.models.linear import LinearModel
     from linrank.solvers.result import Callback, Result
-    from linrank.store.store import Store
-
-__all__ = ["fit_domination_dask", "run_exact_dask"]
 
 
 def run_exact_dask(
@@ -47,12 +45,12 @@ def run_exact_dask(
 def _fit(
     store: Store, args: argparse.Namespace, client: Any, console: Console
 ) -> tuple[LinearModel, Result]:
-    from linrank.bounds import weight_bounds
-    from linrank.chunks.recipes import RankRecipe
     from linrank.dask.partitions import partitions_of
     from linrank.dask.training import train_ranksvm
-    from linrank.scaling import Scaling
-    from linrank.store.outline import outline
+    from linrank.data.bounds import weight_bounds
+    from linrank.data.scaling import Scaling
+    from linrank.io.store.outline import outline
+    from linrank.parts.recipes import RankRecipe
 
     columns = outline(store)
     scaling = Scaling.of_statistics(args.scale, store.statistics)
@@ -85,12 +83,12 @@ def fit_domination_dask(
     console: Console,
 ) -> tuple[LinearModel, Result]:
     """The model of the domination loss on a cluster."""
-    from linrank.chunks.choices import check_domination
-    from linrank.chunks.recipes import DominationRecipe
     from linrank.dask.partitions import partitions_of
     from linrank.dask.training import train_domination
-    from linrank.domination.parameters import describe_parameters
-    from linrank.scaling import Scaling
+    from linrank.data.scaling import Scaling
+    from linrank.domination.train import describe_parameters
+    from linrank.parts.choices import check_domination
+    from linrank.parts.recipes import DominationRecipe
 
     check_domination("a cluster", alpha=args.alpha, **options)
     scaling = Scaling.of_statistics(args.scale, store.statistics)

@@ -26,10 +26,8 @@ from linrank.options import CURVATURES, DOMINATION
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
     from linrank.solvers.result import Result
-
-__all__ = ["run_domination"]
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 
@@ -39,8 +37,6 @@ def run_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
     check_files(args, parser)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.domination.training  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -71,10 +67,9 @@ def run_domination(args: argparse.Namespace, parser: argparse.ArgumentParser) ->
 
 
 def _fit(data: Dataset, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
-    from linrank.domination.parameters import describe_parameters
-    from linrank.domination.training import train
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
+    from linrank.data.scaling import Scaling
+    from linrank.domination.train import describe_parameters, train
+    from linrank.models.linear import LinearModel
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
     result = train(

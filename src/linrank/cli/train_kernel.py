@@ -29,10 +29,8 @@ from linrank.options import KERNEL, WITH_GAMMA
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.kernel_model import KernelModel
+    from linrank.models.kernel import KernelModel
     from linrank.solvers.result import Result
-
-__all__ = ["run_kernel"]
 
 _OPTIONS = (
     *("kernel", "gamma", "degree", "coef0", "scale", "C", "approximation", "n_components"),
@@ -47,8 +45,8 @@ def run_kernel(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     check_files(args, parser, args.preferences)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.kernel_training  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.search.kernel_fit  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -72,7 +70,7 @@ def run_kernel(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 def _fit(
     data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
 ) -> tuple[KernelModel, Result]:
-    from linrank.kernel_training import fit_kernel
+    from linrank.search.kernel_fit import fit_kernel
 
     fitted = fit_kernel(
         data,

@@ -18,9 +18,7 @@ from linrank.options import FACTORIZED, LOW_RANK, REGULARIZED
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.model import LinearModel
-
-__all__ = ["run_lowrank"]
+    from linrank.models.linear import LinearModel
 
 
 def run_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -28,7 +26,7 @@ def run_lowrank(args: argparse.Namespace, parser: argparse.ArgumentParser) -> in
     check_files(args, parser)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight  # noqa: F401
+    import linrank.io.svmlight  # noqa: F401
 
     train = _trainer(args.method)
     start = time.perf_counter()
@@ -59,8 +57,8 @@ def _trainer(method: str) -> Callable[..., Any]:
 def _fit(
     train: Callable[..., Any], data: Dataset, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, Any]:
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
     options = _options(args)

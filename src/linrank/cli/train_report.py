@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from linrank.metrics import Evaluation
     from linrank.solvers.result import Result
 
-__all__ = [
-    "data_summary",
-    "describe_data",
-    "options_summary",
-    "print_json",
-    "relative_gap",
-    "say_convergence",
-    "say_optimum",
-    "say_result",
-    "training_summary",
-]
-
 LOOSE = 0.01  # a bound wider than this share of F needs a word: the truth may be far smaller
 
 

@@ -17,11 +17,9 @@ from linrank.options import DESCENT
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.model import LinearModel
-    from linrank.stochastic.training import DescentResult
-    from linrank.store.store import Store
-
-__all__ = ["run_sgd"]
+    from linrank.io.store.store import Store
+    from linrank.models.linear import LinearModel
+    from linrank.stochastic.train import DescentResult
 
 
 def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -29,8 +27,8 @@ def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     check_files(args, parser)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.stochastic.training  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.stochastic.train  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -58,9 +56,9 @@ def run_sgd(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 def _fit(
     data: Dataset, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, DescentResult]:
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-    from linrank.stochastic.training import descend
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
+    from linrank.stochastic.train import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
     result = descend(scaling.applied(data, n_jobs=args.jobs), **_options(args, console))
@@ -70,10 +68,10 @@ def _fit(
 def _fit_store(
     store: Store, args: argparse.Namespace, console: Console
 ) -> tuple[LinearModel, DescentResult]:
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-    from linrank.store.outline import outline
-    from linrank.store_descent import descend_store
+    from linrank.data.scaling import Scaling
+    from linrank.io.store.outline import outline
+    from linrank.models.linear import LinearModel
+    from linrank.stochastic.chunked import descend_store
 
     scaling = Scaling.of_statistics(args.scale, store.statistics)
     how = {"passes": args.passes, "memory_limit": args.memory_limit}

@@ -15,11 +15,9 @@ from linrank.cli.training import iteration, write_and_validate
 from linrank.options import TRAINING
 
 if TYPE_CHECKING:
-    from linrank.model import LinearModel
+    from linrank.io.store.store import Store
+    from linrank.models.linear import LinearModel
     from linrank.solvers.result import Result
-    from linrank.store.store import Store
-
-__all__ = ["fit_domination_store", "run_exact_store"]
 
 
 def run_exact_store(
@@ -43,11 +41,11 @@ def run_exact_store(
 
 
 def _fit(store: Store, args: argparse.Namespace, console: Console) -> tuple[LinearModel, Result]:
-    from linrank.bounds import weight_bounds
-    from linrank.chunks.stores import train_rank_store
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-    from linrank.store.outline import outline
+    from linrank.data.bounds import weight_bounds
+    from linrank.data.scaling import Scaling
+    from linrank.io.store.outline import outline
+    from linrank.models.linear import LinearModel
+    from linrank.parts.stores import train_rank_store
 
     columns = outline(store)
     scaling = Scaling.of_statistics(args.scale, store.statistics)
@@ -77,11 +75,11 @@ def fit_domination_store(
     store: Store, args: argparse.Namespace, options: dict[str, Any], callback: Any
 ) -> tuple[LinearModel, Result]:
     """The model of the domination loss within ``--memory-limit``."""
-    from linrank.chunks.stores import train_domination_store
-    from linrank.domination.parameters import describe_parameters
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-    from linrank.store.outline import outline
+    from linrank.data.scaling import Scaling
+    from linrank.domination.train import describe_parameters
+    from linrank.io.store.outline import outline
+    from linrank.models.linear import LinearModel
+    from linrank.parts.stores import train_domination_store
 
     scaling = Scaling.of_statistics(args.scale, store.statistics)
     options = {"alpha": args.alpha, **options}

@@ -29,11 +29,9 @@ from linrank.cli.train_report import print_json
 from linrank.cli.training import check_files, write_and_validate
 
 if TYPE_CHECKING:
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
     from linrank.stochastic.batches import Batch, Batches
     from linrank.stochastic.passes import StreamRun
-
-__all__ = ["run_stream"]
 
 
 def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -68,12 +66,12 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
 def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     from linrank.cli.models import is_model
-    from linrank.data.blocks import LONGEST_LINE
+    from linrank.io.blocks import LONGEST_LINE
     from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
     from linrank.stochastic.passes import StreamRun
     from linrank.stochastic.streaming import StreamTrainer
-    from linrank.stochastic.training import regularisation
+    from linrank.stochastic.train import regularisation
 
     if is_model(args.data):
         raise ValueError(f"{args.data}: is JSON, like a model, not data; DATA comes first")
@@ -161,7 +159,7 @@ def _interrupts_wait(run: StreamRun) -> Iterator[None]:
 
 
 def _model(run: StreamRun, args: argparse.Namespace) -> LinearModel:
-    from linrank.model import LinearModel
+    from linrank.models.linear import LinearModel
 
     trainer, counts = run.trainer, run.trainer.counts
     training = {

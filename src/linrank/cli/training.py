@@ -15,18 +15,9 @@ if TYPE_CHECKING:
     from linrank.cli.console import Console
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.kernel_model import KernelModel
     from linrank.metrics import Evaluation
-    from linrank.model import LinearModel
-
-__all__ = [
-    "METRICS",
-    "check_files",
-    "check_preferences",
-    "iteration",
-    "read_training",
-    "write_and_validate",
-]
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 

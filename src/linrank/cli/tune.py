@@ -37,11 +37,9 @@ from linrank.options import DOMINATION_SOLVERS, SELECTIONS, SOLVERS, STOCHASTIC,
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.path import PathResult
-    from linrank.tuning import Tuning
-    from linrank.validation import Fold
-
-__all__ = ["configure", "run"]
+    from linrank.ranksvm.path import PathResult
+    from linrank.search.folds import Fold
+    from linrank.search.ranksvm import Tuning
 
 CS = "2^-15:2^10"
 
@@ -144,8 +142,8 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
     check_choosing(args, parser)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.tuning  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.search.ranksvm  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -173,8 +171,8 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
 ) -> tuple[Tuning, PathResult, Any]:
-    from linrank.path import as_Cs, solve_path
-    from linrank.tuning import tune
+    from linrank.ranksvm.path import as_Cs, solve_path
+    from linrank.search.ranksvm import tune
 
     solving = {name: getattr(args, name) for name in TRAINING} | seed_of_pairs(args)
     options = {

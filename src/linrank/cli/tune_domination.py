@@ -18,12 +18,10 @@ from linrank.options import CURVATURES, DOMINATION_PATH
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.domination.path_result import DominationPathResult
-    from linrank.domination_tuning import DominationTuning
-    from linrank.model import LinearModel
-    from linrank.validation import Fold
-
-__all__ = ["run_domination"]
+    from linrank.domination.path import DominationPathResult
+    from linrank.models.linear import LinearModel
+    from linrank.search.domination import DominationTuning
+    from linrank.search.folds import Fold
 
 _REPORTED = tuple(name for name in DOMINATION_PATH if name != "curvature")
 
@@ -31,8 +29,8 @@ _REPORTED = tuple(name for name in DOMINATION_PATH if name != "curvature")
 def run_domination(args: argparse.Namespace) -> int:
     """Read, solve the paths, measure, choose, write."""
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.domination_tuning  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.search.domination  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -58,10 +56,10 @@ def run_domination(args: argparse.Namespace) -> int:
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
 ) -> tuple[DominationTuning, DominationPathResult, LinearModel]:
-    from linrank.domination.parameters import describe_parameters
-    from linrank.domination.path_problem import PathProblem, as_alphas
-    from linrank.domination_tuning import tune_domination
-    from linrank.model import LinearModel
+    from linrank.domination.path import PathProblem, as_alphas
+    from linrank.domination.train import describe_parameters
+    from linrank.models.linear import LinearModel
+    from linrank.search.domination import tune_domination
 
     # The curvature changes the time only, and has no option.
     solving = {name: getattr(args, name) for name in _REPORTED} | {"curvature": CURVATURES[0]}

@@ -18,12 +18,10 @@ from linrank.options import KERNEL, WITH_GAMMA
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.kernel_model import KernelModel
-    from linrank.kernel_tuning import KernelTuning
+    from linrank.models.kernel import KernelModel
+    from linrank.search.folds import Fold
+    from linrank.search.kernel import KernelTuning
     from linrank.solvers.result import Result
-    from linrank.validation import Fold
-
-__all__ = ["run_kernel"]
 
 _OPTIONS = ("kernel", "degree", "coef0", *KERNEL, "seed", "scale")  # that are no grid
 
@@ -31,8 +29,8 @@ _OPTIONS = ("kernel", "degree", "coef0", *KERNEL, "seed", "scale")  # that are n
 def run_kernel(args: argparse.Namespace) -> int:
     """Read, train the grid on every fold, measure, choose, train on all data, write."""
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.kernel_tuning  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.search.kernel  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -58,8 +56,8 @@ def run_kernel(args: argparse.Namespace) -> int:
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
 ) -> tuple[KernelTuning, KernelModel, Result]:
-    from linrank.kernel_grids import as_gammas, as_kernel_Cs
-    from linrank.kernel_tuning import fit_chosen, tune_kernel
+    from linrank.search.kernel import fit_chosen, tune_kernel
+    from linrank.search.kernel_folds import as_gammas, as_kernel_Cs
 
     options = {name: getattr(args, name) for name in _OPTIONS}
     options["n_jobs"] = args.jobs

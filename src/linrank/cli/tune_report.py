@@ -11,31 +11,20 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.streams import write_standard
 from linrank.cli.train_report import data_summary, options_summary, say_optimum
-from linrank.durable import replacing
+from linrank.system.durable import replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.domination.path_result import DominationPathResult
-    from linrank.domination_tuning import DominationTuning
-    from linrank.kernel_tuning import KernelTuning
-    from linrank.path import PathResult
-    from linrank.sgd_tuning import SGDTuning
-    from linrank.tuning import Tuning
+    from linrank.domination.path import DominationPathResult
+    from linrank.ranksvm.path import PathResult
+    from linrank.search.domination import DominationTuning
+    from linrank.search.kernel import KernelTuning
+    from linrank.search.ranksvm import Tuning
+    from linrank.search.sgd import SGDTuning
 
     Array = NDArray[Any]
-
-__all__ = [
-    "figure",
-    "measured_on",
-    "path_summary",
-    "plot",
-    "print_json",
-    "save",
-    "say_result",
-    "table",
-]
 
 
 def say_result(

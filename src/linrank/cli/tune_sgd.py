@@ -17,11 +17,9 @@ from linrank.cli.tune_report import measured_on, print_json
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.model import LinearModel
-    from linrank.sgd_tuning import SGDTuning
-    from linrank.validation import Fold
-
-__all__ = ["run_sgd"]
+    from linrank.models.linear import LinearModel
+    from linrank.search.folds import Fold
+    from linrank.search.sgd import SGDTuning
 
 _OPTIONS = ("n_steps", "sampling", "average", "aggressiveness", "seed")
 
@@ -29,8 +27,8 @@ _OPTIONS = ("n_steps", "sampling", "average", "aggressiveness", "seed")
 def run_sgd(args: argparse.Namespace) -> int:
     """Read, train the grid on every fold, measure, choose, write."""
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.data.svmlight
-    import linrank.sgd_tuning  # noqa: F401
+    import linrank.io.svmlight
+    import linrank.search.sgd  # noqa: F401
 
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
@@ -52,7 +50,7 @@ def run_sgd(args: argparse.Namespace) -> int:
 
 
 def _search(data: Dataset, folds: list[Fold], args: argparse.Namespace) -> SGDTuning:
-    from linrank.sgd_tuning import as_algorithms, as_alphas, tune_sgd
+    from linrank.search.sgd import as_algorithms, as_alphas, tune_sgd
 
     return tune_sgd(
         data,
@@ -70,9 +68,9 @@ def _search(data: Dataset, folds: list[Fold], args: argparse.Namespace) -> SGDTu
 
 def _model(data: Dataset, tuning: SGDTuning, args: argparse.Namespace) -> LinearModel:
     """The chosen model, on all of the data."""
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-    from linrank.stochastic.training import descend
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
+    from linrank.stochastic.train import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
     algorithm, alpha = tuning.rule

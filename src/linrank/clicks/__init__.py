@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from linrank.clicks.counterfactual import CounterfactualValue, counterfactual_value
-from linrank.clicks.harvesting import click_rates, harvest
 from linrank.clicks.impressions import Impressions
-from linrank.clicks.position_model import PositionModel, fit_position_model
 from linrank.clicks.preferences import STRATEGIES, click_preferences
-from linrank.clicks.propensity import ips_relevance, ips_weights, power_law
+from linrank.clicks.propensity import (
+    PositionModel,
+    click_rates,
+    fit_position_model,
+    harvest,
+    ips_relevance,
+    ips_weights,
+    power_law,
+)
 from linrank.clicks.simulation import simulate_clicks
 
 __all__ = [

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from linrank.data.frames import as_array, as_float
 from linrank.data.queries import Queries
 
-__all__ = ["Impressions"]
-
 Array = NDArray[Any]
 
 

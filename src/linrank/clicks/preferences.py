@@ -12,8 +12,6 @@ from linrank.clicks.propensity import ips_weights
 from linrank.data.preferences import Preferences
 from linrank.errors import NoPairsError
 
-__all__ = ["STRATEGIES", "click_preferences"]
-
 Array = NDArray[Any]
 
 STRATEGIES = (

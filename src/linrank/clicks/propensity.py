@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,6 @@ from numpy.typing import NDArray
 
 from linrank.clicks.impressions import Impressions
 from linrank.data.frames import as_array, as_float
-
-__all__ = ["as_propensity", "ips_relevance", "ips_weights", "power_law"]
 
 Array = NDArray[Any]
 
@@ -146,3 +145,254 @@ def as_propensity(propensity: Any) -> Array:
         k = int(np.argmax(is_bad))
         raise ValueError(f"propensity of position {k + 1} is {p[k]:g}; it must lie in (0, 1]")
     return p
+
+
+class Cells:
+    """Showings and clicks of each row at each position, in ascending order of row, then position.
+
+    Attributes
+    ----------
+    row, position : int64 arrays (n_cells,)
+        Rows numbered 0..n_rows-1, in ascending order of ``rows``; positions from 0.
+    n_shown, n_clicked : float64 arrays (n_cells,)
+        Totals of the counts.
+    rows : int64 array
+        The rows of the feature matrix that were shown.
+    n_positions : int
+        Positions; all of them were shown.
+    """
+
+    def __init__(self, impressions: Impressions, what: str) -> None:
+        self.rows, code = np.unique(impressions.rows_needed(what), return_inverse=True)
+        self.n_positions = _shown_positions(impressions)
+        key = code * self.n_positions + impressions.position - 1
+        cells, of_cell = np.unique(key, return_inverse=True)
+        self.row, self.position = np.divmod(cells, self.n_positions)
+        self.n_shown = np.bincount(of_cell, impressions.count)
+        self.n_clicked = np.bincount(of_cell, impressions.count * impressions.clicked)
+
+
+def click_rates(impressions: Impressions) -> Array:
+    """Propensities from results in random order: the click rate of each position.
+
+    Where chance decides what is shown where, every position holds the same mixture of rows, and
+    click rates differ by propensity only. A log of results ranked by relevance will not do: there
+    the top is clicked because it is good.
+
+    Parameters
+    ----------
+    impressions : Impressions
+        Shown in random order, or at least the lists in which the order was random.
+
+    Returns
+    -------
+    float64 array (n_positions,)
+        Relative to the largest, which is 1: a log says no more.
+
+    Examples
+    --------
+    >>> log = Impressions.of([1, 1, 2, 2], [1, 0, 1, 0], count=[40, 60, 10, 90])
+    >>> click_rates(log).tolist()
+    [1.0, 0.25]
+    """
+    n_positions = _shown_positions(impressions)
+    at = impressions.position - 1
+    n_shown = np.bincount(at, impressions.count, minlength=n_positions)
+    clicks = np.bincount(at, impressions.count * impressions.clicked, minlength=n_positions)
+    if (clicks == 0).any():
+        k = int(np.argmax(clicks == 0))
+        raise ValueError(
+            f"position {k + 1} was not clicked in {n_shown[k]:g} showings, and a propensity of 0 "
+            "has no inverse; leave out such positions or gather more clicks"
+        )
+    rate = clicks / n_shown
+    relative: Array = rate / rate.max()
+    return relative
+
+
+def harvest(impressions: Impressions) -> Array:
+    """Propensities from rows that were shown at neighbouring positions, whatever the reason.
+
+    A row that was shown at both positions k and k+1, because results were swapped or rankers
+    changed, is as relevant here as there: ``p_(k+1) / p_k = Σ h c_(k+1) / Σ h c_k`` over
+    such rows, with c the click rate of the row at the position and ``h = n n' / (n + n')`` its
+    evidence from n and n' showings. The ratios are chained from position to position. After the
+    intervention harvesting of Agarwal and others (2019).
+
+    Parameters
+    ----------
+    impressions : Impressions
+        With rows.
+
+    Returns
+    -------
+    float64 array (n_positions,)
+        Relative to the largest, which is 1.
+
+    Examples
+    --------
+    >>> shown = {"position": [1, 1, 2, 2], "clicked": [1, 0, 1, 0], "row": [7, 7, 7, 7]}
+    >>> harvest(Impressions.of(**shown, count=[60, 40, 30, 70])).tolist()
+    [1.0, 0.5]
+    """
+    cells = Cells(impressions, "harvest")
+    is_next = (cells.row[1:] == cells.row[:-1]) & (cells.position[1:] == cells.position[:-1] + 1)
+    here = np.flatnonzero(is_next)
+    n, m = cells.n_shown[here], cells.n_shown[here + 1]
+    evidence, at = n * m / (n + m), cells.position[here]
+    size = cells.n_positions - 1
+    upper = np.bincount(at, evidence * cells.n_clicked[here] / n, minlength=size)
+    lower = np.bincount(at, evidence * cells.n_clicked[here + 1] / m, minlength=size)
+    is_bad = (upper == 0) | (lower == 0)
+    if is_bad.any():
+        k = int(np.argmax(is_bad))
+        n_rows = int(np.count_nonzero(at == k))
+        raise ValueError(
+            f"{n_rows} rows were shown at both positions {k + 1} and {k + 2}, and not clicked at "
+            "both; the ratio of their propensities cannot be estimated"
+        )
+    chain = np.concatenate([[1.0], np.cumprod(lower / upper)])
+    relative: Array = chain / chain.max()
+    return relative
+
+
+def _shown_positions(impressions: Impressions) -> int:
+    """The number of positions; an error if one of them was never shown."""
+    n = impressions.n_positions
+    is_shown = np.zeros(min(n, len(impressions) + 1), dtype=bool)  # more cannot all be shown
+    is_shown[impressions.position[impressions.position <= len(is_shown)] - 1] = True
+    if not is_shown.all():
+        k = int(np.argmin(is_shown)) + 1
+        raise ValueError(f"nothing was shown at position {k}, but at {n}; number ranks from 1")
+    return n
+
+
+_LEAST = 1e-9  # of a probability: at 0 or 1 the algorithm could not leave it again
+
+
+@dataclass(frozen=True, eq=False)
+class PositionModel:
+    """``P(click) = p(position) · a(row)``, fitted to a log.
+
+    Attributes
+    ----------
+    propensity : float64 array (n_positions,)
+        p, relative to the largest, which is 1.
+    attractiveness : float64 array (n,)
+        a, in [0, 1], of the rows that were shown.
+    rows : int64 array (n,)
+        Those rows, ascending.
+    log_likelihood : float
+        Of the log under the model.
+    n_iter : int
+        Iterations.
+    converged : bool
+        Whether the tolerance was reached.
+    """
+
+    propensity: Array
+    attractiveness: Array
+    rows: Array
+    log_likelihood: float
+    n_iter: int
+    converged: bool
+
+
+def fit_position_model(
+    impressions: Impressions, *, tol: float = 1e-6, max_iter: int = 2000
+) -> PositionModel:
+    """Fit propensities and attractiveness by expectation-maximisation.
+
+    A log determines the propensities relative to each other only, and only as far as rows were
+    shown at several positions: positions that no row connects with the others are an error.
+
+    Parameters
+    ----------
+    impressions : Impressions
+        With rows.
+    tol : float, default=1e-6
+        Stop when no propensity, relative to the largest, changes by more in an iteration.
+    max_iter : int, default=2000
+        Iterations at most.
+
+    Returns
+    -------
+    PositionModel
+
+    Examples
+    --------
+    >>> shown = {"position": [1, 1, 2, 2] * 2, "clicked": [1, 0] * 4, "row": [0] * 4 + [1] * 4}
+    >>> log = Impressions.of(**shown, count=[80, 20, 40, 60, 40, 60, 20, 80])
+    >>> fit_position_model(log).propensity.round(3).tolist()
+    [1.0, 0.5]
+    """
+    if not tol > 0:
+        raise ValueError(f"tol must be > 0, got {tol}")
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be >= 1, got {max_iter}")
+    cells = Cells(impressions, "fit_position_model")
+    _check_connected(cells)
+    if not cells.n_clicked.any():
+        raise ValueError("there is no click in the impressions")
+    p, a = _start(cells)
+    change, n_iter = np.inf, 0
+    while change > tol and n_iter < max_iter:
+        last = p / p.max()
+        p, a = _iterate(cells, p, a)
+        change = float(np.abs(p / p.max() - last).max())
+        n_iter += 1
+    chance = p[cells.position] * a[cells.row]
+    misses = cells.n_shown - cells.n_clicked
+    likelihood = cells.n_clicked @ np.log(chance) + misses @ np.log1p(-chance)
+    largest = p.max()
+    return PositionModel(
+        p / largest,
+        np.minimum(a * largest, 1.0),
+        cells.rows,
+        float(likelihood),
+        n_iter,
+        change <= tol,
+    )
+
+
+def _start(cells: Cells) -> tuple[Array, Array]:
+    """Click rates by position, and of the rows given those, both well inside (0, 1)."""
+    shown = np.bincount(cells.position, cells.n_shown)
+    rate = np.bincount(cells.position, cells.n_clicked) / shown
+    p = np.clip(0.9 * rate / rate.max(), 0.01, 0.9)
+    expected = np.bincount(cells.row, cells.n_shown * p[cells.position])
+    a = np.clip(np.bincount(cells.row, cells.n_clicked) / expected, 0.01, 0.99)
+    return p, a
+
+
+def _iterate(cells: Cells, p: Array, a: Array) -> tuple[Array, Array]:
+    """One step of expectation-maximisation.
+
+    Without a click, either nobody looked or the result did not attract: it was looked at with the
+    probability ``p(1-a) / (1-pa)``, and attractive with ``a(1-p) / (1-pa)``. The new p and a are
+    the means of the two over what was shown at the position, or of the row; 1 for a click.
+    """
+    pk, ai = p[cells.position], a[cells.row]
+    missed = (cells.n_shown - cells.n_clicked) / (1.0 - pk * ai)
+    looked = cells.n_clicked + missed * pk * (1.0 - ai)
+    attractive = cells.n_clicked + missed * ai * (1.0 - pk)
+    new_p = np.bincount(cells.position, looked) / np.bincount(cells.position, cells.n_shown)
+    new_a = np.bincount(cells.row, attractive) / np.bincount(cells.row, cells.n_shown)
+    return np.clip(new_p, _LEAST, 1.0 - _LEAST), np.clip(new_a, _LEAST, 1.0 - _LEAST)
+
+
+def _check_connected(cells: Cells) -> None:
+    """Raise if the positions fall into groups that no row links."""
+    follows = cells.row[1:] == cells.row[:-1]
+    n = cells.n_positions
+    links = np.unique(cells.position[:-1][follows] * n + cells.position[1:][follows])
+    group = np.arange(n)
+    for first, second in zip(*np.divmod(links, n), strict=True):
+        group[group == group[second]] = group[first]
+    apart = np.flatnonzero(group != group[0])
+    if apart.size:
+        raise ValueError(
+            f"no row links position {apart[0] + 1} with position 1: without rows shown at several "
+            "positions the propensities cannot be told from the relevance of what was shown; use a "
+            "log with swaps or changes of the ranking, or give the propensities"
+        )

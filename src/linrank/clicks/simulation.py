@@ -12,8 +12,6 @@ from linrank.clicks.propensity import as_propensity
 from linrank.data.frames import as_array
 from linrank.data.queries import Queries
 
-__all__ = ["simulate_clicks"]
-
 Array = NDArray[Any]
 
 

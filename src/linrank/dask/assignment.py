@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Moves", "assign", "split_queries"]
-
 Array = NDArray[Any]
 _SLACK = 1.25  # what a partition may hold, in shares of its own rows or of the mean
 

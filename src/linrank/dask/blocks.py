@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.frames import all_column_names, column_names, is_frame
+from linrank.data.frames import all_column_names, as_labels, as_part_weights, column_names, is_frame
 from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import DenseRows
-from linrank.data.vectors import as_labels, as_part_weights
 from linrank.errors import DataFormatError
-
-__all__ = ["dataset_of_block", "in_partition", "rows_and_ids"]
 
 Array = NDArray[Any]
 _FORMS = "(X, y), (X, y, qid) or (X, y, qid, sample_weight)"

@@ -20,8 +20,6 @@ from linrank.errors import CheckpointError, ClusterError
 from linrank.solvers.result import Callback
 from linrank.stochastic.checkpoint import check_replaceable, load, save
 
-__all__ = ["Keeper", "digest"]
-
 Array = NDArray[Any]
 _KIND = "weights of a fit on a cluster"
 _SAME = 1e-6  # relative difference of objectives at one w that rounding and partitions explain

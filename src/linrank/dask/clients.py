@@ -11,15 +11,6 @@ from distributed import Client, Future, KilledWorker, get_client
 from linrank.dask.waiting import Interrupted, Watch
 from linrank.errors import ClusterError
 
-__all__ = [
-    "check_made",
-    "client_of",
-    "killers",
-    "release",
-    "released_on_error",
-    "results_of",
-]
-
 _ATTEMPTS = 10  # to fetch results, each of which has lost a worker
 _NAMED = 5  # partitions that an error lists
 

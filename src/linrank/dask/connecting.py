@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from linrank import threads
 from linrank.errors import ClusterError
-
-__all__ = ["LOCAL", "cluster_at"]
+from linrank.system import threads
 
 LOCAL = "local:"
 _TIMEOUT = 10  # seconds in which a scheduler has to answer

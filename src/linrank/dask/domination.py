@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from linrank import domination_ranker
-from linrank.chunks.choices import check_domination, check_query_weight
-from linrank.chunks.recipes import DominationRecipe
 from linrank.dask.partitions import Partitions
 from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_domination
-from linrank.linear_ranker import SparseRanker
-from linrank.margins import describe_margin
+from linrank.estimators import domination as domination_ranker
+from linrank.estimators.base import SparseRanker
 from linrank.options import DOMINATION, METHODS
-
-__all__ = ["DominationRanker"]
+from linrank.pairs.layering import describe_margin
+from linrank.parts.choices import check_domination, check_query_weight
+from linrank.parts.recipes import DominationRecipe
 
 _OF_DOMINATION: tuple[Refused, ...] = (
     ("curvature", "local", "it is of coordinate descent"),

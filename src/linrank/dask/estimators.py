@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from linrank import estimators
-from linrank.bounds import weight_bounds
-from linrank.chunks.choices import check_query_weight, check_rank
-from linrank.chunks.recipes import RankRecipe
 from linrank.dask.partitions import Partitions
 from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_ranksvm
+from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
-from linrank.linear_ranker import ExactRanker
-
-__all__ = ["RankSVM", "check_ranksvm"]
+from linrank.estimators import ranksvm as estimators
+from linrank.estimators.base import ExactRanker
+from linrank.parts.choices import check_query_weight, check_rank
+from linrank.parts.recipes import RankRecipe
 
 _CHOICES = ("loss", "pairs", "pair_weighting", "solver", "counting", "query_normalization")
 _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")

@@ -17,9 +17,9 @@ from linrank.dask.partitions import Partitions, assembled
 from linrank.dask.tasks import delayed
 from linrank.dask.waiting import Watch
 from linrank.data.dataset import Dataset
+from linrank.data.frames import as_labels
 from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import DenseRows
-from linrank.data.vectors import as_labels
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.counted import Counts
@@ -32,8 +32,6 @@ from linrank.metrics.evaluate import (
 )
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import ERR, Measure
-
-__all__ = ["evaluate"]
 
 Array = NDArray[Any]
 

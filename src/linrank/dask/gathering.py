@@ -2,7 +2,7 @@
 
 A round is one task a worker, on all chunks that it holds: a task costs the scheduler a fraction of
 a millisecond, and thousands of chunks would make that seconds. Sums come to the client in pieces of
-the tree that `linrank.chunks.tree.tree_sum` adds by, so that it does not matter who holds what.
+the tree that `linrank.parts.chunk.tree_sum` adds by, so that it does not matter who holds what.
 Where results are large, a round is a task a chunk, and groups of results are added on the cluster.
 
 Nothing lives on a worker but the chunks, which Dask computes again when a worker is lost, and the
@@ -23,14 +23,12 @@ from typing import Any
 import numpy as np
 from distributed import KilledWorker
 
-from linrank.chunks.tree import GROUP
 from linrank.dask import rounds
 from linrank.dask.clients import check_made, killers, release
 from linrank.dask.subtrees import joined
 from linrank.dask.waiting import Interrupted, Watch
 from linrank.errors import ClusterError
-
-__all__ = ["DaskChunks"]
+from linrank.parts.chunk import GROUP
 
 _log = logging.getLogger("linrank")
 _ATTEMPTS = 10  # of a round, each of which has lost a worker
@@ -42,14 +40,14 @@ Placement = dict[str, list[int]]  # worker -> the chunks that it holds, ascendin
 
 
 class DaskChunks:
-    """Chunks that lie on workers; a `linrank.chunks.gathering.Gathering`.
+    """Chunks that lie on workers; a `linrank.parts.gather.Gathering`.
 
     Parameters
     ----------
     client : distributed.Client
         A synchronous one.
     chunks : sequence of futures
-        Of `linrank.chunks.chunk.Chunk`, at least one. Those of Dask tasks can be computed again on
+        Of `linrank.parts.chunk.Chunk`, at least one. Those of Dask tasks can be computed again on
         another worker; what was scattered is lost with its worker.
     patience : float, default=60
         Seconds for which no worker may be there, or the scheduler silent.

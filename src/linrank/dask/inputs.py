@@ -14,16 +14,6 @@ from distributed import Future
 from linrank.data.frames import as_array, is_frame
 from linrank.data.queries import as_ids
 
-__all__ = [
-    "Block",
-    "Cut",
-    "blocks_of",
-    "cut_of",
-    "is_distributed",
-    "not_distributed",
-    "vector_blocks",
-]
-
 Block = tuple[Any, Any, Any, Any]  # each delayed, a future, the name of a column, or None
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-__all__ = ["dask_setup"]
-
 
 def dask_setup(worker: Any) -> None:
     """Called by Dask in the main thread of a worker process, which the command ends by itself."""

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
-from linrank.data.joining import join_ids, join_optional, join_rows
+from linrank.data.dataset import Dataset, join_ids, join_optional, join_rows
 from linrank.data.queries import Queries
-
-__all__ = ["join_datasets", "rows_of_queries"]
 
 Array = NDArray[Any]
 

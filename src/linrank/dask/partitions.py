@@ -23,8 +23,6 @@ from linrank.dask.tasks import delayed
 from linrank.dask.waiting import Watch
 from linrank.errors import NoPairsError
 
-__all__ = ["Partitions", "assembled", "partitions_of"]
-
 Array = NDArray[Any]
 
 

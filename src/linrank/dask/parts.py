@@ -9,20 +9,18 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from linrank.chunks.parts import Opened
-from linrank.chunks.recipes import RankRecipe
 from linrank.dask import rounds
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
 from linrank.dask.training import datasets_on, sample_capacity
-
-__all__ = ["DaskParts"]
+from linrank.parts.parts import Opened
+from linrank.parts.recipes import RankRecipe
 
 Array = NDArray[Any]
 
 
 class DaskParts:
-    """The partitions of a cluster, every query in one of them: `linrank.chunks.parts.Parts`.
+    """The partitions of a cluster, every query in one of them: `linrank.parts.parts.Parts`.
 
     Parameters
     ----------

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linrank import threads
-from linrank.chunked_path import PartsPath, path_of_parts
-from linrank.chunks.choices import check_query_weight, check_rank
-from linrank.chunks.gathered_rows import gathered
-from linrank.chunks.recipes import RankRecipe
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.dask.parts import DaskParts
 from linrank.dask.training import datasets_on
+from linrank.data.queries import query_weights
 from linrank.options import SELECTED_PAIRS
-from linrank.path import PathResult, as_Cs, solve_path, warn_unless_certified
-from linrank.seeds import seed_of
+from linrank.parts.choices import check_query_weight, check_rank
+from linrank.parts.gathered_rows import gathered
+from linrank.parts.path import PartsPath, path_of_parts
+from linrank.parts.recipes import RankRecipe
+from linrank.ranksvm.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.solvers.result import Callback
-from linrank.weights import query_weights
-
-__all__ = ["ranksvm_path"]
+from linrank.system import threads
+from linrank.system.seeds import seed_of
 
 
 def ranksvm_path(
@@ -130,7 +128,7 @@ class RankOptions:
         return RankRecipe(**known, query_weight=check_query_weight(query_weight))
 
     def of_gathered(self, random_state: Any) -> dict[str, Any]:
-        """Options of `linrank.ranksvm.train`, which knows them all."""
+        """Options of `linrank.ranksvm.train.train`, which knows them all."""
         seed = seed_of(random_state) if self.pairs in SELECTED_PAIRS else 0
         return {**vars(self), "seed": seed}
 

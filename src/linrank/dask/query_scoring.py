@@ -23,8 +23,6 @@ from linrank.data.frames import column_names
 from linrank.data.queries import Queries, as_ids
 from linrank.data.rows import as_rows
 
-__all__ = ["query_scores"]
-
 Array = NDArray[Any]
 
 

@@ -11,14 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from linrank.dask.partitions import Partitions, partitions_of
 from linrank.dask.training import Options, Outcome, scaling_of
 from linrank.errors import ConvergenceWarning
-from linrank.linear_ranker import LinearRanker
-from linrank.monitor import Monitor, validation_sets
+from linrank.estimators.base import LinearRanker
+from linrank.search.monitor import Monitor, validation_sets
 
 if TYPE_CHECKING:
-    from linrank.model import LinearModel
-    from linrank.scaling import Scaling
-
-__all__ = ["ClusterRanker", "Refused", "refuse"]
+    from linrank.data.scaling import Scaling
+    from linrank.models.linear import LinearModel
 
 Refused = tuple[str, Any, str]  # parameter, the only value that it may have here, what to do
 _LOCAL = ("client", "on_split", "checkpoint", "patience")  # parameters that only a cluster has

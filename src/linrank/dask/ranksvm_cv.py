@@ -6,11 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from linrank import ranksvm_cv, threads
-from linrank.chunked_path import path_of_parts
-from linrank.chunked_tuning import folds_of, tune_parts
-from linrank.chunks.choices import check_query_weight
-from linrank.chunks.gathered_rows import gathered
 from linrank.dask.estimators import check_ranksvm
 from linrank.dask.partitions import Partitions
 from linrank.dask.parts import DaskParts
@@ -18,17 +13,21 @@ from linrank.dask.path import RankOptions
 from linrank.dask.ranker import ClusterRanker
 from linrank.dask.training import datasets_on
 from linrank.data.dataset import Dataset
+from linrank.data.queries import query_weights
+from linrank.data.scaling import Scaling
+from linrank.estimators import ranksvm_cv
+from linrank.estimators.ranksvm_cv import report_model
 from linrank.metrics import parse_scoring
-from linrank.model import LinearModel
+from linrank.models.linear import LinearModel
 from linrank.pairs.choice import chosen_sizes
-from linrank.path import PathResult, as_Cs, solve_path
-from linrank.ranksvm_cv import report_model
-from linrank.scaling import Scaling
-from linrank.tuning import Tuning, tune
-from linrank.validation import as_folds
-from linrank.weights import query_weights
-
-__all__ = ["RankSVMCV"]
+from linrank.parts.choices import check_query_weight
+from linrank.parts.gathered_rows import gathered
+from linrank.parts.path import path_of_parts
+from linrank.parts.search import folds_of, tune_parts
+from linrank.ranksvm.path import PathResult, as_Cs, solve_path
+from linrank.search.folds import as_folds
+from linrank.search.ranksvm import Tuning, tune
+from linrank.system import threads
 
 
 class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):

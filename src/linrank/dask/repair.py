@@ -16,8 +16,6 @@ from linrank.dask.assignment import Moves
 from linrank.dask.joining import rows_of_queries
 from linrank.data.queries import Queries
 
-__all__ = ["Repair", "check_on_split", "move", "refuse_split"]
-
 Array = NDArray[Any]
 ON_SPLIT = ("repair", "error")
 _log = logging.getLogger("linrank.dask")

@@ -11,23 +11,12 @@ from typing import Any
 
 from distributed import get_worker
 
-from linrank.chunks.chunk import Chunk
-from linrank.chunks.folding import SharedChunk
-from linrank.chunks.recipes import Recipe
-from linrank.chunks.tree import tree_sum
 from linrank.dask.subtrees import pieces
 from linrank.data.dataset import Dataset
 from linrank.data.statistics import ColumnStatistics
-
-__all__ = [
-    "add_group",
-    "column_statistics",
-    "list_here",
-    "make_chunk",
-    "make_fold_chunk",
-    "one",
-    "sum_here",
-]
+from linrank.parts.chunk import Chunk, tree_sum
+from linrank.parts.fold_recipes import SharedChunk
+from linrank.parts.recipes import Recipe
 
 Task = Callable[..., Any]
 

@@ -16,8 +16,6 @@ from linrank.dask.stores import chunks_of, store_of
 from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 
-__all__ = ["predict"]
-
 Array = NDArray[Any]
 
 

@@ -10,11 +10,9 @@ from typing import Any
 
 from dask.sizeof import sizeof
 
-from linrank.chunks.chunk import Chunk
-from linrank.chunks.folding import SharedChunk
 from linrank.data.dataset import Dataset
-
-__all__ = ["bytes_of_chunk", "bytes_of_dataset", "bytes_of_shared_chunk"]
+from linrank.parts.chunk import Chunk
+from linrank.parts.fold_recipes import SharedChunk
 
 _BY_ROW = 32  # bytes of a chunk for each row beside its features: levels, weights, scores, order
 

@@ -12,9 +12,7 @@ import numpy as np
 from linrank.dask.blocks import in_partition
 from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
-from linrank.store.store import Store
-
-__all__ = ["chunks_of", "store_of"]
+from linrank.io.store.store import Store
 
 
 def store_of(X: Any, *others: Any) -> Store | None:

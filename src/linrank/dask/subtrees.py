@@ -1,4 +1,4 @@
-"""Pieces of the tree that `linrank.chunks.tree.tree_sum` adds by, each summed where its parts are.
+"""Pieces of the tree that `linrank.parts.chunk.tree_sum` adds by, each summed where its parts are.
 
 The tree of n parts has a node for every aligned run ``[k·2^m, (k+1)·2^m)`` of them. A worker that
 has all parts of such a run adds them by itself; joined in order, the pieces give the same bits as
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-__all__ = ["Piece", "joined", "pieces"]
 
 Piece = tuple[int, int, Any]  # first part, number of parts (a power of two), their sum
 

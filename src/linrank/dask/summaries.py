@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
-from linrank.data.joining import join_ids
+from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
-
-__all__ = ["Census", "Summary", "check_alike", "summary_of"]
 
 Array = NDArray[Any]
 _CLASSES = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "strings"}

@@ -8,8 +8,6 @@ from typing import Any
 
 import dask
 
-__all__ = ["delayed"]
-
 
 def delayed(task: Callable[..., Any], number: int, *args: Any) -> Any:
     """Return ``task(number, *args)`` on a partition, delayed, under a key that no other has."""

@@ -10,33 +10,22 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from linrank import threads
-from linrank.chunks.gathered_rows import gathered
-from linrank.chunks.recipes import DominationRecipe, RankRecipe, Recipe
-from linrank.chunks.training import train_domination_chunks, train_rank_chunks
 from linrank.dask import rounds
 from linrank.dask.checkpoint import Keeper, digest
 from linrank.dask.clients import release
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
+from linrank.data.queries import query_weights
+from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
-from linrank.model import LinearModel
+from linrank.models.linear import LinearModel
 from linrank.pairs.choice import chosen_sizes
-from linrank.ranksvm import train
-from linrank.scaling import Scaling
+from linrank.parts.gathered_rows import gathered
+from linrank.parts.recipes import DominationRecipe, RankRecipe, Recipe
+from linrank.parts.train import train_domination_chunks, train_rank_chunks
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Callback, Result
-from linrank.weights import query_weights
-
-__all__ = [
-    "Options",
-    "Outcome",
-    "chunks_on",
-    "datasets_on",
-    "sample_capacity",
-    "scaling_of",
-    "train_domination",
-    "train_ranksvm",
-]
+from linrank.system import threads
 
 Array = NDArray[Any]
 
@@ -53,7 +42,7 @@ class Options:
     Attributes
     ----------
     tol, max_iter
-        As in `linrank.ranksvm.train`.
+        As in `linrank.ranksvm.train.train`.
     w0 : float64 array (n_features,), optional
         Start, in the scaled space.
     patience : float

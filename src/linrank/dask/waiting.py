@@ -15,8 +15,6 @@ from distributed import CancelledError
 
 from linrank.errors import ClusterError
 
-__all__ = ["Interrupted", "Watch", "is_positive"]
-
 _STEP = 0.5  # seconds between two looks at the cluster; a look costs about a millisecond
 
 

@@ -2,27 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.checks import check_one_of
-from linrank.data.filling import Filling
-from linrank.data.frames import check_names, column_names
-from linrank.data.id_columns import check_no_query_ids
+from linrank.data.frames import (
+    all_column_names,
+    as_labels,
+    as_weights,
+    check_names,
+    column_names,
+    is_frame,
+)
+from linrank.data.missing import Filling
 from linrank.data.queries import Queries, as_ids, as_sizes
-from linrank.data.rows import Rows, as_rows, check_values
-from linrank.data.vectors import as_labels, as_weights
-from linrank.lazy import cached_property
+from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
+from linrank.errors import check_one_of
 from linrank.options import MISSING
-from linrank.threads import resolve
-
-__all__ = ["Comments", "Dataset"]
+from linrank.system.threads import cached_property, resolve
 
 Array = NDArray[Any]
+
+# As tables spell them, in any case. A column `group` or `query` may well be a feature.
+_NAMES = frozenset({"qid", "query_id", "queryid", "group_id", "groupid"})
+
+
+def check_no_query_ids(X: Any, known: Iterable[str] | None = None) -> None:
+    """Raise ValueError for a table that holds query ids beside its features.
+
+    Trained on as one query, the rows would be told apart by the query they belong to, and at
+    scoring a column of ids would stand where another feature stood.
+
+    Parameters
+    ----------
+    X : Any
+        Features; what is no table has no names and passes.
+    known : iterable of str or None
+        Features of a model that is to score `X`: it was trained on these columns, whatever they
+        are called. None while training.
+    """
+    if not is_frame(X):
+        return
+    trained_on = () if known is None else tuple(known)
+    for name in all_column_names(X):
+        if not isinstance(name, str) or name.lower() not in _NAMES or name in trained_on:
+            continue
+        if known is None:
+            raise ValueError(
+                f"X has a column named {name!r} but qid is None; pass it as qid=X[{name!r}] and "
+                "drop the column from X (rename it if it is a feature)"
+            )
+        raise ValueError(
+            f"X has a column named {name!r}, which the model was not trained on; drop it from X "
+            f"(pass it as qid=X[{name!r}] where a method takes qid)"
+        )
+
+
+_EXACT = 2**53  # integers up to here are float64 numbers
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """All rows of the parts, which have the same columns: dense if all are, else CSR.
+
+    A copy, unless there is one part only.
+
+    Examples
+    --------
+    >>> join_rows([DenseRows(np.eye(2)), DenseRows(np.ones((1, 2)))]).to_user().tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    """
+    if len(parts) == 1:
+        return parts[0]
+    dense = [part for part in parts if isinstance(part, DenseRows)]
+    if len(dense) == len(parts):
+        return DenseRows(np.concatenate([part.values for part in dense]))
+    return join_sparse(parts, parts[0].shape[1])
+
+
+def join_sparse(parts: Sequence[Rows], n_columns: int) -> CsrRows:
+    """All rows of the parts as CSR; columns that a part lacks are 0."""
+    sparse = [part if isinstance(part, CsrRows) else as_sparse(part) for part in parts]
+    return CsrRows(
+        np.concatenate([part.values for part in sparse]),
+        np.concatenate([part.columns for part in sparse]),
+        join_offsets([part.offsets for part in sparse]),
+        n_columns,
+    )
+
+
+def as_sparse(rows: DenseRows) -> CsrRows:
+    """The entries of dense rows that are not 0."""
+    row, column = np.nonzero(rows.values)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows.shape[0]))])
+    values = rows.values[row, column]
+    return CsrRows(values, column.astype(np.int32), offsets, rows.shape[1])
+
+
+def join_ids(parts: Sequence[Array]) -> Array:
+    """Query ids of consecutive parts, no two different ones made equal.
+
+    NumPy would write numbers as strings, and 2⁵³ and 2⁵³ + 1 as one float64.
+
+    Examples
+    --------
+    >>> join_ids([np.array([2**53, 2**53 + 1]), np.array([0.0])]).tolist()
+    [9007199254740992, 9007199254740993, 0.0]
+    """
+    kinds = {a.dtype.kind for a in parts}
+    mixes = len(kinds) > 1
+    if mixes and (kinds & set("OUS") or {"i", "u"} <= kinds or _beyond_floats(parts)):
+        parts = [a.astype(object) for a in parts]
+    return np.concatenate(list(parts))
+
+
+def join_offsets(parts: Sequence[Array]) -> Array:
+    """Offsets of consecutive parts, each from 0, as offsets of the whole."""
+    sizes = [np.diff(part) for part in parts]
+    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+
+
+def join_optional(parts: Sequence[Array | None]) -> Array | None:
+    """The concatenation of what all parts have, or none of them."""
+    given = [part for part in parts if part is not None]
+    return np.concatenate(given) if given else None
+
+
+def _beyond_floats(parts: Sequence[Array]) -> bool:
+    """Whether there are integers that float64 may not tell apart."""
+    integers = [a for a in parts if a.dtype.kind in "iu" and len(a)]
+    return any(int(a.max()) > _EXACT or int(a.min()) < -_EXACT for a in integers)
 
 
 class Comments(Protocol):
@@ -165,7 +276,7 @@ class Dataset:
             Names of the columns; taken from ``X`` if it has string column names.
         missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
             What happens to missing values, NaN or null: they are refused, or filled in as
-            `linrank.data.filling` describes, or, with ``"keep"``, left for a model to score that
+            `linrank.data.missing` describes, or, with ``"keep"``, left for a model to score that
             knows what to do with them.
         n_jobs : int, optional
             Threads of the checks; None uses all cores.

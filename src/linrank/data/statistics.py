@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from linrank.data.rows import Rows
 
-__all__ = ["ColumnStatistics"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from linrank.displays.svg import themed_svg
-from linrank.plot_text import lift_title
+from linrank.plots.axes import lift_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from typing_extensions import Self
-
-__all__ = ["Display"]
 
 
 class Display(ABC):

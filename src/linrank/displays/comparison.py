@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linrank import plots
-from linrank.comparison_plots import chosen_metric, differences
 from linrank.displays.base import Display
-from linrank.plot_text import readable
+from linrank.plots.axes import readable
+from linrank.plots.comparison_plots import chosen_metric, differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-
-__all__ = ["ComparisonDisplay"]
 
 
 @dataclass(eq=False, repr=False)

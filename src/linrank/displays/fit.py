@@ -9,16 +9,13 @@ import numpy as np
 
 from linrank import plots
 from linrank.displays.base import Display
-from linrank.plot_axes import BLUE
-from linrank.plot_text import counted, readable
+from linrank.plots.axes import BLUE, counted, readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
-
-__all__ = ["ConvergenceDisplay", "PathDisplay"]
 
 
 @dataclass(eq=False, repr=False)

@@ -9,16 +9,14 @@ import numpy as np
 
 from linrank import plots
 from linrank.displays.base import Display
-from linrank.plot_text import counted, readable
-from linrank.query_plots import paired
+from linrank.plots.axes import counted, readable
+from linrank.plots.query_plots import paired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["LabelsDisplay", "QueryHistogramDisplay", "QueryScatterDisplay"]
 
 
 @dataclass(eq=False, repr=False)

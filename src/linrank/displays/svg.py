@@ -10,15 +10,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from linrank.plot_axes import BLUE, GREY, GRID, ORANGE
+from linrank.plots.axes import BLUE, GREY, GRID, ORANGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from xml.etree.ElementTree import Element
 
     from matplotlib.figure import Figure
-
-__all__ = ["THEME_CSS", "themed_svg"]
 
 _SVG = "http://www.w3.org/2000/svg"
 _HREF = "{http://www.w3.org/1999/xlink}href"

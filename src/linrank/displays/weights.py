@@ -9,16 +9,14 @@ import numpy as np
 
 from linrank import plots
 from linrank.displays.base import Display
-from linrank.plot_text import readable
-from linrank.weight_plots import bars_height, spread_weights
+from linrank.plots.axes import readable
+from linrank.plots.weight_plots import bars_height, spread_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["PairExplanationDisplay", "WeightsDisplay"]
 
 
 @dataclass(eq=False, repr=False)

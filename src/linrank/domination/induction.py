@@ -14,8 +14,6 @@ from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.problem import PenalisedPoint
 from linrank.solvers.result import Callback, Result, Verdict
 
-__all__ = ["InductionResult", "Round", "induce"]
-
 Array = NDArray[Any]
 Validation = Callable[[Array], float]
 

@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
-from linrank.layering import Layering
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Ridge, Sum
-from linrank.planning import Plannable, plan
+from linrank.pairs.layering import Layering
+from linrank.ranksvm.plan import Plannable, plan, sample_queries
 from linrank.risk import Risk
-from linrank.sampling import sample_queries
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
-
-__all__ = ["RidgeProblem", "by_newton", "minimise", "sample_layering"]
 
 Array = NDArray[Any]
 
@@ -31,7 +28,7 @@ _SLOPES = ("gradient_norm", "kkt_residual")
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.planning.Plannable`."""
+    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.ranksvm.plan.Plannable`."""
 
     rows: Rows
     layering: Layering

@@ -2,16 +2,380 @@
 
 from __future__ import annotations
 
+import numbers
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from linrank.data.dataset import Dataset
-from linrank.domination.path_problem import PathProblem, as_alphas, check_path
-from linrank.domination.path_result import DominationPathResult, warn_unless_certified
-from linrank.seeds import seed_of
-from linrank.solvers.result import Callback
-from linrank.weights import query_weights
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["domination_path"]
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.queries import query_weights
+from linrank.data.scaling import Scaling
+from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.newton import by_newton
+from linrank.domination.problem import DominationProblem, PenalisedPoint
+from linrank.domination.train import (
+    STEPS,
+    SWEEPS,
+    TOLERANCE,
+    check_parameters,
+    choose_solver,
+    make_problem,
+)
+from linrank.errors import ConvergenceWarning, check_natural
+from linrank.ranksvm.path import as_grid
+from linrank.solvers.result import Callback, Result, Verdict
+from linrank.system.memory import check_fits
+from linrank.system.seeds import seed_of
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DominationPathResult:
+    """The models for a grid of alpha, in descending order of alpha: the sparsest first.
+
+    Attributes
+    ----------
+    alphas : float64 array (n_alphas,)
+        The weights of the penalty, descending.
+    coefs : float64 array (n_alphas, n_features)
+        Coefficients of the raw features; row k is what ``DominationRanker(alpha=alphas[k])`` has
+        as ``coef_``, to within its gap. Dense, zeros included: 50 models of 60,000 features take
+        24 MB. A path that would not fit the memory is refused.
+    objectives : float64 array (n_alphas,)
+        ``F(w) = L(w) + alpha·pen(w)`` of each.
+    gaps : float64 array (n_alphas,)
+        Certified: ``F(w) - min F <= gap``.
+    norms : float64 array (n_alphas,)
+        ``‖w‖``, of the scaled features where there is a scaling.
+    n_nonzero : int64 array (n_alphas,)
+        Coefficients other than 0.
+    n_iter : int64 array (n_alphas,)
+        Sweeps of coordinate descent, or Newton steps, spent on each.
+    converged : bool array (n_alphas,)
+        Whether the gap is at most ``tol·F``.
+    seconds : float64 array (n_alphas,)
+        Wall time spent on each.
+    messages : tuple of str
+        Why each ended.
+    history : tuple of dicts
+        The iterates of each, as in ``DominationRanker.history_``; seconds since the start of that
+        alpha.
+    results : tuple of Result
+        What the solver returned, in the scaled space.
+    """
+
+    alphas: Array
+    coefs: Array
+    objectives: Array
+    gaps: Array
+    norms: Array
+    n_nonzero: Array
+    n_iter: Array
+    converged: Array
+    seconds: Array
+    messages: tuple[str, ...] = field(repr=False)
+    history: tuple[dict[str, list[float]], ...] = field(repr=False)
+    results: tuple[Result, ...] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, alphas: Array, results: Sequence[Result], scaling: Scaling, n_features: int
+    ) -> DominationPathResult:
+        """The results of a solver with their weights folded back to the raw features."""
+        coefs = np.zeros((len(results), n_features))
+        for coef, result in zip(coefs, results, strict=True):
+            coef[:] = scaling.fold(result.w)
+        if scaling.factors is None:  # the same numbers need no second copy
+            results = [replace(r, w=coef) for r, coef in zip(results, coefs, strict=True)]
+        return cls(
+            alphas=alphas[: len(results)],
+            coefs=coefs,
+            objectives=np.array([r.value for r in results]),
+            gaps=np.array([r.gap for r in results]),
+            norms=np.array([np.sqrt(_core.dot(r.w, r.w)) for r in results]),
+            n_nonzero=np.array([np.count_nonzero(coef) for coef in coefs], dtype=np.int64),
+            n_iter=np.array([r.n_iter for r in results], dtype=np.int64),
+            converged=np.array([r.converged for r in results], dtype=bool),
+            seconds=np.array([r.history["seconds"][-1] for r in results]),
+            messages=tuple(r.message for r in results),
+            history=tuple(r.history for r in results),
+            results=tuple(results),
+        )
+
+    @property
+    def sparse_coefs(self) -> Any:
+        """``coefs`` as a ``scipy.sparse.csr_array``."""
+        from scipy.sparse import csr_array
+
+        return csr_array(self.coefs)
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+
+def warn_unless_certified(path: DominationPathResult) -> None:
+    """Warn of the alphas whose gap stayed above the tolerance."""
+    open_ = np.flatnonzero(~path.converged)
+    if open_.size:
+        k = int(open_[0])
+        warnings.warn(
+            f"the gap of {open_.size} of {len(path)} values of alpha is above the tolerance, "
+            f"alpha={path.alphas[k]:g} the first of them: {path.messages[k]}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+_NEGLIGIBLE = 0.01  # share of F that the largest alpha of a grid for l2 leaves on the table
+_NEAR = 0.8  # of the threshold of the strong rule: misses cost more than features too many
+EPS = {"l1": 1e-3, "l2": 1e-6}  # smallest alpha of a grid, relative to the largest
+
+
+def geometric_alphas(problem: DominationProblem, n_alphas: int, eps: float | None) -> Array:
+    """``n_alphas`` values in descending order, equal factors apart, the last ``eps`` of the first.
+
+    l1: from ``‖∇L(0)‖_∞``, where the first weight is about to leave 0. l2: no weight is ever 0;
+    from ``‖∇L(0)‖²/(4·0.01·L(0))``, where 0 is certified to be within 1 % of the minimum.
+    """
+    start = problem.risk.at(np.zeros(problem.n_features))
+    # A feature that is the same in all rows that are compared has no slope but rounding.
+    bounds = Descent(problem).measure(np.arange(problem.n_features))
+    slopes = np.where(bounds.bound > 0.0, start.gradient, 0.0)
+    if problem.penalty == "l1":
+        largest = float(np.abs(slopes).max())
+    else:
+        largest = float(slopes @ slopes) / (4.0 * _NEGLIGIBLE * start.value)
+    if not largest > 0.0:
+        raise ValueError(
+            "the loss has no slope at 0: every feature is the same in all rows that are compared, "
+            "or balanced between them; check the features, or give alphas"
+        )
+    eps = EPS[problem.penalty] if eps is None else eps
+    return largest * np.geomspace(1.0, eps, n_alphas) if n_alphas > 1 else np.array([largest])
+
+
+def strong_features(point: PenalisedPoint, alpha: float) -> Array:
+    """Features that may have a weight at the optimum of ``alpha``, by the sequential strong rule.
+
+    From the optimum of a larger alpha', ``point``, to that of alpha, derivatives change by no more
+    than alpha itself does, nearly always: a feature with ``|∇L_r| < 2 alpha - alpha'`` stays at 0.
+    As the point is an optimum to within a tolerance only, those are kept that come near. No
+    promise: the certificate has to look at all features.
+    """
+    is_strong = np.abs(point.derivatives) >= _NEAR * (2.0 * alpha - point.alpha)
+    return np.flatnonzero(is_strong | (point.w != 0.0))
+
+
+def follow(
+    problem: DominationProblem,
+    alphas: Array,
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int | None,
+    max_features: int | None = None,
+    curvature: str = "local",
+    order: str = "sequential",
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> Iterator[Result]:
+    """Minimise ``L(XDw) + alpha·pen(w)`` for each of the descending ``alphas`` to ``tol·F``.
+
+    Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
+    state has ``"alpha"`` too, returns True: without the model that it was called for.
+    """
+    if choose_solver(solver, problem.penalty, None) == "coordinate":
+        made = Descent(problem, curvature=curvature, order=order, seed=seed)
+        found = _descents(made, alphas, tol, SWEEPS if max_iter is None else max_iter, callback)
+    else:
+        found = _newtons(problem, alphas, tol, STEPS if max_iter is None else max_iter, callback)
+    for result in found:
+        if result.stopped == "callback":
+            return
+        yield result
+        if max_features is not None and np.count_nonzero(result.w) > max_features:
+            return
+
+
+def _descents(
+    descent: Descent, alphas: Array, tol: float, max_iter: int, callback: Callback | None
+) -> Iterator[Result]:
+    is_sparse = descent.problem.penalty == "l1"
+    if is_sparse:  # at 0, the optimum of all alphas from here on
+        descent.problem = replace(descent.problem, alpha=descent.problem.largest_alpha())
+        point = descent.point()
+    for alpha in alphas.tolist():
+        log = Log(callback, time.perf_counter())
+        log.context = {"alpha": alpha}
+        descent.problem = replace(descent.problem, alpha=alpha)
+        if is_sparse:
+            result, point = _screened(descent, strong_features(point, alpha), tol, max_iter, log)
+            yield result
+        else:
+            is_plain = descent.curvature != "local"
+            yield descend(descent, tol=tol, max_iter=max_iter, is_plain=is_plain, log=log)
+
+
+def _screened(
+    descent: Descent, features: Array, tol: float, max_iter: int, log: Log
+) -> tuple[Result, PenalisedPoint]:
+    """Minimise over ``features``, and those that turn out to be missing among them.
+
+    Certificates on the way need the derivatives of these features only; the last is that of all.
+    """
+    first, is_plain, enough = descent.n_sweeps, descent.curvature != "local", tol
+    while True:
+        n_left = max_iter - (descent.n_sweeps - first)
+        found = descend(
+            descent, tol=enough, max_iter=n_left, among=features, is_plain=is_plain, log=log
+        )
+        point = descent.certified_point()
+        wants_stop = log.record(descent, point, len(features))
+        verdict: Verdict = (found.stopped, found.message)
+        if wants_stop:
+            verdict = ("callback", "stopped by the callback")
+        if wants_stop or not found.converged or point.gap <= tol * point.value:
+            return log.result(point, descent.n_sweeps - first, verdict), point
+        missing = np.flatnonzero(np.abs(point.derivatives) > point.alpha)
+        n_before, features = len(features), np.union1d(features, missing)
+        if len(features) == n_before:  # the two certificates differ by rounding: go on, not round
+            enough *= 0.5
+            if enough < 1e-2 * tol:
+                verdict = ("precision", "the certified gap has fallen to the rounding of F")
+                return log.result(point, descent.n_sweeps - first, verdict), point
+
+
+def _newtons(
+    problem: DominationProblem,
+    alphas: Array,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> Iterator[Result]:
+    w: Array | None = None
+    for alpha in alphas.tolist():
+
+        def told(state: dict[str, Any], alpha: float = alpha) -> bool:
+            return callback is not None and bool(callback({**state, "alpha": alpha}))
+
+        result = by_newton(
+            problem.rows,
+            problem.layering,
+            alpha,
+            scale=problem.scale,
+            w0=w,
+            tol=tol,
+            max_iter=max_iter,
+            n_threads=problem.n_threads,
+            callback=told,
+        )
+        w = result.w
+        yield result
+
+
+def check_path(
+    *, penalty: str, n_alphas: int, eps: float | None, max_features: int | None = None
+) -> None:
+    """Raise ValueError for what no path can be made of."""
+    if penalty == "none":
+        raise ValueError(
+            "penalty='none' has no alpha to follow a path of; use 'l1' or 'l2', or a single "
+            "DominationRanker"
+        )
+    check_natural("n_alphas", n_alphas)
+    if max_features is not None:
+        check_natural("max_features", max_features, ", or None")
+    if eps is not None and not (isinstance(eps, numbers.Real) and 0.0 < eps < 1.0):
+        raise ValueError(f"eps must be a number > 0 and < 1, or None, got {eps!r}")
+
+
+def as_alphas(
+    alphas: Any, problem: DominationProblem, n_alphas: int, eps: float | None
+) -> NDArray[np.float64]:
+    """The grid as a descending array, each value once; ``"auto"`` is made for the problem."""
+    is_auto = isinstance(alphas, str) and alphas == "auto"
+    auto = geometric_alphas(problem, n_alphas, eps).tolist() if is_auto else ()
+    return np.ascontiguousarray(as_grid("alphas", alphas, auto)[::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class PathProblem:
+    """What all alphas of a path share: the data, their scaling and the options of the solver."""
+
+    problem: DominationProblem
+    scaling: Scaling
+    options: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        data: Dataset,
+        *,
+        penalty: str = "l1",
+        solver: str = "auto",
+        curvature: str = "local",
+        order: str = "sequential",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        negative_sampling: float | None = None,
+        scale: str = "none",
+        seed: int = 0,
+        n_jobs: int | None = None,
+        **layering: Any,
+    ) -> PathProblem:
+        """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
+        solving: dict[str, Any] = {
+            "solver": solver,
+            "curvature": curvature,
+            "order": order,
+            "max_iter": max_iter,
+        }
+        check_parameters(penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving)
+        scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
+        problem = make_problem(
+            scaling.transformed(data, n_jobs=n_jobs),
+            penalty=penalty,
+            alpha=1.0,
+            scale=scaling.factors,
+            negative_sampling=negative_sampling,
+            seed=seed,
+            n_jobs=n_jobs,
+            **layering,
+        )
+        tol = TOLERANCE if tol is None else tol
+        return cls(problem, scaling, {**solving, "tol": tol, "seed": seed})
+
+    def solve(
+        self,
+        alphas: Array,
+        *,
+        max_features: int | None = None,
+        callback: Callback | None = None,
+        progress: Callable[[Result], None] | None = None,
+    ) -> DominationPathResult:
+        """The path of the descending ``alphas``; ``progress`` is called with each result."""
+        n_features = self.problem.n_features
+        check_fits(
+            len(alphas) * n_features * 8,
+            f"a path of {len(alphas)} models of {n_features} features",
+            "use fewer alphas, or max_features with a larger eps",
+        )
+        found = follow(
+            self.problem, alphas, max_features=max_features, callback=callback, **self.options
+        )
+        results = []
+        for result in found:
+            if progress is not None:
+                progress(result)
+            results.append(result)
+        return DominationPathResult.of(alphas, results, self.scaling, n_features)
 
 
 def domination_path(

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.layering import Layering
-from linrank.lazy import cached_property
 from linrank.losses.domination import DominationLoss
+from linrank.pairs.layering import Layering
 from linrank.risk import Risk, RiskPoint
-
-__all__ = ["DominationProblem", "PenalisedPoint"]
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 

@@ -3,20 +3,291 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.duals.pair_alphas import alphas
-from linrank.duals.trained_pairs import TrainedPairs, of_dual, of_model, of_scores
-from linrank.seeds import seed_of
-
-__all__ = ["SUPPORT_TOL", "SupportDistribution", "support_distribution"]
+from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
+from linrank.data.preferences import Preferences
+from linrank.data.queries import Queries, query_weights
+from linrank.duals.matrix import BandEntries, DualMatrix, Entries, HuberEntries, SquaredHingeEntries
+from linrank.duals.of_model import as_dataset, dual_matrix
+from linrank.errors import check_one_of, check_positive
+from linrank.models.linear import LinearModel
+from linrank.options import LOSSES, SELECTED_PAIRS
+from linrank.pairs import Pairs, chosen, random
+from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]
+_CHUNK = 1 << 20  # pairs that are looked at together
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Pairs (i above j) by position, the query of each and the difference of their levels."""
+
+    query: Array
+    i: Array
+    j: Array
+    difference: Array
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    @classmethod
+    def of_rows(cls, queries: Queries, winners: Array, losers: Array) -> Listed:
+        """Pairs given by rows of the matrix."""
+        position = queries.scatter(np.arange(queries.n_rows))
+        i, j = position[winners], position[losers]
+        query = np.searchsorted(queries.offsets, i, side="right") - 1
+        return cls(query, i, j, (queries.levels[i] - queries.levels[j]).astype(np.int64))
+
+
+def chunks(pairs: Pairs, size: int = _CHUNK) -> Iterator[Listed]:
+    """All pairs, about ``size`` at a time: by query, by level of the winner, of the loser.
+
+    With the rows of a query sorted by level, the losers of a row are a prefix of them, or of
+    ``pairs.adjacent`` the rows of the level below.
+    """
+    queries = pairs.queries
+    for q in np.flatnonzero(queries.n_levels > 1):
+        begin, end = int(queries.offsets[q]), int(queries.offsets[q + 1])
+        level = queries.levels[begin:end]
+        ascending = np.argsort(level, kind="stable")
+        below = np.searchsorted(level[ascending], np.arange(int(queries.n_levels[q]) + 1))
+        high = below[level[ascending]]
+        low = below[np.maximum(level[ascending] - 1, 0)] if pairs.adjacent else np.zeros_like(high)
+        until = np.cumsum(high - low)
+        cuts = np.searchsorted(until, np.arange(size, int(until[-1]), size), side="left") + 1
+        for winners in np.split(np.arange(end - begin), np.unique(cuts)):
+            n_losers = (high - low)[winners]
+            ends = np.cumsum(n_losers)
+            i = ascending[np.repeat(winners, n_losers)]
+            place = np.arange(len(i)) + np.repeat(low[winners] - (ends - n_losers), n_losers)
+            j = ascending[place]
+            difference = (level[i] - level[j]).astype(np.int64)
+            yield Listed(np.full(len(i), q), begin + i, begin + j, difference)
+
+
+def weights(pairs: Pairs, listed: Listed) -> Array:
+    """``ω_ij = c_q u_i u_j (g_i - g_j)``."""
+    weight: Array = np.ones(len(listed))
+    if pairs.query_weight is not None:
+        weight *= pairs.query_weight[listed.query]
+    if pairs.row_weight is not None:
+        weight *= pairs.row_weight[listed.i] * pairs.row_weight[listed.j]
+    if pairs.gain is not None:
+        weight *= pairs.gain[listed.i] - pairs.gain[listed.j]
+    return weight
+
+
+def alphas(entries: Entries, listed: Listed, weight: Array) -> Array:
+    """α of the pairs: what ``entries`` has in their cells."""
+    if not isinstance(entries, SquaredHingeEntries | HuberEntries | BandEntries):
+        raise TypeError(f"α of {type(entries).__name__} is known by whole matrices only")
+    slack = (1.0 - entries.z[listed.i]) + entries.z[listed.j]
+    bound = entries.C * weight
+    if isinstance(entries, SquaredHingeEntries):
+        return np.asarray(2.0 * bound * np.maximum(slack, 0.0))
+    if isinstance(entries, HuberEntries):
+        return np.asarray(entries.length * bound * np.clip(slack / entries.epsilon, 0.0, 1.0))
+    return _in_band(entries, listed, np.where(slack > 0.0, bound, 0.0))
+
+
+def _in_band(entries: BandEntries, listed: Listed, alpha: Array) -> Array:
+    """``alpha``, but for the pairs of the band, whose own are put there."""
+    n_rows = len(entries.z)
+    known = entries.winner * n_rows + entries.loser
+    order = np.argsort(known)
+    wanted = listed.i * n_rows + listed.j
+    place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+    found = order[place]
+    is_known = known[found] == wanted
+    return np.asarray(np.where(is_known, entries.alpha[found], alpha))
+
+
+_CHOICE = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPairs:
+    """Swept pairs and listed ones, and the entries that give α of either."""
+
+    queries: Queries
+    swept: Pairs | None
+    listed: Preferences | None
+    entries: Entries
+    loss: str
+    C: float
+
+    @property
+    def n_pairs(self) -> int:
+        n_swept = 0 if self.swept is None else self.swept.n_pairs
+        return n_swept + (0 if self.listed is None else len(self.listed))
+
+    @property
+    def n_differences(self) -> int:
+        """The largest order difference that a pair could have."""
+        return int(self.queries.n_levels.max()) - 1
+
+    @property
+    def slope(self) -> float:
+        """α/ω of a pair with equal scores."""
+        return self.C if self.loss == "hinge" else 2.0 * self.C
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether the pairs are all pairs of the labels, which `linrank.pairs.random` draws."""
+        return self.listed is None and self.swept is not None and not self.swept.adjacent
+
+    def parts(self) -> Iterator[tuple[Listed, Array]]:
+        """All pairs and their weights ω, a million at a time."""
+        if self.swept is not None:
+            for listed in chunks(self.swept):
+                yield listed, weights(self.swept, listed)
+        if self.listed is not None:
+            listed = Listed.of_rows(self.queries, self.listed.winners, self.listed.losers)
+            yield listed, np.ones(len(listed)) if self.listed.weight is None else self.listed.weight
+
+    def sample(self, n: int, seed: int) -> Iterator[tuple[Listed, Array]]:
+        """``n`` of the pairs, drawn uniformly without a list of all, and their weights."""
+        if not self.can_sample or self.swept is None:
+            raise ValueError(
+                "n_sample draws from all pairs of the labels, but the model was trained on chosen "
+                "ones; leave it out"
+            )
+        queries = self.queries
+        number = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
+        some = random(queries.scatter(queries.levels), queries.scatter(number), n, seed=seed)
+        listed = Listed.of_rows(queries, some.winners, some.losers)
+        yield listed, weights(self.swept, listed)
+
+    def rows_of(self, listed: Listed) -> Array:
+        """The pairs by rows of the matrix, (n_pairs, 2)."""
+        pairs = np.column_stack([listed.i, listed.j])
+        return pairs if self.queries.order is None else self.queries.order[pairs]
+
+
+def of_dual(dual: Any) -> TrainedPairs:
+    """Of a `DualMatrix` of a RankSVM."""
+    if not isinstance(dual, DualMatrix):
+        raise TypeError(
+            f"give the training data beside a {type(dual).__name__}; a DualMatrix alone has them"
+        )
+    if dual.kind != "ranksvm":
+        raise TypeError(
+            f"the α of a {dual.kind} model are no function of single pairs: support_distribution "
+            "takes those of RankSVM and KernelRankSVM"
+        )
+    pairs = dual.pairs
+    return TrainedPairs(pairs.queries, pairs, None, dual.entries, dual.loss, dual.C)
+
+
+def of_model(
+    model: Any,
+    X: Any,
+    y: Any,
+    qid: Any,
+    epsilon: float | None,
+    *,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    n_jobs: int | None = None,
+) -> TrainedPairs:
+    """Of a fitted ranker or its model; the hinge of a linear one has exact duals."""
+    inner = getattr(model, "model_", model)
+    training = getattr(inner, "training", None)
+    if not isinstance(training, Mapping) or training.get("loss") not in LOSSES:
+        raise TypeError(
+            "support_distribution takes a fitted RankSVM or KernelRankSVM, its model, or a "
+            f"DualMatrix; got {type(model).__name__}"
+        )
+    data = as_dataset(X, y, qid, group, sample_weight, n_jobs)
+    if isinstance(inner, LinearModel) and training["loss"] == "hinge":
+        if training.get("pairs") in SELECTED_PAIRS and _is_listed(training, data):
+            raise ValueError(
+                f"α of the hinge with pairs={training['pairs']!r} is not known for a linear model "
+                "where pairs are listed; use KernelRankSVM(kernel='linear') or the squared hinge"
+            )
+        return of_dual(dual_matrix(model, data, query_weight=query_weight, n_jobs=n_jobs))
+    _check_rows(training, data)
+    scores = inner.predict(data.X, qid=data.qid, n_jobs=n_jobs)
+    return _of_scores(training, data, scores, query_weight, epsilon)
+
+
+def of_scores(
+    settings: Mapping[str, Any],
+    scores: Any,
+    y: Any,
+    qid: Any,
+    epsilon: float | None,
+    *,
+    group: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    n_jobs: int | None = None,
+) -> TrainedPairs:
+    """Of the scores of the training rows and the settings of the training."""
+    column = as_array(scores, "scores").astype(np.float64, copy=False)
+    if column.ndim != 1:
+        raise ValueError(f"scores must be 1-D, one for each row; got shape {column.shape}")
+    check_one_of("loss", settings.get("loss", LOSSES[0]), LOSSES)
+    data = as_dataset(column[:, np.newaxis], y, qid, group, sample_weight, n_jobs)
+    return _of_scores(settings, data, column, query_weight, epsilon)
+
+
+def _of_scores(
+    settings: Mapping[str, Any], data: Dataset, scores: Array, query_weight: Any, epsilon: Any
+) -> TrainedPairs:
+    C, loss = settings.get("C"), str(settings.get("loss", LOSSES[0]))
+    check_positive("C", C)
+    if settings.get("n_preferences"):
+        raise ValueError(
+            f"the model was trained on {settings['n_preferences']} listed preferences, which have "
+            "no order difference; use a model of fit(X, y)"
+        )
+    weight = query_weights(query_weight, data.queries)
+    swept, listed = chosen(data, query_weight=weight, **_choice(settings))
+    z = data.queries.gather(np.asarray(scores, dtype=np.float64))
+    entries = _entries(z, float(C or 0.0), loss, settings.get("epsilon", epsilon))
+    return TrainedPairs(data.queries, swept, listed, entries, loss, entries.C)
+
+
+def _entries(
+    z: Array, C: float, loss: str, epsilon: float | None
+) -> SquaredHingeEntries | HuberEntries:
+    if loss == "squared_hinge":
+        return SquaredHingeEntries(z, C)
+    if epsilon is None:
+        raise ValueError(
+            "α of the hinge needs epsilon, the width within which its training smoothed it: pass "
+            "epsilon=, as the result of the training has it"
+        )
+    check_positive("epsilon", epsilon)
+    return HuberEntries(z, C, float(epsilon))
+
+
+def _check_rows(training: Mapping[str, Any], data: Dataset) -> None:
+    n_rows = training.get("n_rows")
+    if n_rows is not None and n_rows != data.n_rows:
+        raise ValueError(
+            f"the data have {data.n_rows} rows, the model was trained on {n_rows}; dual variables "
+            "belong to the training data: pass X, y and qid as they were given to fit"
+        )
+
+
+def _choice(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in _CHOICE if settings.get(name) is not None}
+
+
+def _is_listed(training: Mapping[str, Any], data: Dataset) -> bool:
+    return chosen(data, **_choice(training))[1] is not None
+
 
 # α up to this share of that of a pair with equal scores counts as 0: what rounding leaves of a
 # margin of exactly 1.

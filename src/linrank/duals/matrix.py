@@ -10,15 +10,196 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.duals.cells import Cells
-from linrank.duals.entries import Entries
-from linrank.lazy import cached_property
+from linrank.data.queries import Queries
 from linrank.pairs import Pairs
-from linrank.problem import Problem
-
-__all__ = ["RANK_TOL", "Block", "DualMatrix", "singular_rank"]
+from linrank.ranksvm.problem import Problem
+from linrank.system.memory import check_fits
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
+_ARRAYS = 4  # of 8 bytes a cell that are alive while a block is made and decomposed
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The rectangle of one query: rows above its lowest level × rows below its highest level.
+
+    All pairs (i above j) lie in it, and with two levels they fill it. Both sides are sorted by
+    ascending level, so that the pairs of a row are a prefix of its columns (or, of
+    ``pairs="adjacent"``, a range of them): the layout of `linrank.lowrank.rectangles`, one query at
+    a time and for any choice and weighting of pairs.
+
+    Attributes
+    ----------
+    query : int
+        Number of the query.
+    top, bottom : int64 arrays (m,) and (n,)
+        Positions of the rows of the rectangle, and of its columns.
+    is_pair : bool array (m, n)
+        Which cells are pairs.
+    weight : float64 array (m, n)
+        ω of the pairs, 0 elsewhere.
+    """
+
+    query: int
+    top: Array
+    bottom: Array
+    is_pair: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, pairs: Pairs, query: int) -> Cells:
+        """The rectangle of query number ``query``, refused if it does not fit the memory."""
+        queries = pairs.queries
+        begin, end = int(queries.offsets[query]), int(queries.offsets[query + 1])
+        level = queries.levels[begin:end]
+        ascending = begin + np.argsort(level, kind="stable")
+        highest = int(queries.n_levels[query]) - 1
+        top = ascending[queries.levels[ascending] > 0]
+        bottom = ascending[queries.levels[ascending] < highest]
+        check_fits(
+            _ARRAYS * 8 * len(top) * len(bottom),
+            f"the dual matrix of a query of {end - begin} rows, {len(top)} × {len(bottom)},",
+            "analyse a sample of its rows",
+        )
+        above = queries.levels[top][:, np.newaxis] - queries.levels[bottom]
+        is_pair = above == 1 if pairs.adjacent else above > 0
+        weight = pair_weight(pairs, query, top[:, np.newaxis], bottom)
+        return cls(query, top, bottom, is_pair, np.where(is_pair, weight, 0.0))
+
+
+def pair_weight(pairs: Pairs, query: int, i: Array, j: Array) -> Array:
+    """``ω_ij = c_q u_i u_j (g_i - g_j)`` of positions of one query, which broadcast."""
+    weight: Array = np.ones(np.broadcast_shapes(i.shape, j.shape))
+    if pairs.query_weight is not None:
+        weight *= pairs.query_weight[query]
+    if pairs.row_weight is not None:
+        weight *= pairs.row_weight[i] * pairs.row_weight[j]
+    if pairs.gain is not None:
+        weight *= pairs.gain[i] - pairs.gain[j]
+    return weight
+
+
+Entries = Callable[[Cells], Array]  # α by cell, 0 where there is no pair
+
+
+def slacks(z: Array, cells: Cells) -> Array:
+    """``ξ_ij = 1 - z_i + z_j`` by cell, from the scores by position."""
+    found: Array = (1.0 - z[cells.top])[:, np.newaxis] + z[cells.bottom]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredHingeEntries:
+    """``α = 2Cω max(0, ξ)``, the slope of the squared hinge at the scores z."""
+
+    z: Array
+    C: float
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha: Array = np.maximum(slacks(self.z, cells), 0.0)
+        alpha *= 2.0 * self.C * cells.weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class HuberEntries:
+    """``α = t Cω clip(ξ/ε, 0, 1)``, a feasible point of the dual of the hinge."""
+
+    z: Array
+    C: float
+    epsilon: float
+    length: float = 1.0  # t
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha: Array = np.clip(slacks(self.z, cells) / self.epsilon, 0.0, 1.0)
+        alpha *= self.length * self.C * cells.weight
+        return alpha
+
+
+@dataclass(frozen=True, eq=False)
+class BandEntries:
+    """``α = Cω`` for ``ξ > 0``, 0 for ``ξ <= 0``, but for the listed pairs of a band around 0.
+
+    ``winner``, ``loser`` (positions) and ``alpha`` are the listed pairs, query by query;
+    those of query q are ``first[q]:first[q + 1]``.
+    """
+
+    z: Array
+    C: float
+    first: Array
+    winner: Array
+    loser: Array
+    alpha: Array
+
+    def __call__(self, cells: Cells) -> Array:
+        alpha = np.where(slacks(self.z, cells) > 0.0, self.C * cells.weight, 0.0)
+        listed = slice(*self.first[cells.query : cells.query + 2])
+        i, j = _places(cells.top, self.winner[listed]), _places(cells.bottom, self.loser[listed])
+        alpha[i, j] = self.alpha[listed]
+        return alpha
+
+
+def _places(positions: Array, wanted: Array) -> Array:
+    """Where in ``positions`` the ``wanted`` ones stand, all of which are there."""
+    order = np.argsort(positions)
+    found: Array = order[np.searchsorted(positions, wanted, sorter=order)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FactorEntries:
+    """``α_ij = <v_i, v_j>`` on pairs; ``factors`` are v by position."""
+
+    factors: Array
+
+    def __call__(self, cells: Cells) -> Array:
+        product = self.factors[cells.top] @ self.factors[cells.bottom].T
+        return np.where(cells.is_pair, product, 0.0)
+
+    def net(self, queries: Queries) -> Array:
+        """``<v_i, Σ_below v_j - Σ_above v_j>`` by position: ``β = Σ net_i x_i``, without a pair."""
+        first = np.concatenate([[0], np.cumsum(queries.n_levels)])
+        cell = queries.levels + np.repeat(first[:-1], np.diff(queries.offsets))
+        sums = np.stack([np.bincount(cell, v, first[-1]) for v in self.factors.T], axis=1)
+        until = np.concatenate([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+        begin, end = (np.repeat(until[part], queries.n_levels, axis=0) for part in _ends(first))
+        difference = (until[:-1] - begin) - (end - until[1:])
+        net: Array = np.einsum("ik,ik->i", self.factors, difference[cell])
+        return net
+
+
+def _ends(first: Array) -> tuple[Array, Array]:
+    """Begin and end of each range of ``first``."""
+    return first[:-1], first[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class RectangleEntries:
+    """α that the training of a RegularizedRankSVM has kept, one matrix for each query.
+
+    ``duals``, the `Rectangles` of the same queries, lays its blocks out as `Cells` does. A query
+    without a block, all of whose pairs have weight 0, has α = 0.
+    """
+
+    duals: Any
+
+    def __call__(self, cells: Cells) -> Array:
+        k = int(np.searchsorted(self.duals.query, cells.query))
+        if k == len(self.duals.query) or self.duals.query[k] != cells.query:
+            return np.zeros(cells.weight.shape)
+        alpha: Array = self.duals.block(k).copy()
+        return alpha
+
+    def net(self, queries: Queries) -> Array:
+        """What the pairs of each row make of it, by position: ``β = Σ net_i x_i``."""
+        net = np.zeros(queries.n_rows)  # by row
+        for k in range(len(self.duals.query)):
+            block = self.duals.block(k)
+            net[self.duals.rows(k)] += block.sum(axis=1)
+            net[self.duals.columns(k)] -= block.sum(axis=0)
+        return queries.gather(net)
+
 
 # Singular values up to this share of the largest count as 0. It is above what the rounding of α
 # and the accuracy to which fractions are found leave behind (about 1e-9), and far below what a

@@ -10,25 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.checks import check_positive
 from linrank.data.dataset import Dataset
-from linrank.data.queries import Queries
-from linrank.duals.entries import (
+from linrank.data.queries import Queries, query_weights
+from linrank.duals.hinge import hinge_entries
+from linrank.duals.matrix import (
+    DualMatrix,
     Entries,
     FactorEntries,
     RectangleEntries,
     SquaredHingeEntries,
 )
-from linrank.duals.hinge import hinge_entries
-from linrank.duals.matrix import DualMatrix
-from linrank.kernel_model import KernelModel
+from linrank.errors import check_positive
 from linrank.lowrank.thresholding import svt
-from linrank.model import LinearModel
+from linrank.models.kernel import KernelModel
+from linrank.models.linear import LinearModel
 from linrank.options import LOSSES
-from linrank.problem import Problem
-from linrank.weights import query_weights
-
-__all__ = ["as_dataset", "dual_matrix"]
+from linrank.ranksvm.problem import Problem
 
 Array = NDArray[Any]
 

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from linrank.duals.matrix import RANK_TOL, Block, DualMatrix, singular_rank
 from linrank.duals.of_model import dual_matrix
-from linrank.seeds import seed_of, seed_of_part
-
-__all__ = ["RankProfile", "rank_profile"]
+from linrank.system.seeds import seed_of, seed_of_part
 
 Array = NDArray[Any]
 _BASELINES = (None, "shuffled")

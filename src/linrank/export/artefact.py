@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linrank.durable import (
+from linrank.system.durable import (
     check_place,
     name_beside,
     naming,
@@ -18,12 +18,10 @@ from linrank.durable import (
     settle,
     sync_folder,
 )
-from linrank.scratch import Scratch, sweep
+from linrank.system.scratch import Scratch, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["Artefact"]
 
 _README = "README.txt"
 _PLAIN = re.compile(r"[\w.+,@%=][\w.+,@%=-]*")  # the same in a shell, in Python and in Java

@@ -7,10 +7,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from linrank.durable import naming
-from linrank.nearest import did_you_mean
-
-__all__ = ["engine_names", "read_feature_map"]
+from linrank.errors import did_you_mean
+from linrank.system.durable import naming
 
 FeatureMap = Mapping[Any, Any] | str | os.PathLike[str]
 

@@ -22,8 +22,6 @@ from linrank.export.artefact import Artefact
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
 
-__all__ = ["write"]
-
 PRECISION = "float64"
 
 _SCORER = """import json

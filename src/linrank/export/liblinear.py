@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.export.artefact import Artefact
-from linrank.export.engine_names import listed
-from linrank.export.feature_numbers import about_fills, about_shift, feature_numbers
-from linrank.export.numbers import text
-from linrank.memory import check_fits
+from linrank.export.linear_form import text
+from linrank.export.names import about_fills, about_shift, feature_numbers, listed
+from linrank.system.memory import check_fits
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
-
-__all__ = ["NAMED", "PRECISION", "write"]
 
 NAMED = False
 PRECISION = "float64"

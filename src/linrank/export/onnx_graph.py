@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from linrank.export.linear_form import LinearForm
 
-__all__ = ["Graph", "Node", "scoring_graph"]
-
 
 @dataclass(frozen=True)
 class Node:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
     from linrank.export.linear_form import LinearForm
 
-__all__ = ["NORMALIZERS", "write"]
-
 NORMALIZERS = True
 
 

@@ -19,14 +19,12 @@ from xml.etree.ElementTree import Element, SubElement
 
 from linrank import __version__
 from linrank.export.artefact import Artefact
-from linrank.export.engine_names import refuse
+from linrank.export.names import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from linrank.export.linear_form import LinearForm
-
-__all__ = ["write"]
 
 PRECISION = "float64"
 

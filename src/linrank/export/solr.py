@@ -10,15 +10,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from linrank.export.artefact import Artefact
-from linrank.export.default_values import about_inexpressible, default_values
-from linrank.export.engine_names import check_feature_names, check_plain_name, listed
-from linrank.export.normalizers import Normalizers
-from linrank.export.numbers import singles, text
+from linrank.export.linear_form import singles, text
+from linrank.export.ltr_plugin import Normalizers, about_inexpressible, default_values
+from linrank.export.names import check_feature_names, check_plain_name, listed
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm
-
-__all__ = ["NORMALIZERS", "write"]
 
 NORMALIZERS = True
 _DEFAULT_STORE = "_DEFAULT_"

@@ -24,14 +24,11 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from linrank.errors import ExportWarning
-from linrank.nearest import nearest
+from linrank.errors import ExportWarning, nearest
 
 if TYPE_CHECKING:
     from linrank.export.artefact import Artefact
     from linrank.export.feature_map import FeatureMap
-
-__all__ = ["ALIASES", "TARGETS", "export", "options_of", "target_name"]
 
 # Name -> what it is, for help texts; the module has the same name.
 TARGETS = {

@@ -2,27 +2,185 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
-from linrank.checks import check_natural, check_one_of
 from linrank.data.dataset import Dataset
-from linrank.data.rows import Rows
-from linrank.kernels.feature_memory import Room
-from linrank.kernels.fourier import FourierMap
+from linrank.data.rows import DenseRows, Rows
+from linrank.errors import check_natural, check_one_of
 from linrank.kernels.functions import Kernel
-from linrank.kernels.mapped_rows import FeatureMap, MappedRows
-from linrank.kernels.nystroem import NystroemMap
+from linrank.kernels.landmarks import Landmarks
+from linrank.kernels.mapped_rows import FeatureMap, MappedRows, Room
+from linrank.kernels.matrices import BlockedMatrix, check_kernel_matrix, may_be_indefinite
 from linrank.options import APPROXIMATIONS
-from linrank.ranksvm import train
+from linrank.ranksvm.train import train
 from linrank.solvers.result import Result
-from linrank.threads import resolve
-
-__all__ = ["ApproximateResult", "train_approximate"]
+from linrank.system.threads import resolve
 
 Array = NDArray[Any]
+
+_LEAST = 1e-12  # pivot, of the largest k(x, x): T⁻¹ then costs six of sixteen digits
+_COLUMNS = 128  # features that are computed together
+_CHECKED = 500  # rows of which a kernel that may be none is tried
+
+
+@dataclass(frozen=True, eq=False)
+class NystroemMap:
+    """``z(x) = T⁻¹ k(landmarks, x)`` with ``K(landmarks, landmarks) = T T'``.
+
+    ``z(a)·z(b)`` is ``k(a, b)`` where one of the two is a landmark, and for others what is left of
+    it in the span of the landmarks. A ranker ``w·z(x)`` is ``Σ c_k k(x_k, x)`` with ``c = T⁻ᵀw``:
+    a product with all rows needs their kernel with the landmarks, but not their features.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k.
+    rows : DenseRows or CsrRows
+        The landmarks.
+    inverse : float64 array (m, m)
+        ``T⁻¹``, lower triangular.
+    support : int64 array (m,)
+        The landmarks by number of row.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    inverse: Array
+    support: Array
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        rows: Rows,
+        n_components: int,
+        n_candidates: int,
+        *,
+        seed: int = 0,
+        n_threads: int = 1,
+    ) -> NystroemMap:
+        """Landmarks drawn from these rows: fewer than ``n_components`` where rows are alike.
+
+        By randomly pivoted Cholesky on ``n_candidates`` rows, drawn uniformly: a pivot that its
+        predecessors explain up to rounding is no landmark, so that T needs no lift.
+        """
+        rng = np.random.default_rng(seed)
+        drawn = np.sort(rng.choice(rows.shape[0], n_candidates, replace=False, shuffle=False))
+        if may_be_indefinite(kernel):
+            some = rows.take(drawn[:: 1 + n_candidates // _CHECKED])  # from all over the data
+            what = f"{kernel.describe()} of {some.shape[0]} rows"
+            check_kernel_matrix(kernel.matrix(some, some, n_threads), n_threads, what=what)
+        candidates = BlockedMatrix(kernel, rows.take(drawn), n_threads)
+        landmarks = Landmarks.of(
+            candidates, n_components, seed=int(rng.integers(2**63)), least=_LEAST
+        )
+        if len(landmarks) == 0:
+            raise ValueError(
+                f"{kernel.describe()} is 0 of all {n_candidates} rows that landmarks are chosen "
+                "from: there is nothing to rank by; check that not all features are 0"
+            )
+        support = drawn[landmarks.rows]
+        return cls(kernel, rows.take(support), np.ascontiguousarray(landmarks.back.T), support)
+
+    @property
+    def n_components(self) -> int:
+        return len(self.support)
+
+    def features(self, block: Rows, out: Array) -> None:
+        """``z`` of a block of rows, into float32 ``out``."""
+        K = self.kernel.matrix(block, self.rows)
+        for begin in range(0, self.n_components, _COLUMNS):
+            end = begin + _COLUMNS  # of T⁻¹ only what is not zero
+            out[:, begin:end] = K[:, :end] @ self.inverse[begin:end, :end].T
+
+    def scores(self, block: Rows, w: Array) -> Array:
+        """``z(x)·w`` of a block of rows."""
+        return self.kernel.product(block, self.rows, self.coef(w))
+
+    def gradient(self, block: Rows, r: Array) -> Array:
+        """``Σ r_i z(x_i)`` over a block of rows."""
+        by_landmark: Array = self.inverse @ self.kernel.product(self.rows, block, r)
+        return by_landmark
+
+    def coef(self, w: Array) -> Array:
+        """``c = T⁻ᵀw``."""
+        coef: Array = w @ self.inverse
+        return coef
+
+
+_PRODUCTS = Kernel("linear")
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap:
+    """``z(x) = D^-½ (cos ω_1·x, ..., cos ω_D·x, sin ω_1·x, ..., sin ω_D·x)``, ``ω ~ N(0, 2γ)``.
+
+    ``z(a)·z(b) = Σ cos ω_k·(a - b) / D``, whose expectation is ``exp(-γ‖a - b‖²)``, with an error
+    of about ``1/√(2D)`` at any distance. A ranker ``w·z(x)`` is ``Σ A_k cos(ω_k·x - δ_k)``.
+
+    Attributes
+    ----------
+    rows : DenseRows
+        The frequencies, (D, n_features).
+    """
+
+    rows: DenseRows
+    support = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, n_features: int, n_components: int, *, seed: int = 0) -> FourierMap:
+        """Frequencies for ``n_components`` features, an even number."""
+        rng = np.random.default_rng(seed)
+        frequencies = rng.standard_normal((n_components // 2, n_features))
+        frequencies *= math.sqrt(2.0 * kernel.gamma)
+        return cls(DenseRows(frequencies))
+
+    @property
+    def n_components(self) -> int:
+        return 2 * self.rows.shape[0]
+
+    def features(self, block: Rows, out: Array) -> None:
+        """``z`` of a block of rows, into float32 ``out``."""
+        turns = _PRODUCTS.matrix(block, self.rows)
+        turns *= 0.5 / math.pi
+        turns -= np.rint(turns)  # whole turns go in double: what is left has the digits of float32
+        turns *= 2.0 * math.pi
+        angles = turns.astype(np.float32)
+        D = self.rows.shape[0]
+        np.cos(angles, out=out[:, :D])
+        np.sin(angles, out=out[:, D:])
+        out *= np.float32(1.0 / math.sqrt(D))
+
+    def scores(self, block: Rows, w: Array) -> Array:
+        """``z(x)·w`` of a block of rows."""
+        return self._stored(block).scores(w, None, 1)
+
+    def gradient(self, block: Rows, r: Array) -> Array:
+        """``Σ r_i z(x_i)`` over a block of rows."""
+        return self._stored(block).gradient(r, None, 1)
+
+    def _stored(self, block: Rows) -> DenseRows:
+        out = np.empty((block.shape[0], self.n_components), dtype=np.float32)
+        self.features(block, out)
+        return DenseRows(out)
+
+    def coef(self, w: Array) -> Array:
+        """The amplitudes A."""
+        cosines, sines = w.reshape(2, -1)
+        amplitudes: Array = np.hypot(cosines, sines) / math.sqrt(self.rows.shape[0])
+        return amplitudes
+
+    def phases(self, w: Array) -> Array:
+        """The phases δ."""
+        cosines, sines = w.reshape(2, -1)
+        phases: Array = np.arctan2(sines, cosines)
+        return phases
+
 
 _COMPONENTS = 512  # unless told
 
@@ -83,7 +241,7 @@ def train_approximate(
     n_jobs : int, optional
         Threads; None for all cores. The result does not depend on it.
     **options
-        C, loss, pairs, tol, ... of `linrank.ranksvm.train`.
+        C, loss, pairs, tol, ... of `linrank.ranksvm.train.train`.
     """
     n_components = _checked(data, kernel, approximation, n_components)
     n_threads = resolve(n_jobs)

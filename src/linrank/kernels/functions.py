@@ -10,14 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.checks import check_natural, check_one_of, check_positive, is_number
 from linrank.data.rows import CsrRows, DenseRows, Rows
-from linrank.lazy import cached_property
-from linrank.nearest import did_you_mean
+from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.options import KERNEL_PARAMETERS, KERNELS
-from linrank.threads import useful_threads
-
-__all__ = ["Kernel"]
+from linrank.system.threads import cached_property, useful_threads
 
 Array = NDArray[Any]
 

@@ -20,13 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.inner_product import dot
+from linrank.data.rows import dot
 from linrank.kernels.matrices import KernelMatrix
-from linrank.lazy import cached_property
 from linrank.losses.base import Dual, Errors, ScoreLoss
 from linrank.risk import RiskPoint
-
-__all__ = ["JointLoss", "KernelRisk", "KernelRiskPoint", "as_function"]
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 

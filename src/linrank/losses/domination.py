@@ -8,11 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.streamed_rows import Design
-from linrank.layering import Layering
+from linrank.data.rows import Design
 from linrank.losses.base import Dual, Errors, ScoreLoss
-
-__all__ = ["DominationLoss"]
+from linrank.pairs.layering import Layering
 
 Array = NDArray[Any]
 

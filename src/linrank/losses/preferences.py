@@ -9,12 +9,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.preferences import Preferences
-from linrank.data.streamed_rows import Design
+from linrank.data.rows import Design
 from linrank.losses.base import ScoreLoss
-from linrank.losses.hinge import HingeKind, HuberKind
-from linrank.losses.squared_hinge import SquaredHingeKind
-
-__all__ = ["PreferenceHinge", "PreferenceHuber", "PreferenceLoss", "PreferenceSquaredHinge"]
+from linrank.losses.hinge import HingeKind, HuberKind, SquaredHingeKind
 
 Array = NDArray[Any]
 

@@ -12,21 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.checks import check_natural, check_numbers, check_one_of
 from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.rows import without_offsets
+from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.hinge import Hinge
 from linrank.lowrank.log import Log
-from linrank.memory import check_fits
 from linrank.objective import Ridge, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.risk import Risk
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.threads import resolve, useful_threads
-
-__all__ = ["FactorizedResult", "train_factorized"]
+from linrank.system.memory import check_fits
+from linrank.system.threads import resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from linrank.solvers.result import Callback, read_only
 
-__all__ = ["Log"]
-
 
 class Log:
     """Numbers by iterate under their names, ``objective`` and ``seconds`` always among them.

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.lazy import cached_property
-from linrank.memory import available, describe_bytes
 from linrank.pairs import Pairs
-
-__all__ = ["Rectangles", "check_memory"]
+from linrank.system.memory import available, describe_bytes
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 

@@ -9,24 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.checks import (
+from linrank.data.dataset import Dataset
+from linrank.data.rows import without_offsets
+from linrank.errors import (
     check_numbers,
     check_one_of,
     check_positive,
     is_number,
 )
-from linrank.data.dataset import Dataset
-from linrank.data.rows import without_offsets
 from linrank.lowrank.log import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
-from linrank.memory import allowed
 from linrank.options import QUERY_NORMALIZATIONS
 from linrank.pairs import choose_pairs
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.threads import resolve, useful_threads
-
-__all__ = ["RegularizedResult", "train_regularized"]
+from linrank.system.memory import allowed
+from linrank.system.threads import resolve, useful_threads
 
 Array = NDArray[Any]
 

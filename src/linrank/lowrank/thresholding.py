@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Leading", "leading", "svt"]
-
 Array = NDArray[Any]
 
 _TINY = 1e-6  # of ‖M‖: thresholds below it are lost in the rounding of the Gram matrix

@@ -1,7 +1,6 @@
 """Ranking measures: values that parse from their names, under the field's conventions."""
 
 from linrank.metrics.conventions import CONVENTIONS, Convention, convention
-from linrank.metrics.correlations import ConcordanceIndex, Gamma, KendallTau, SomersD
 from linrank.metrics.counted import PairCounts, RowCounts
 from linrank.metrics.evaluate import DEFAULT_METRICS, evaluate, rank_within_queries
 from linrank.metrics.evaluation import Evaluation
@@ -11,8 +10,11 @@ from linrank.metrics.measures import (
     NDCG,
     AllPairsError,
     AveragePrecision,
+    ConcordanceIndex,
     DominatedError,
     DominationError,
+    Gamma,
+    KendallTau,
     MeanNDCG,
     Measure,
     PairwiseAccuracy,
@@ -20,9 +22,10 @@ from linrank.metrics.measures import (
     RankBiasedPrecision,
     Recall,
     ReciprocalRank,
+    SomersD,
     Success,
 )
-from linrank.metrics.parsing import parse, parse_scoring, valid_forms
+from linrank.metrics.names import parse, parse_scoring, valid_forms
 from linrank.metrics.runs import RUN_METRICS, evaluate_run
 from linrank.metrics.survival import ConcordanceResult, concordance_index
 

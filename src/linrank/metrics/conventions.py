@@ -17,10 +17,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from linrank.errors import did_you_mean
 from linrank.metrics.measures import Discount, Empty, Gain, PairTies, check_option
-from linrank.nearest import did_you_mean
-
-__all__ = ["CONVENTIONS", "Convention", "convention"]
 
 Ties = Literal["stable", "average", "pessimistic", "docid"]
 _TIES = ("stable", "average", "pessimistic", "docid")

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.metrics.conventions import Convention
-from linrank.metrics.correlations import ConcordanceIndex, Gamma, SomersD
 from linrank.metrics.measures import (
     AllPairsError,
+    ConcordanceIndex,
     DominatedError,
     DominationError,
+    Gamma,
     Measure,
     PairwiseAccuracy,
+    SomersD,
 )
-
-__all__ = ["Counts", "PairCounts", "RowCounts", "pair_share"]
 
 Array = NDArray[Any]
 _OF_PAIRS = (PairwiseAccuracy, AllPairsError, ConcordanceIndex, Gamma, SomersD)

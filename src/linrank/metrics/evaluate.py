@@ -9,27 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import as_array
+from linrank.data.frames import as_array, check_apart
 from linrank.data.queries import Queries
-from linrank.data.vectors import check_apart
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.counted import Counts
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import ERR, NDCG, MeanNDCG, Measure
-from linrank.metrics.parsing import parse, valid_forms
-from linrank.threads import resolve
-
-__all__ = [
-    "DEFAULT_METRICS",
-    "as_scores",
-    "check_gains",
-    "evaluate",
-    "evaluate_queries",
-    "has_gains",
-    "measures_of",
-    "rank_within_queries",
-]
+from linrank.metrics.names import parse, valid_forms
+from linrank.system.threads import resolve
 
 Array = NDArray[Any]
 DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "mean_ndcg", "map", "mrr", "pairwise_accuracy")

@@ -10,24 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-__all__ = [
-    "AUC",
-    "ERR",
-    "NDCG",
-    "AllPairsError",
-    "AveragePrecision",
-    "DominatedError",
-    "DominationError",
-    "MeanNDCG",
-    "Measure",
-    "PairwiseAccuracy",
-    "Precision",
-    "RankBiasedPrecision",
-    "Recall",
-    "ReciprocalRank",
-    "Success",
-]
-
 Gain = Literal["exponential", "linear"]
 Discount = Literal["standard", "letor"]
 Empty = Literal["skip"] | float
@@ -269,3 +251,49 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+@dataclass(frozen=True)
+class KendallTau(Measure):
+    """``τ_b = (n_c - n_d) / √(p · p_s)``, ``p_s`` being the pairs with different scores.
+
+    The mean over queries. One without a pair of different labels, or with all scores equal, has
+    no τ_b (0/0) and is left out.
+    """
+
+    name: ClassVar[str] = "kendall_tau"
+
+
+@dataclass(frozen=True)
+class Gamma(Measure):
+    """Goodman and Kruskal's ``γ = (n_c - n_d) / (n_c + n_d)``: pairs of equal scores do not count.
+
+    ``over`` pools all pairs ("pairs", the default) or averages the values of the queries that have
+    such a pair ("queries").
+    """
+
+    name: ClassVar[str] = "gamma"
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class SomersD(Measure):
+    """Somers' ``D = (n_c - n_d) / p`` of scores given labels: pairs of equal scores count 0.
+
+    ``over`` as in `Gamma`.
+    """
+
+    name: ClassVar[str] = "somers_d"
+    over: Literal["pairs", "queries"] | None = None
+
+
+@dataclass(frozen=True)
+class ConcordanceIndex(Measure):
+    """``(n_c + n_t/2) / p``: the pairwise accuracy with ties half right, whatever the convention.
+
+    Of two labels it is the area under the ROC curve; `linrank.concordance_index` is that of
+    censored times. ``over`` as in `Gamma`.
+    """
+
+    name: ClassVar[str] = "concordance_index"
+    over: Literal["pairs", "queries"] | None = None

@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.queries import Queries
-from linrank.data.trec import Qrels, Run, load_qrels, load_run
+from linrank.io.trec import Qrels, Run, load_qrels, load_run
 from linrank.metrics.conventions import Convention
 from linrank.metrics.conventions import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries, has_gains, measures_of
 from linrank.metrics.evaluation import Evaluation
 from linrank.metrics.measures import Measure
-from linrank.threads import resolve
-
-__all__ = ["RUN_METRICS", "JudgedRun", "evaluate_run"]
+from linrank.system.threads import resolve
 
 Array = NDArray[Any]
 RUN_METRICS = ("ndcg@10", "map", "mrr", "p@10", "recall@100")

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import as_array
+from linrank.data.frames import as_array, as_labels, as_weights
 from linrank.data.queries import Queries
-
-__all__ = ["ConcordanceResult", "concordance_index"]
 
 Array = NDArray[Any]
 
@@ -133,3 +131,31 @@ def _events(event: Any, n_rows: int) -> Array:
     if array.dtype != bool and not (array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all()):
         raise ValueError("event must hold True (seen) or False (censored); it comes before time")
     return np.ascontiguousarray(array, dtype=bool)
+
+
+def weighted_pairwise_accuracy(y: Any, scores: Any, sample_weight: Any, qid: Any = None) -> float:
+    """Weight of the pairs in the right order over that of all pairs; NaN if there are none.
+
+    The pair (i, j) weighs ``u_i·u_j``, so that a weight of 2 equals repeating the row; a pair of
+    equal scores is an error.
+
+    Examples
+    --------
+    >>> weighted_pairwise_accuracy([2, 1, 0], [3.0, 1.0, 2.0], [1.0, 1.0, 2.0])
+    0.6
+    """
+    labels = as_labels(y)
+    weight = as_weights(sample_weight, len(labels))
+    queries = Queries.of(labels, qid=qid)
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        raise ValueError(f"scores has nan at row {row}: a NaN cannot be ranked")
+    right, wrong, tied = _core.weighted_concordance(
+        queries.offsets,
+        queries.levels,
+        queries.gather(values),
+        queries.gather(weight),
+    )
+    total = right + wrong + tied
+    return float(right / total) if total > 0.0 else float("nan")

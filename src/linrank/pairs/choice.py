@@ -22,8 +22,6 @@ from linrank.pairs.weighted import (
     query_factors,
 )
 
-__all__ = ["chosen", "chosen_sizes"]
-
 Array = NDArray[Any]
 
 

@@ -13,16 +13,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
-from linrank.lazy import cached_property
-
-__all__ = [
-    "Pairs",
-    "check_total",
-    "choose_pairs",
-    "no_pairs_message",
-    "plain_pairs",
-    "query_factors",
-]
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 
@@ -77,7 +68,7 @@ class Pairs:
         return self.queries.n_pairs
 
     def on(self, sample: Queries, positions: Array, row_weight: Array) -> Pairs:
-        """The pairs of a sample of the rows, as `linrank.sampling.draw_rows` returns it."""
+        """The pairs of a sample of the rows, as `linrank.ranksvm.plan.draw_rows` returns it."""
         if self.row_weight is not None:
             row_weight = row_weight * self.row_weight[positions]
         query_weight = None

@@ -8,8 +8,7 @@ of low rank by its pairs, on any rows.
 from linrank.options import COUNTINGS
 from linrank.published.counting import Counted, TreeHinge
 from linrank.published.factorized import FactorizedByPairs, factorize_by_pairs
-from linrank.published.method import published_loss
-from linrank.published.prsvm import ExplicitPairs
+from linrank.published.method import ExplicitPairs, published_loss
 
 __all__ = [
     "COUNTINGS",

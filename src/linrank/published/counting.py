@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.losses.base import Dual, Errors, PairLoss
-from linrank.memory import check_fits
 from linrank.options import COUNTINGS
 from linrank.pairs import Pairs
-
-__all__ = ["Counted", "HingePoint", "PublishedLoss", "TreeHinge"]
+from linrank.system.memory import check_fits
 
 Array = NDArray[Any]
 

@@ -14,8 +14,6 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.pairs import Pairs, choose_pairs
 
-__all__ = ["PAIR_WORK", "FactorizedByPairs", "factorize_by_pairs"]
-
 Array = NDArray[Any]
 
 PAIR_WORK = ("by_pair", "by_row")

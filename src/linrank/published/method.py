@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
 from linrank.data.rows import CsrRows, Rows
 from linrank.losses.base import PairLoss
 from linrank.options import COUNTED, COUNTINGS
 from linrank.pairs import Pairs
-from linrank.published.counting import Counted, TreeHinge
-from linrank.published.prsvm import ExplicitPairs
+from linrank.published.counting import Counted, PublishedLoss, TreeHinge
+from linrank.system.memory import check_fits
+from linrank.system.threads import cached_property
 
-__all__ = ["check_counting", "published_loss", "sparse_doubles"]
+Array = NDArray[Any]
+
+_BYTES_PER_PAIR = 32  # of the list, which grows by doubling, and of the violated ones at two points
+
+
+class ExplicitPairs(PublishedLoss):
+    """``l(ξ) = max(0, ξ)²`` over a list of all p pairs: O(p) in memory and for each product.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        All pairs, ``ω_ij = c_q u_i u_j``.
+
+    Raises
+    ------
+    MemoryError
+        Before anything is allocated, where the list does not fit.
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__(pairs)
+        n_pairs = pairs.queries.n_pairs
+        check_fits(
+            n_pairs * _BYTES_PER_PAIR,
+            f"solver='prsvm': the list of {n_pairs} pairs",
+            "use solver='prsvm+', 'tron' or 'newton', which never write it down",
+        )
+
+    @cached_property
+    def list(self) -> _core.ExplicitPairs:
+        """The pairs, by position."""
+        return _core.explicit_pairs(self.problem)
+
+    def at(self, z: Array, near: Any = None) -> _core.ExplicitPairsPoint:
+        return _core.explicit_pairs_point(self.list, z)
 
 
 def published_loss(pairs: Pairs, loss: str, method: str, counting: str | None) -> PairLoss:

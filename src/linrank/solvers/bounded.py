@@ -13,21 +13,239 @@ search along it is that of `newton`, by sweeps alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linrank._core import dot
-from linrank.solvers.conjugate import Memory, Solution, combine, half_square, solve_newton
-from linrank.solvers.directions import Step
-from linrank.solvers.faces import Metric, Move, metric_of, minimise
-from linrank.solvers.preconditioner import Preconditioner
-
-__all__ = ["BoundedDirections"]
+from linrank.data.bounds import Box
+from linrank.solvers.conjugate import Memory, Solution, Step, combine, half_square, solve_newton
+from linrank.solvers.preconditioner import Preconditioner, by_cholesky
 
 Array = NDArray[Any]
+_FACES = 100  # faces that one model may visit; each is better than the last, so few are needed
+
+
+class Metric(Protocol):
+    """The preconditioner as a matrix that can be cut to a face."""
+
+    matrix: Array
+    diagonal: Array
+    depth: int  # products that a first face is worth
+    is_coupled: bool
+
+    def on(self, free: Array) -> Callable[[Array], Array]:
+        """``r -> M⁻¹ r`` on the face of the free variables, 0 for the others."""
+
+    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
+        """The minimiser of ``g·d + ½ d·Md`` in the box; its image is missing."""
+
+
+def metric_of(matrix: Array, last: Metric | None) -> Metric:
+    """The metric of a matrix or diagonal; the last one, with its factors, if it is the same."""
+    if last is not None and last.matrix is matrix:
+        return last
+    return Separable(matrix) if matrix.ndim == 1 else Coupled(matrix)
+
+
+class Separable:
+    """A diagonal ``M``."""
+
+    depth = 4
+    is_coupled = False
+
+    def __init__(self, diagonal: Array) -> None:
+        self.matrix = self.diagonal = diagonal
+
+    def on(self, free: Array) -> Callable[[Array], Array]:
+        inverse = free / self.diagonal
+        return lambda r: inverse * r
+
+    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
+        d = box.clip(w - g / self.diagonal) - w
+        return Move(d, -g - self.diagonal * d, None, 0, 0.0)
+
+
+class Coupled:
+    """A full ``M``; factors of its last faces are kept: near the optimum the face is always one."""
+
+    KEPT = 4
+    depth = 100
+    is_coupled = True
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix, self.diagonal = matrix, np.diagonal(matrix)
+        self._factors: dict[bytes, Callable[[Array], Array]] = {}
+
+    def on(self, free: Array) -> Callable[[Array], Array]:
+        key = free.tobytes()
+        if key not in self._factors:
+            if len(self._factors) == self.KEPT:
+                del self._factors[next(iter(self._factors))]
+            self._factors[key] = self._factor(free)
+        return self._factors[key]
+
+    def _factor(self, free: Array) -> Callable[[Array], Array]:
+        index = np.flatnonzero(free)
+        solve = by_cholesky(self.matrix[np.ix_(index, index)])
+
+        def restricted(r: Array) -> Array:
+            y = np.zeros_like(r)
+            y[index] = solve(r[index])
+            return y
+
+        return restricted
+
+    def minimiser(self, w: Array, g: Array, box: Box) -> Move:
+        start = Move(np.zeros_like(w), -g, None, 0, 0.0)
+        goal = 1e-10 * dot(g, g / self.diagonal)
+        return minimise(Surrogate(self), start, w, g, box, goal)
+
+    def times(self, d: Array) -> Array:
+        product: Array = np.einsum("ij,j->i", self.matrix, d)
+        return product
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A displacement ``d`` in the box with ``r = -g - Hd`` and its image, and what it has cost."""
+
+    d: Array
+    r: Array
+    image: list[Any] | None  # None of d = 0
+    n: int  # products
+    rest: float  # estimate of the decrease of q that is left
+
+    def value(self, g: Array) -> float:
+        """``q(d) = g·d + ½ d·Hd``."""
+        return 0.5 * (dot(g, self.d) - dot(self.r, self.d))
+
+    def promise(self, g: Array) -> float:
+        """The decrease of q at its minimiser."""
+        return self.rest - self.value(g)
+
+
+class Model(Protocol):
+    """``½ d·Hd``, for the Hessian or for what stands for it."""
+
+    @property
+    def metric(self) -> Metric: ...
+
+    @property
+    def norm(self) -> float:
+        """The largest ``½‖r‖²`` on a face that may be left."""
+
+    def product(self, d: Array) -> tuple[Array, list[Any]]:
+        """``Hd`` and the image of ``d``."""
+
+    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
+        """A near solution of ``H s = r`` on a face; None if s would lower q by less than goal/2."""
+
+    def is_spent(self, n: int) -> bool:
+        """Whether ``n`` products are enough for one step."""
+
+    def learn(self, t: float) -> None:
+        """How far towards the last solution, brought into the box, q fell: 1 all the way."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """``H = M``: exact on every face, and no product with the rows."""
+
+    metric: Coupled
+    norm: float = math.inf
+
+    def product(self, d: Array) -> tuple[Array, list[Any]]:
+        return self.metric.times(d), []
+
+    def on_face(self, r: Array, free: Array, goal: float) -> Solution | None:
+        s = self.metric.on(free)(r)
+        if dot(s, r) <= goal:
+            return None
+        return Solution(s, [], 0, 0.0, r - self.metric.times(s))
+
+    def is_spent(self, n: int) -> bool:
+        return False
+
+    def learn(self, t: float) -> None:
+        """Nothing: a face costs no product, and is solved exactly."""
+
+
+def minimise(model: Model, move: Move, w: Array, g: Array, box: Box, goal: float) -> Move:
+    """Lower ``q`` from face to face until no face promises more than ``goal/2``.
+
+    A step on a face ends in one of three ways: inside the box; or at the lowest point of the
+    segment to its projection on the box; or, if that segment rises, at the first bound on the way,
+    which then holds. So q falls from face to face, but for faces that only shrink: none comes back.
+    """
+    free = box.is_free(w + move.d, move.r)
+    for _ in range(_FACES):
+        s = model.on_face(move.r, free, goal) if free.any() else None
+        if s is None:
+            released = box.is_free(w + move.d, move.r) & ~free
+            gain = _energy(move.r, released, model.metric)
+            if gain <= goal and half_square(released * move.r) <= model.norm:
+                return replace(move, rest=0.5 * (gain + _energy(move.r, free, model.metric)))
+            free |= released
+            continue
+        move, free = _follow(model, move, s, free, w, g, box)
+        if model.is_spent(move.n):
+            break
+    # Ended early: what is left is known by its order only, and may not pass for the end.
+    left = _energy(move.r, box.is_free(w + move.d, move.r), model.metric)
+    return replace(move, rest=max(goal, left))
+
+
+def _energy(r: Array, variables: Array, metric: Metric) -> float:
+    """``Σ r_j²/M_jj``: twice what the variables promise, each on its own."""
+    part = np.where(variables, r, 0.0)
+    return dot(part, part / metric.diagonal)
+
+
+def _follow(
+    model: Model, move: Move, s: Solution, free: Array, w: Array, g: Array, box: Box
+) -> tuple[Move, Array]:
+    """The move after the step ``s`` on a face, and the next face."""
+    n = move.n + s.n
+    target = move.d + s.d
+    inside = box.clip(w + target) - w
+    is_out = free & (np.abs(target - inside) > 1e-14 * np.abs(w))
+    step = Move(s.d, s.residual - move.r, s.image, n, 0.0)
+    if not is_out.any():
+        model.learn(1.0)
+        return _plus(move, 1.0, step), free
+    hd, image = model.product(inside)
+    projected = Move(inside, -g - hd, image, n + 1, 0.0)
+    # The segment to the projection is in the box, and q on it is known without a product.
+    along = inside - move.d
+    slope, curvature = dot(move.r, along), dot(along, move.r - projected.r)
+    t = min(1.0, slope / max(curvature, 1e-300))
+    model.learn(t)
+    if t > 0.5:  # q is lower at the projection itself, which settles bounds
+        return projected, box.is_free(w + projected.d, projected.r)
+    if t > 0.0 and not model.metric.is_coupled:
+        move = _between(move, projected, t)
+        return move, box.is_free(w + move.d, move.r)
+    t, hit = box.first_hit(w + move.d, s.d)
+    return replace(_plus(move, t, step), n=n + 1), free & ~hit
+
+
+def _between(a: Move, b: Move, t: float) -> Move:
+    """``(1 - t) a + t b``."""
+    zero = Move(np.zeros_like(a.d), np.zeros_like(a.r), None, 0, 0.0)
+    return _plus(_plus(zero, 1.0 - t, a), t, b)
+
+
+def _plus(a: Move, t: float, b: Move) -> Move:
+    """``a + t b``: residual and image are linear in d, so it costs no product."""
+    image = None if a.image is None else combine(None, 1.0, a.image)
+    if b.image is not None:
+        image = combine(image, t, b.image)
+    return Move(a.d + t * b.d, a.r + t * b.r, image, b.n, 0.0)
 
 
 class BoundedDirections:
@@ -40,7 +258,7 @@ class BoundedDirections:
         self._n_last = 0
 
     def at(self, point: Any, forcing: float, floor: float, norm: float) -> Step:
-        """The step from ``point``, with the meaning of `linrank.solvers.directions.Directions`."""
+        """The step from ``point``, with the meaning of `linrank.solvers.conjugate.Directions`."""
         matrix = self.preconditioner.matrix(point, self._n_last)
         self._metric = metric_of(matrix, self._metric)
         if self.preconditioner.is_exact:

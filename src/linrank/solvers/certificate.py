@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.bounds import Box
-from linrank.inner_product import dot
+from linrank.data.bounds import Box
+from linrank.data.rows import dot
 from linrank.losses.base import Dual
-
-__all__ = ["duality_gap", "kkt_residual", "lower_bound"]
 
 Array = NDArray[Any]
 

@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from linrank.solvers.directions import Directions
+from linrank.solvers.conjugate import Directions
 from linrank.solvers.newton import line_search
 from linrank.solvers.preconditioner import Preconditioner
 from linrank.solvers.result import Callback, Recorder, Result, Verdict
-
-__all__ = ["follow"]
 
 _KEEP = 0.1  # share of the tolerance within which the last minimiser serves the next C as well
 _RESIDUAL = 0.3  # share of the tolerance that a solve leaves; the rest is for pairs that change

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from linrank import _core
 
-__all__ = ["Carried", "Diagonal", "Explicit", "Plain", "Preconditioner", "Sampled", "by_cholesky"]
-
 Array = NDArray[Any]
 Solve = Callable[[Array], Array]
 

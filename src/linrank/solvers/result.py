@@ -11,10 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.inner_product import dot
+from linrank.data.rows import dot
 from linrank.solvers.certificate import kkt_residual, lower_bound
-
-__all__ = ["Callback", "Patience", "Recorder", "Result", "Verdict", "read_only"]
 
 Array = NDArray[Any]
 _LARGEST = 1e150  # of ‖∇F‖²; solvers square it

@@ -11,8 +11,6 @@ import numpy as np
 from linrank.objective import Sum
 from linrank.solvers.certificate import lower_bound
 
-__all__ = ["Sharpening"]
-
 # Shares of the tolerance and of the slack, and the largest step; tuned on iterations of small sets.
 _AIM = 0.8
 _READY = 0.3

@@ -12,8 +12,6 @@ from linrank._core import dot
 from linrank.objective import Term
 from linrank.solvers.result import Callback, Recorder, Result
 
-__all__ = ["tron"]
-
 Array = NDArray[Any]
 
 # Acceptance and radius constants of the LIBLINEAR family, inside the ranges of Lee & Lin's (37).

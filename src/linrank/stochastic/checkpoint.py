@@ -28,10 +28,8 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.durable import check_place, naming, replacing
 from linrank.errors import CheckpointError
-
-__all__ = ["Checkpoint", "check_replaceable", "fill", "load", "nested", "prefixed", "save"]
+from linrank.system.durable import check_place, naming, replacing
 
 Array = NDArray[Any]
 _MAGIC = b"LINRANKC"

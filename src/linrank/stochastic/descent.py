@@ -39,8 +39,6 @@ if TYPE_CHECKING:
         def core(self) -> Any: ...
 
 
-__all__ = ["RULES", "Descent", "Learner"]
-
 RULES = {"sgd-svm": 0, "pegasos": 1, "pa": 2, "romma": 3, "logistic": 4}  # as in core/learner.hpp
 _AVERAGES = {None: 0, "uniform": 1, "weighted": 2}
 _SHRINKING = ("sgd-svm", "pegasos", "logistic")

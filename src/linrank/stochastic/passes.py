@@ -12,8 +12,6 @@ from linrank.stochastic import checkpoint
 from linrank.stochastic.batches import Batch, Batches, Columns, Layout
 from linrank.stochastic.streaming import StreamTrainer
 
-__all__ = ["StreamRun"]
-
 _PATIENCE = 1_000_000  # rows without a pair after which nobody hopes for one
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.drawn_pairs import PLANNED, DrawnPairs
-from linrank.stochastic.hybrid import switch_plan
+from linrank.stochastic.samplers import PLANNED, DrawnPairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,40 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["Course", "Rule", "Run", "needs_plan"]
+_SHARE = 4  # a quarter of the steps is passive-aggressive, at most
+_NO_PLAN = (0, 1.0, 1.0)  # where the squares of the features leave the range of numbers
+_SHORT = 300  # steps from which on those after the switch are shorter than 1/R²
+
+
+def switch_plan(mean_square: float, alpha: float, n_steps: int) -> tuple[int, float, float]:
+    """(passive-aggressive steps, `first_step` of Pegasos, aggressiveness) for so many steps in all.
+
+    Parameters
+    ----------
+    mean_square : float
+        R². If it is 0, rows that are compared are equal, and any plan is as good; so it is if the
+        numbers overflow.
+    alpha : float
+        λ.
+    n_steps : int
+        Steps in all.
+
+    Examples
+    --------
+    >>> switch_plan(4.0, 1 / 225, 100_000)
+    (900, 1800.0, 0.25)
+    >>> switch_plan(4.0, 1 / 225, 900)
+    (225, 1800.0, 0.25)
+    """
+    if not 0.0 < mean_square < math.inf:
+        return _NO_PLAN
+    whole = mean_square / alpha  # κ
+    first_step = max(1.0, whole * math.sqrt(1.0 + min(n_steps, whole) / _SHORT))
+    eager = 1.0 / mean_square
+    if not (math.isfinite(first_step) and math.isfinite(eager)):
+        return _NO_PLAN
+    return int(min(whole, n_steps / _SHARE)), first_step, eager
+
 
 _CHUNK_SECONDS = 0.05  # Ctrl-C is answered between chunks
 

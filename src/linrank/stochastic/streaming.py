@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.frames import as_labels
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
-from linrank.data.vectors import as_labels
 from linrank.errors import NoPairsError
-from linrank.stochastic.batches import BATCH_ROWS
-from linrank.stochastic.buffer import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
+from linrank.stochastic.batches import BATCH_ROWS, numbers_of_ids
 from linrank.stochastic.checkpoint import nested, prefixed
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.query_ids import numbers_of_ids
-
-__all__ = ["BUFFER_MEMORY", "STEPS_PER_ROW", "Counts", "StreamTrainer"]
+from linrank.stochastic.memory import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
 
 Array = NDArray[Any]
 BUFFER_MEMORY = 64_000_000

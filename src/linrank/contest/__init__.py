@@ -1,1 +1,0 @@
-"""A contest of learning methods on the same parts of the same data: which ranker to ship."""

@@ -1,1 +1,0 @@
-"""Data sets from any format into any other."""

@@ -1,0 +1,346 @@
+"""Missing: what a model does with a value that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.options import MISSING
+from linrank.system.memory import check_fits
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.data.rows import Rows
+
+Array = NDArray[Any]
+
+
+_BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
+_NO_COLUMNS = np.empty(0, dtype=np.int64)
+
+
+def indicator_name(name: str) -> str:
+    """The name of the column that says where a feature is missing.
+
+    Examples
+    --------
+    >>> indicator_name("age")
+    'missing(age)'
+    """
+    return f"missing({name})"
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """How missing values of some training rows were filled in.
+
+    Attributes
+    ----------
+    kind : {"zero", "mean", "indicator"}
+        The policy.
+    n_features : int
+        Features of a raw row.
+    values : float64 array (n_features,) or None
+        What stands in for a missing value; None for zeros.
+    columns : int64 array
+        Features that have an indicator column, ascending; the indicators follow the features.
+    """
+
+    kind: str
+    n_features: int
+    values: NDArray[np.float64] | None = None
+    columns: NDArray[np.int64] = field(default_factory=lambda: _NO_COLUMNS)
+
+    @classmethod
+    def fit(cls, kind: str, rows: Rows, weight: NDArray[np.float64] | None = None) -> Filling:
+        """The filling of this kind for these rows.
+
+        Parameters
+        ----------
+        kind : {"zero", "mean", "indicator"}
+            The policy.
+        rows : DenseRows or CsrRows
+            Raw training rows, NaN where a value is missing; what CSR leaves out is a 0 that is
+            there.
+        weight : float64 array (n_rows,) or None
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+
+        Examples
+        --------
+        >>> rows = DenseRows(np.array([[1.0, np.nan], [4.0, 2.0], [np.nan, 4.0]]))
+        >>> Filling.fit("mean", rows).values
+        array([2.5, 3. ])
+        >>> Filling.fit("indicator", rows).filled(rows).values
+        array([[1., 0., 0., 1.],
+               [4., 2., 0., 0.],
+               [0., 4., 1., 0.]])
+        """
+        n_features = rows.shape[1]
+        if kind == "zero":
+            return cls(kind, n_features)
+        if kind == "mean":
+            return cls(kind, n_features, _means(rows, weight))
+        if kind != "indicator":
+            raise ValueError(f"missing values are filled by zero, mean or indicator, got {kind!r}")
+        absent = np.zeros(n_features, dtype=bool)
+        for part, block in _blocks(rows):
+            counted = None if weight is None else weight[part] > 0.0
+            absent |= _has_missing(block, counted)
+        return cls(kind, n_features, None, np.flatnonzero(absent))
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a filled row: the features and the indicators."""
+        return self.n_features + len(self.columns)
+
+    def filled(self, rows: Rows) -> Rows:
+        """Rows with nothing missing: `rows` itself where nothing is and no indicator is needed."""
+        if rows.shape[1] != self.n_features:
+            raise ValueError(
+                f"the rows have {rows.shape[1]} features, those that the missing values were "
+                f"learnt from {self.n_features}"
+            )
+        if not len(self.columns) and not _any_missing(rows):
+            return rows
+        if isinstance(rows, DenseRows):
+            return self._filled_dense(rows)
+        return self._filled_sparse(rows)
+
+    def dataset(self, data: Dataset) -> Dataset:
+        """The data with filled rows, the names of indicators added, and this filling noted."""
+        names = data.feature_names
+        if names is not None:
+            names = self.names(names)
+        # `replace` drops what was computed of the queries, which the rows have no part in.
+        filled = replace(data, rows=self.filled(data.rows), feature_names=names, filling=self)
+        if "queries" in data.__dict__:
+            filled.__dict__["queries"] = data.queries
+        return filled
+
+    def names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The names of the columns of filled rows."""
+        return (*names, *(indicator_name(names[j]) for j in self.columns.tolist()))
+
+    def _filled_dense(self, rows: DenseRows) -> DenseRows:
+        n_rows = rows.shape[0]
+        n_bytes = n_rows * self.n_columns * rows.dtype.itemsize
+        remedy = "fill them in before, or use missing='zero' on float32"
+        check_fits(n_bytes, "the rows with their missing values filled in", remedy)
+        values = np.empty((n_rows, self.n_columns), rows.dtype)
+        stand_in = 0.0 if self.values is None else self.values.astype(rows.dtype)
+        for part, block in _blocks(rows):
+            absent = np.isnan(block.values)
+            values[part, : self.n_features] = np.where(absent, stand_in, block.values)
+            values[part, self.n_features :] = absent[:, self.columns]
+        return DenseRows(values)
+
+    def _filled_sparse(self, rows: CsrRows) -> CsrRows:
+        absent = np.isnan(rows.values)
+        stand_in = 0.0 if self.values is None else self.values[rows.columns]
+        values = np.where(absent, stand_in, rows.values).astype(rows.dtype)
+        if not len(self.columns):
+            return replace(rows, values=values)
+        # Indicator k of feature j stands in column n_features + k, so behind all features.
+        place = np.full(self.n_features, -1, dtype=np.int64)
+        place[self.columns] = self.n_features + np.arange(len(self.columns))
+        told = np.flatnonzero(absent & (place[rows.columns] >= 0))
+        row_of = np.searchsorted(rows.offsets, told, side="right") - 1
+        ends = rows.offsets[row_of + 1]
+        columns = np.insert(rows.columns, ends, place[rows.columns[told]])
+        values = np.insert(values, ends, values.dtype.type(1.0))
+        added = np.searchsorted(row_of, np.arange(len(rows.offsets)), side="left")
+        return CsrRows(values, columns, rows.offsets + added, self.n_columns)
+
+
+def _blocks(rows: Rows) -> Any:
+    """(slice, rows of it) one after another: dense rows by size, sparse ones at once."""
+    n_rows, n_columns = rows.shape
+    if isinstance(rows, CsrRows):
+        yield slice(0, n_rows), rows
+        return
+    step = max(1, _BLOCK_BYTES // max(1, n_columns * rows.dtype.itemsize))
+    for begin in range(0, n_rows, step):
+        part = slice(begin, begin + step)
+        yield part, DenseRows(rows.values[part])
+
+
+def missing_counts(rows: Rows) -> NDArray[np.int64]:
+    """How many values of each feature are missing.
+
+    Examples
+    --------
+    >>> missing_counts(DenseRows(np.array([[1.0, np.nan], [4.0, np.nan]])))
+    array([0, 2])
+    """
+    counts = np.zeros(rows.shape[1], dtype=np.int64)
+    for _, block in _blocks(rows):
+        absent = np.isnan(block.values)
+        if not absent.any():
+            continue
+        if isinstance(block, DenseRows):
+            counts += absent.sum(axis=0)
+        else:
+            counts += np.bincount(block.columns[absent], minlength=len(counts))
+    return counts
+
+
+def _any_missing(rows: Rows) -> bool:
+    return any(bool(np.isnan(block.values).any()) for _, block in _blocks(rows))
+
+
+def _has_missing(rows: Rows, counted: Array | None) -> Array:
+    """Whether each feature is missing in a row that counts."""
+    absent = np.isnan(rows.values)
+    if isinstance(rows, DenseRows):
+        return np.asarray((absent if counted is None else absent[counted]).any(axis=0))
+    if counted is not None:
+        absent &= np.repeat(counted, np.diff(rows.offsets))
+    found: Array = np.zeros(rows.shape[1], dtype=bool)
+    found[rows.columns[absent]] = True
+    return found
+
+
+def _means(rows: Rows, weight: Array | None) -> NDArray[np.float64]:
+    """``Σ u x / Σ u`` over the values that are there; 0 for a feature that is never there."""
+    n_rows, n_columns = rows.shape
+    u = np.ones(n_rows) if weight is None else weight
+    total, share = np.zeros(n_columns), np.zeros(n_columns)
+    for part, block in _blocks(rows):
+        absent = np.isnan(block.values)
+        present = np.where(absent, 0.0, block.values).astype(np.float64)
+        if isinstance(block, DenseRows):
+            total += u[part] @ present
+            share += u[part] @ ~absent
+        else:
+            by_entry = np.repeat(u, np.diff(block.offsets))
+            total += np.bincount(block.columns, by_entry * present, n_columns)
+            share += u.sum() - np.bincount(block.columns, by_entry * absent, n_columns)
+    return np.divide(total, share, out=np.zeros(n_columns), where=share > 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """The policy of a linear model for missing values.
+
+    A value that is there adds ``coef_j x_j`` to the score, a missing one (NaN, or a null of a
+    table) adds ``coef_j v_j + c_j``.
+
+    Attributes
+    ----------
+    kind : {"error", "zero", "mean", "indicator"}
+        ``error`` refuses missing values. ``zero``: v = 0 and c = 0. ``mean``: v is the mean of the
+        feature in the training rows, c = 0. ``indicator``: v = 0, and c is learnt, for the
+        features that had missing values in the training rows.
+    values : float64 array (n_features,) or None
+        ``v``; None for zeros.
+    weights : float64 array (n_features,) or None
+        ``c``; None for zeros.
+    """
+
+    kind: str = "error"
+    values: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in MISSING:
+            expected = ", ".join(map(repr, MISSING))
+            raise ValueError(f"missing must be one of {expected}, got {self.kind!r}")
+        needed = {"values": self.kind == "mean", "weights": self.kind == "indicator"}
+        for name, is_needed in needed.items():
+            array = getattr(self, name)
+            if (array is not None) != is_needed:
+                verb = "needs" if is_needed else "takes no"
+                raise ValueError(f"missing={self.kind!r} {verb} {name}")
+            if array is not None and not np.isfinite(array).all():
+                raise ValueError(f"the {name} of missing={self.kind!r} must be finite")
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether rows may have missing values."""
+        return self.kind != "error"
+
+    def check_size(self, n_features: int) -> None:
+        """Refuse arrays of another size than the coefficients."""
+        for name in ("values", "weights"):
+            array = getattr(self, name)
+            if array is not None and array.shape != (n_features,):
+                raise ValueError(f"{array.size} {name} of missing ones for {n_features} features")
+
+    def contributions(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a missing value of each feature adds to the score, ``coef ∘ v + c``."""
+        by_value = np.zeros_like(coef) if self.values is None else coef * self.values
+        return by_value if self.weights is None else by_value + self.weights
+
+    def uses(self, coef: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether each feature has a part in any score."""
+        used: NDArray[np.bool_] = coef != 0.0
+        return used if self.weights is None else used | (self.weights != 0.0)
+
+    def filled(self, rows: Rows) -> Rows:
+        """Rows with v in place of what is missing."""
+        kind = "mean" if self.values is not None else "zero"
+        return Filling(kind, rows.shape[1], self.values).filled(rows)
+
+    @classmethod
+    def split(
+        cls, weights: NDArray[np.float64], filling: Filling | None
+    ) -> tuple[NDArray[np.float64], Missing]:
+        """The coefficients of raw features and the policy, from those of filled columns."""
+        if filling is None:
+            return weights, cls()
+        coef, added = weights[: filling.n_features], None
+        if filling.kind == "indicator":
+            added = np.zeros(filling.n_features)
+            added[filling.columns] = weights[filling.n_features :]
+        return coef, cls(filling.kind, filling.values, added)
+
+    def joined(self, coef: NDArray[np.float64], filling: Filling | None) -> NDArray[np.float64]:
+        """The inverse of `split`, for columns that may be filled in another way than before."""
+        if filling is None or not len(filling.columns):
+            return coef
+        known = np.zeros(coef.size) if self.weights is None else self.weights
+        return np.concatenate([coef, known[filling.columns]])
+
+
+def scores_with_missing(rows: Rows, coef: Array, added: Array) -> Array:
+    """Scores of rows that lack values; ``added`` is what a missing one of each feature adds.
+
+    Those of a row are the same bits in whatever company it comes.
+    """
+    absent = np.isnan(rows.values)
+    present = np.where(absent, rows.dtype.type(0.0), rows.values)
+    parts = (present, coef), (absent.astype(rows.dtype), added)
+    by_part = (
+        _core.scores(replace(rows, values=values).core, weights, None, 1)
+        for values, weights in parts
+    )
+    scores: Array = np.add(*by_part)
+    return scores
+
+
+def contributions(rows: Rows, coef: Array, missing: Missing) -> Any:
+    """What each feature adds to each score: an array for dense rows, else a ``csr_array``."""
+    if isinstance(rows, DenseRows):
+        return dense_contributions(rows, coef, missing)
+    from scipy.sparse import csr_array
+
+    entries = rows.values * coef[rows.columns]
+    if missing.is_filled:
+        added = missing.contributions(coef)[rows.columns]
+        entries = np.where(np.isnan(rows.values), added, entries)
+    return csr_array((entries, rows.columns, rows.offsets), shape=rows.shape)
+
+
+def dense_contributions(rows: Rows, coef: Array, missing: Missing) -> Array:
+    """The same as an array, of sparse rows too."""
+    values = rows.values if isinstance(rows, DenseRows) else rows.to_user().toarray()
+    products: Array = values * coef
+    if missing.is_filled:
+        products = np.where(np.isnan(values), missing.contributions(coef), products)
+    return products

@@ -1,0 +1,311 @@
+"""Training for the domination loss: checks the options, makes the problem, calls the solver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.data.queries import Queries
+from linrank.data.rows import without_offsets
+from linrank.domination.descent import Descent, Log, descend
+from linrank.domination.induction import induce
+from linrank.domination.newton import by_newton
+from linrank.domination.problem import DominationProblem
+from linrank.errors import check_natural, check_one_of, check_positive, is_number
+from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
+from linrank.pairs.layering import Layering, describe_margin
+from linrank.solvers.result import Callback, Result
+from linrank.system.threads import resolve, useful_threads
+
+Array = NDArray[Any]
+
+
+def check_parameters(
+    *,
+    penalty: str = "l1",
+    alpha: float = 1.0,
+    solver: str = "auto",
+    feature_induction: int | None = None,
+    negative_sampling: float | None = None,
+    curvature: str = "local",
+    order: str = "sequential",
+    tol: float | None = None,
+    max_iter: int | None = None,
+) -> None:
+    """Raise ValueError for a value, or a combination of values, that `train` does not take."""
+    check_one_of("penalty", penalty, PENALTIES)
+    check_one_of("solver", solver, DOMINATION_SOLVERS)
+    check_one_of("curvature", curvature, CURVATURES)
+    check_one_of("order", order, ORDERS)
+    _check_alpha(alpha, penalty)
+    _check_newton(solver, penalty, feature_induction)
+    if feature_induction is not None:
+        check_natural("feature_induction", feature_induction, ", or None for all features")
+    if max_iter is not None:
+        check_natural("max_iter", max_iter)
+    if tol is not None:
+        check_positive("tol", tol)
+    share = negative_sampling
+    if share is not None and not (is_number(share) and 0.0 < share <= 1.0):
+        raise ValueError(
+            f"negative_sampling must be a share of the rows > 0 and <= 1, or None, got {share!r}"
+        )
+
+
+def choose_solver(solver: str, penalty: str, feature_induction: int | None) -> str:
+    """The solver that ``"auto"`` stands for: newton for l2 over all features, else coordinate."""
+    if solver != "auto":
+        return solver
+    return "newton" if penalty == "l2" and feature_induction is None else "coordinate"
+
+
+def describe_parameters(
+    data: Dataset | None, *, alpha: float, seed: int, **options: Any
+) -> dict[str, str | float | bool | None]:
+    """What a model is to know of its training, as plain values.
+
+    Parameters
+    ----------
+    data : Dataset or None
+        What it was trained on, for the number of pairs; None where that is counted elsewhere.
+    alpha, seed, **options
+        As given to `train`; of the options at least ``linrank.options.DOMINATION``.
+    """
+    layers, pooled = options["layers"], bool(options["pooled"])
+    is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
+    told: dict[str, str | float | bool | None] = {
+        "method": METHODS[1],
+        "alpha": alpha,
+        **{name: options[name] for name in DOMINATION},
+        "solver": choose_solver(
+            options["solver"], options["penalty"], options["feature_induction"]
+        ),
+        "layers": layers if isinstance(layers, str) else "function",
+        "margin": describe_margin(options["margin"]),
+        "pooled": pooled,
+        "seed": seed if is_random else None,
+    }
+    if data is not None:
+        told["n_pairs"] = Layering.of(data, layers=layers, pooled=pooled).n_pairs
+    return told
+
+
+def _check_alpha(alpha: Any, penalty: str) -> None:
+    if not (is_number(alpha) and 0.0 <= alpha < float("inf")):
+        raise ValueError(f"alpha must be a finite number >= 0, got {alpha!r}")
+    if alpha == 0.0 and penalty != "none":
+        raise ValueError(
+            f"alpha must be > 0 with penalty={penalty!r}, got {alpha!r}; for no penalty use "
+            "penalty='none'"
+        )
+
+
+def _check_newton(solver: str, penalty: str, feature_induction: int | None) -> None:
+    if solver != "newton":
+        return
+    if penalty != "l2":
+        raise ValueError(
+            f"solver='newton' needs penalty='l2', got penalty={penalty!r}; use solver='coordinate'"
+        )
+    if feature_induction is not None:
+        raise ValueError(
+            "solver='newton' trains all features at once and cannot go with feature_induction="
+            f"{feature_induction!r}; use solver='coordinate'"
+        )
+
+
+def sample_negatives(layering: Layering, share: float, rng: np.random.Generator) -> Layering:
+    """The same layering with a share of the lowest layer of each query, drawn at random.
+
+    ``ceil(share·n)`` of the n rows are kept, and each weighs ``n/kept`` times as much: sums over
+    the layer keep their expectation, so that alpha means what it means on all rows.
+    """
+    queries = layering.queries
+    lengths = np.diff(queries.offsets)
+    query = np.repeat(np.arange(queries.n_queries), lengths)
+    is_lowest = queries.levels == 0
+    lowest = np.flatnonzero(is_lowest)
+    shuffled = lowest[np.argsort(rng.random(len(lowest)), kind="stable")]
+    by_query = shuffled[np.argsort(query[shuffled], kind="stable")]
+    sizes = np.bincount(query[lowest], minlength=queries.n_queries)
+    # A query of one layer has no part in the loss: none of its rows is needed, but one stays.
+    quota = np.where(queries.n_levels > 1, np.ceil(share * sizes), np.minimum(sizes, 1))
+    place = np.arange(len(by_query)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_kept = ~is_lowest
+    is_kept[by_query[place < quota[query[by_query]]]] = True
+    kept = np.flatnonzero(is_kept)
+    weight = np.ones(len(kept)) if layering.row_weight is None else layering.row_weight[kept].copy()
+    ratio = sizes / np.maximum(quota, 1.0)
+    weight[is_lowest[kept]] *= ratio[query[kept[is_lowest[kept]]]]
+    return replace(
+        layering,
+        queries=_sub_queries(queries, kept, query),
+        shift=None if layering.shift is None else layering.shift[kept],
+        row_weight=weight,
+    )
+
+
+def _sub_queries(queries: Queries, kept: Array, query: Array) -> Queries:
+    """The queries of the kept positions; no layer has lost all of its rows."""
+    sizes = np.bincount(query[kept], minlength=queries.n_queries)
+    return replace(
+        queries,
+        offsets=np.concatenate([[0], np.cumsum(sizes)]),
+        order=kept if queries.order is None else queries.order[kept],
+        levels=np.ascontiguousarray(queries.levels[kept]),
+    )
+
+
+TOLERANCE = 1e-4  # of the certified gap, relative to F
+SWEEPS = 1000  # of coordinate descent
+STEPS = 100  # of Newton's method
+# Options of `train` that say what is minimised, not how.
+_PROBLEM = (
+    *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
+    *("scale", "query_weight", "seed", "n_jobs"),
+)
+
+
+def train(
+    data: Dataset,
+    *,
+    penalty: str = "l1",
+    alpha: float = 1.0,
+    layers: str | Callable[[Array], Any] = "labels",
+    margin: Any = None,
+    pooled: bool = False,
+    solver: str = "auto",
+    feature_induction: int | None = None,
+    negative_sampling: float | None = None,
+    curvature: str = "local",
+    order: str = "sequential",
+    tol: float | None = None,
+    max_iter: int | None = None,
+    scale: Array | None = None,
+    query_weight: Array | None = None,
+    w0: Array | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimise ``F(w) = L(XDw) + alpha·pen(w)``, L the domination loss of `Layering`.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows, labels, queries, row weights.
+    penalty : {"l1", "l2", "none"}
+        ``‖w‖₁``, ``‖w‖²`` or nothing.
+    alpha : float
+        Weight of the penalty.
+    layers, margin, pooled, query_weight
+        As in `Layering.of`.
+    solver : {"auto", "coordinate", "newton"}
+        ``"newton"`` is for l2 only; ``"auto"`` takes it there, and coordinate descent elsewhere.
+    feature_induction : int, optional
+        Features that enter at a time, chosen by what they promise; all from the start if None.
+    negative_sampling : float, optional
+        Share of the lowest layer of each query that is kept.
+    curvature : {"local", "range", "paper"}
+        How coordinate descent bounds the second derivative along a feature. ``"local"`` follows
+        it, and makes Newton steps between sweeps; ``"range"`` (a quarter of the squared range, for
+        every row) and ``"paper"`` (the square of the largest value) are plain descents, for
+        comparison.
+    order : {"sequential", "shuffled"}
+        Order of the features in a sweep.
+    tol : float, optional
+        Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
+    max_iter : int, optional
+        Sweeps at most, or Newton steps; 1000 or 100 if None.
+    scale : float64 array (n_features,), optional
+        The diagonal of D.
+    w0 : float64 array, optional
+        Start; zero if None.
+    seed : int
+        Of the sampling and the shuffling.
+    n_jobs : int, optional
+        Threads; None for all cores. The result does not depend on it.
+    callback : callable, optional
+        Called with the state of each iterate; stops by returning True.
+    """
+    check_parameters(
+        penalty=penalty,
+        alpha=alpha,
+        solver=solver,
+        feature_induction=feature_induction,
+        negative_sampling=negative_sampling,
+        curvature=curvature,
+        order=order,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    log = Log(callback, time.perf_counter())
+    problem = make_problem(
+        data,
+        penalty=penalty,
+        alpha=alpha,
+        layers=layers,
+        margin=margin,
+        pooled=pooled,
+        negative_sampling=negative_sampling,
+        scale=scale,
+        query_weight=query_weight,
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    tol = TOLERANCE if tol is None else tol
+    if choose_solver(solver, penalty, feature_induction) == "newton":
+        return by_newton(
+            problem.rows,
+            problem.layering,
+            alpha,
+            scale=scale,
+            w0=w0,
+            tol=tol,
+            max_iter=STEPS if max_iter is None else max_iter,
+            n_threads=problem.n_threads,
+            callback=callback,
+        )
+    descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
+    n_sweeps = SWEEPS if max_iter is None else max_iter
+    if feature_induction is not None:
+        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
+    return descend(descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log)
+
+
+def make_problem(
+    data: Dataset,
+    *,
+    penalty: str,
+    alpha: float,
+    scale: Array | None = None,
+    negative_sampling: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    **layering: Any,
+) -> DominationProblem:
+    """The problem of these data; ``layering`` are the options of `Layering.of`."""
+    made = Layering.of(data, **layering)
+    if negative_sampling is not None and negative_sampling < 1.0:
+        made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))
+    n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
+    rows = without_offsets(data.rows)
+    return DominationProblem(rows, made, penalty, float(alpha), scale, n_threads)
+
+
+def certified(result: Result, data: Dataset, **options: Any) -> Result:
+    """The result with the gap and the residual at its ``w``, all features counted.
+
+    What a history says of an iterate of feature induction is of the features that had entered by
+    then. ``options`` are those that `train` was called with.
+    """
+    given = {name: options[name] for name in _PROBLEM if name in options}
+    point = make_problem(data, **given).at(result.w)
+    residual = point.kkt_residual
+    return replace(result, gap=point.gap, gradient_norm=residual, kkt_residual=residual)

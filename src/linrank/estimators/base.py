@@ -1,0 +1,427 @@
+"""FittedRanker: what all estimators have in common that fit one model, scoring above all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from linrank.data.dataset import Dataset, check_no_query_ids
+from linrank.data.frames import as_array
+from linrank.data.preferences import Preferences
+from linrank.data.rows import as_rows, check_values
+from linrank.errors import NoPairsError, check_one_of
+from linrank.io.store.store import Store
+from linrank.metrics import evaluate, rank_within_queries
+from linrank.metrics.survival import weighted_pairwise_accuracy
+from linrank.options import AVERAGES, DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
+from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+    from sklearn.utils import Tags
+
+    from linrank.data.missing import Filling
+    from linrank.data.rows import Rows
+    from linrank.data.scaling import Scaling
+    from linrank.export.artefact import Artefact
+    from linrank.models.linear import LinearModel
+    from linrank.search.monitor import Monitor
+    from linrank.solvers.result import Result
+    from linrank.stochastic.train import DescentResult
+
+_ACCURACY = "pairwise_accuracy"
+
+
+class RankerMixin:
+    """Mixin for estimators that learn to rank rows within queries.
+
+    It gives them scikit-learn's tags, a ``score`` and a request for ``qid``, so that one
+    ``qid=`` reaches ``fit`` and ``score`` through metadata routing. The estimator provides
+    ``decision_function(X, qid=None)`` and sets ``needs_qid_`` in ``fit``: whether it was fitted
+    with query ids.
+    """
+
+    _estimator_type = "ranker"
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.estimator_type = "ranker"
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = getattr(self, "missing", "error") != "error"
+        return tags
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, sample_weight: Any = None) -> float:
+        """Share of the pairs that the scores put in the right order.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has labels, query ids and weights of its own.
+        y : array of shape (n_rows,)
+            Labels; a pair is two rows of one query with different labels.
+        qid : array of shape (n_rows,)
+            Query of each row. Required when the ranker was fitted with ``qid``.
+        sample_weight : array of shape (n_rows,)
+            Row weights ``u``; the pair (i, j) counts ``u_i·u_j``.
+
+        Returns
+        -------
+        float
+            Pooled over all pairs; a pair of equal scores is an error.
+        """
+        if isinstance(X, Dataset):
+            given = {"y": y, "qid": qid, "sample_weight": sample_weight}
+            for name in (name for name, value in given.items() if value is not None):
+                raise ValueError(f"{name} is part of the data set; leave it out")
+            y, qid, sample_weight = X.labels, X.qid, X.weight
+        self._check_qid("score", qid)
+        own_qid = None if isinstance(X, Dataset) else qid
+        scores = self.decision_function(X, qid=own_qid)  # type: ignore[attr-defined]
+        if sample_weight is not None:
+            return weighted_pairwise_accuracy(y, scores, sample_weight, qid)
+        return float(evaluate(y, scores, qid=qid, metrics=_ACCURACY)[_ACCURACY])
+
+    def _check_qid(self, method: str, qid: Any) -> None:
+        """Refuse to compare rows across queries: that would give a wrong number, silently."""
+        check_is_fitted(self)
+        if qid is None and self.needs_qid_:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"{method}() needs qid, because this {type(self).__name__} was fitted with qid. In "
+                "cross-validation, call sklearn.set_config(enable_metadata_routing=True) and pass "
+                "qid= to fit (or params={'qid': qid}), so that qid reaches score too"
+            )
+
+
+class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
+    """Scores rows by ``model_``.
+
+    A subclass has the parameter ``n_jobs``; its ``fit`` begins with `_training_data` and ends with
+    `_adopt_model`.
+    """
+
+    _checked: ClassVar[str] = "finite"  # what `as_rows` checks before ``model_`` sees the rows
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def decision_function(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
+        """Scores of rows; within a query, higher is better.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has query ids of its own.
+        qid : array of shape (n_rows,)
+            Query of each row; only ``scale="query"`` looks at it, and needs it.
+        """
+        rows, qid = self._rows(X, qid)
+        scores: NDArray[np.float64] = self.model_.predict(rows, qid=qid, n_jobs=self.n_jobs)
+        return scores
+
+    def predict(self, X: Any, qid: Any = None) -> NDArray[np.float64]:
+        """The same scores as :meth:`decision_function`."""
+        return self.decision_function(X, qid=qid)
+
+    def rank(self, X: Any, qid: Any = None, k: int | None = None) -> NDArray[np.int64]:
+        """Rank of each row within its query, from 1 for the highest score.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or Dataset
+            Raw rows; a data set has query ids of its own.
+        qid : array of shape (n_rows,)
+            Query of each row. Required when the ranker was fitted with ``qid``.
+        k : int or None
+            Rows that do not make it to the first `k` get 0.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Ranks; equal scores rank in input order.
+        """
+        ids = X.qid if isinstance(X, Dataset) else qid
+        self._check_qid("rank", ids)
+        if k is not None and k < 1:
+            raise ValueError(f"k must be >= 1, got {k}")
+        scores = self.decision_function(X, qid=qid)
+        ranks = rank_within_queries(scores, ids, n_jobs=self.n_jobs)
+        return ranks if k is None else np.where(ranks > k, 0, ranks)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``model_`` to a file for :func:`linrank.load_model`."""
+        check_is_fitted(self, "model_")
+        self.model_.save(path)
+
+    # ---- for fit ---------------------------------------------------------------------------------
+
+    def _training_data(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> Dataset:
+        if isinstance(X, (Store, Dataset)):
+            own = {"y": y, "qid": qid, "group": group, "sample_weight": sample_weight}
+            what = f"the store {X.path}" if isinstance(X, Store) else "the data set"
+            for name in (name for name, value in own.items() if value is not None):
+                raise ValueError(f"{name} is part of {what}, which is given alone: fit(X)")
+            data = X.dataset(n_jobs=self.n_jobs) if isinstance(X, Store) else self._filled(X)
+            self._note_columns(data)
+            return data
+        labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
+        data = Dataset.of(
+            X,
+            labels,
+            qid=qid,
+            group=group,
+            sample_weight=sample_weight,
+            missing=self._missing(),
+            n_jobs=self.n_jobs,
+        )
+        if data.n_rows == 1:
+            raise NoPairsError("X has 1 sample, n_samples=1; a pair takes two rows of one query")
+        # Dataset has checked the values; scikit-learn's part is names and number of features.
+        validate_data(self, X, labels, skip_check_array=True)
+        return data
+
+    def _filled(self, data: Dataset) -> Dataset:
+        """A data set as the parameter ``missing`` wants it; one may have been filled in already."""
+        missing = self._missing()
+        if data.filling is None:
+            check_values(
+                data.rows, data.feature_names, missing=missing != "error", n_jobs=self.n_jobs
+            )
+            return data.filled(missing)
+        if missing not in ("error", data.filling.kind):
+            raise ValueError(
+                f"missing={missing!r}, but the data set was filled in with {data.filling.kind!r}; "
+                "leave one of them out, or load it with missing='keep'"
+            )
+        return data
+
+    def _missing(self) -> str:
+        """What happens to missing values in training: the estimators that fill them in say so."""
+        missing = getattr(self, "missing", MISSING[0])
+        check_one_of("missing", missing, MISSING)
+        return str(missing)
+
+    def _note_columns(self, data: Dataset) -> None:
+        """Set what scikit-learn keeps of the columns, for data that it does not know."""
+        filling = data.filling
+        self.n_features_in_ = data.n_features if filling is None else filling.n_features
+        if data.feature_names is not None:
+            names = data.feature_names[: self.n_features_in_]
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
+
+    def _preferences(
+        self,
+        X: Any,
+        pairs: Any,
+        pair_weight: Any,
+        qid: Any,
+        across_queries: bool,
+        y: Any,
+        sample_weight: Any,
+        query_weight: Any,
+        group: Any,
+    ) -> tuple[Dataset, Preferences]:
+        """The arguments of ``fit_pairs``, checked: rows with labels, or without, and the pairs."""
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        for name, given in weights.items() if y is None else ():
+            if given is not None:
+                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
+        labels = np.zeros(_n_rows(X)) if y is None else y
+        data = self._training_data(X, labels, qid, group, sample_weight)
+        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
+        if data.qid is not None and not across_queries:
+            preferences.check_queries(data.queries)
+        return data, preferences
+
+    def _adopt_model(self, model: Any, data: Dataset) -> None:
+        """Set the attributes that every fit has."""
+        self.model_ = model
+        self.n_queries_ = model.training["n_queries"]
+        self.needs_qid_ = data.qid is not None
+
+    def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:
+        """Set the attributes that every fit has which minimises over all its pairs."""
+        self._adopt_model(model, data)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.objective_ = result.value
+        self.duality_gap_ = result.gap
+        self.history_ = result.history
+        self.n_pairs_ = model.training["n_pairs"]
+
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
+        check_is_fitted(self)
+        if isinstance(X, Dataset):
+            if qid is not None:
+                raise ValueError("qid is part of the data set; leave it out")
+            return X, X.qid
+        check_no_query_ids(X, getattr(self, "feature_names_in_", ()))
+        rows = as_rows(X, n_jobs=self.n_jobs, check=self._checked)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if qid is None and self.model_.scaling.needs_queries and not self.needs_qid_:
+            qid = np.zeros(rows.shape[0], dtype=np.int64)  # fitted without qid: all rows, one query
+        return rows, qid
+
+
+def _n_rows(X: Any) -> int:
+    """Rows of anything like a matrix; what is none is refused by the checks that follow."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if len(shape) else 0
+    return len(X) if hasattr(X, "__len__") else 0
+
+
+class LinearRanker(FittedRanker):
+    """Scores rows by coefficients, and explains the scores by them."""
+
+    _checked = "later"  # the model finds values that are not finite by their scores
+
+    def explain(self, X: Any, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What each feature contributes: ``coef_ ∘ x``, or ``coef_ ∘ (x_i - x_j)``.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,)
+            Query of each row; only ``scale="query"`` looks at it.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Of shape (n_rows, n_features), each row summing to its score; with `pair` a vector that
+            sums to the score of row i less that of row j.
+        """
+        rows, qid = self._rows(X, qid)
+        return self.model_.explain(rows, qid=qid, pair=pair)
+
+    def export(self, target: str, **options: Any) -> Artefact:
+        """``model_`` for a search engine or another program: :meth:`linrank.LinearModel.export`."""
+        from linrank.export.targets import export
+
+        check_is_fitted(self, "model_")
+        return export(self.model_, target, **options)
+
+    # ---- for fit ---------------------------------------------------------------------------------
+
+    def _start(
+        self, scaling: Scaling, n_features: int, filling: Filling | None = None
+    ) -> NDArray[np.float64] | None:
+        """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        n_features = n_features if filling is None else filling.n_features
+        if self.coef_.size != n_features:
+            raise ValueError(
+                f"warm_start=True, but X has {n_features} features and the previous fit had "
+                f"{self.coef_.size}; set warm_start=False"
+            )
+        return scaling.unfold(self.model_.missing.joined(self.coef_, filling))
+
+    def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
+        super()._adopt_model(model, data)
+        self.coef_ = model.coef
+
+    def _adopt_validation(self, monitor: Monitor) -> None:
+        """Set which iterate was best; without validation data, forget that of an earlier fit."""
+        if monitor.keys:
+            self.best_iteration_ = monitor.best_iteration
+        elif hasattr(self, "best_iteration_"):
+            del self.best_iteration_
+
+
+class ExactRanker(LinearRanker):
+    """Minimises over pairs by one of ``linrank.options.SOLVERS``.
+
+    A subclass has the parameters ``linrank.options.TRAINING``, ``random_state``, ``positive`` and
+    ``coef_bounds`` too; its ``fit`` ends with `_adopt`.
+    """
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters that go to the training as they are, and the seed where it needs one."""
+        options = {name: getattr(self, name) for name in TRAINING}
+        if self.pairs in SELECTED_PAIRS:
+            options["seed"] = seed_of(self.random_state)
+        return options
+
+    def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
+        """What the model is to know of the parameters; ``options`` are those of the training."""
+        return options | {
+            "positive": bool(self.positive),
+            "bounded": self.coef_bounds is not None,
+        }
+
+    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_optimum(result, model, data)
+        self.kkt_residual_ = result.kkt_residual
+
+
+class DescentRanker(LinearRanker):
+    """Learns from sampled pairs.
+
+    A subclass has the parameter ``average`` too; its ``fit`` ends with `_adopt`.
+    """
+
+    def _average(self) -> str | None:
+        """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
+        if self.average is None or isinstance(self.average, bool | np.bool_):
+            return AVERAGES[0] if self.average else None
+        if self.average not in AVERAGES:
+            expected = ", ".join(map(repr, AVERAGES))
+            raise ValueError(
+                f"average must be False, True or one of {expected}, got {self.average!r}"
+            )
+        return str(self.average)
+
+    def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_model(model, data)
+        self._adopt_result(result)
+
+    def _adopt_result(self, result: DescentResult) -> None:
+        """Set those that tell of the descent."""
+        self.alpha_ = result.alpha
+        self.n_steps_ = result.n_steps
+        self.stopped_ = result.stopped
+        self.objective_ = result.objective
+        self.duality_gap_ = result.gap
+        self.loss_ = result.loss
+        self.history_ = result.history
+        self.n_pairs_ = result.n_pairs
+
+
+class SparseRanker(LinearRanker):
+    """Minimises the domination loss with a penalty, most of its weights being 0.
+
+    A subclass has the parameters ``linrank.options.DOMINATION`` too; its ``fit`` ends with
+    `_adopt`.
+    """
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a ``scipy.sparse.csr_array`` of shape (1, n_features)."""
+        from scipy.sparse import csr_array
+
+        check_is_fitted(self, "coef_")
+        return csr_array(self.coef_.reshape(1, -1))
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters that go to the training as they are."""
+        return {name: getattr(self, name) for name in DOMINATION}
+
+    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_optimum(result, model, data)
+        self.n_nonzero_, self.density_ = model.n_nonzero, model.density
+        self.kkt_residual_ = result.kkt_residual

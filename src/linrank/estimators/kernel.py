@@ -1,0 +1,345 @@
+"""KernelRankSVM: RankSVM on all pairs with a kernel, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from linrank.data.queries import query_weights
+from linrank.errors import ConvergenceWarning
+from linrank.estimators.base import FittedRanker
+from linrank.estimators.callbacks import CallbackSupport, with_callbacks
+from linrank.options import KERNEL
+from linrank.search.kernel_fit import fit_kernel
+from linrank.search.monitor import Monitor
+from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from sklearn.utils import Tags
+
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.models.kernel import KernelModel
+    from linrank.solvers.result import Result
+
+
+class KernelRanker(FittedRanker):
+    """Scores rows by ``Σ β_i k(x_i, x)``.
+
+    A subclass has the parameters ``kernel`` and ``linrank.options.KERNEL``; its ``fit`` ends with
+    `_adopt`.
+    """
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # Splits of a kernel matrix take the same rows and columns of it.
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The rows that ``dual_coef_`` belongs to, as the kernel sees them: scaled.
+
+        A NumPy array or a ``scipy.sparse.csr_array``; there are none of a precomputed kernel.
+        """
+        check_is_fitted(self, "model_")
+        if self.model_.rows is None:
+            raise AttributeError(
+                "a precomputed kernel has no rows: support_ has the numbers of those that count"
+            )
+        return self.model_.rows.to_user()
+
+    # ---- for fit ---------------------------------------------------------------------------------
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters that go to the training as they are."""
+        return {name: getattr(self, name) for name in KERNEL}
+
+    def _adopt(self, result: Result, model: KernelModel, data: Dataset) -> None:
+        """Set the attributes of a fit."""
+        self._adopt_optimum(result, model, data)
+        self.dual_coef_: NDArray[np.float64] = model.coef
+        self.support_ = model.support
+        self.n_support_ = len(model.coef)
+        self.gamma_ = model.kernel.gamma
+
+
+# Beside linrank.options.KERNEL, those that the training takes under their own names.
+_PARAMETERS = (
+    *("kernel", "gamma", "degree", "coef0", "scale"),
+    *("C", "approximation", "n_components"),
+)
+
+
+class KernelRankSVM(CallbackSupport, KernelRanker):
+    """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
+
+    Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and
+    the scores ``s = Qβ`` of the training rows, it minimises
+
+    ``F(β) = ½ β'Qβ + C Σ_q Σ_(i above j in q) ω_ij l(1 - (s_i - s_j))``,
+
+    where ``i above j`` means a larger label in the same query, ``ω_ij = c_q u_i u_j`` is made of
+    the weights of the query and of the rows, and ``l`` is the loss: :class:`RankSVM` in the space
+    of the kernel. Within each query ``Σ β_i = 0``; a row none of whose pairs is violated has
+    ``β_i = 0``, and no part in the model.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "poly", "sigmoid", "linear", "precomputed"} or callable, default="rbf"
+        ``k(a, b)``: ``exp(-γ‖a - b‖²)``, ``(γ a·b + coef0)^degree``, ``tanh(γ a·b + coef0)``,
+        ``a·b``. "precomputed": `X` is the matrix Q itself in ``fit``, and ``K(X_test, X_train)`` in
+        ``predict``. A function gets two matrices and returns the kernel of all rows of the one with
+        all of the other. Q must be symmetric and positive semidefinite, which the sigmoid need not
+        be; it is checked.
+    gamma : float, "scale" or "auto", default="scale"
+        γ > 0; "scale" is ``1 / (n_features Var X)``, "auto" ``1 / n_features``.
+    degree : int, default=3
+        Of "poly", >= 1.
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+    C : float, default=1.0
+        Weight of the pair losses, > 0.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
+    pairs : {"all", "adjacent", "closest", "pruned"}, default="all"
+        Which pairs count: all, or a part of them, as in :class:`RankSVM`.
+    n_closest, n_random : int or "auto", default="auto"
+        How many pairs "closest" and "pruned" take, as in :class:`RankSVM`.
+    pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
+        Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``.
+    query_normalization : {None, "pairs"}, default=None
+        ``"pairs"`` divides ``c_q`` by the sum of ``ω_ij`` over the pairs of the query.
+    approximation : {None, "nystroem", "fourier"}, default=None
+        None is exact, and takes a time of O(n²) for n rows, and memory if there is any. "nystroem"
+        learns a sum over `n_components` rows only, "fourier" (of "rbf") one over as many random
+        cosines: a linear RankSVM on rows that are mapped.
+    n_components : int or None, default=None
+        Size of the approximation, >= 1, and even for "fourier"; None for 512 or fewer rows. The
+        exact fit does not look at it.
+    memory_limit : int, float, str or None, default=None
+        Bytes that Q and what belongs to it, or the mapped rows, may take; None for half of what is
+        free. Where Q does not fit, it is computed again, block by block, for every product: slower,
+        and the same model.
+    tol : float or None, default=None
+        Stop when `duality_gap_`, a certified bound on ``F(β) - F*``, is at most ``tol·F(β)``; None
+        for 1e-4, and for 1e-3 of the hinge.
+    max_iter : int or None, default=None
+        Newton steps at most, >= 1; None for 100, and for 500 of the hinge in an exact fit.
+    scale : {"none", "standard", "minmax", "query"}, default="none"
+        How features are scaled before the kernel sees them, as in :class:`RankSVM`; part of the
+        model, which scores raw rows.
+    random_state : int, None, RandomState or Generator, default=None
+        Of random pairs and of approximations; an exact fit on all pairs does not depend on it.
+    callback : callable or None, default=None
+        Called after every iteration with a dict of the latest entries of ``history_`` and ``w``,
+        the coefficients β; returning True stops.
+    n_jobs : int or None, default=None
+        Threads; None or -1 means all cores available to the process.
+    verbose : int, default=0
+        Report each iteration when positive, as in :class:`RankSVM`.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_support,)
+        β of the rows that have one. Read-only. Where Q is singular another β may give the same
+        scores.
+    support_ : ndarray of shape (n_support,)
+        Their numbers in the training data; None with "fourier".
+    support_vectors_ : matrix of shape (n_support, n_features)
+        The rows themselves, scaled: the landmarks with "nystroem", with "fourier" the frequencies.
+    n_support_ : int
+        How many there are.
+    gamma_ : float
+        γ as a number.
+    objective_ : float
+        ``F(β)``.
+    duality_gap_ : float
+        Certified upper bound of ``F(β) - F*``; of an approximation, in its own space.
+    n_iter_ : int
+        Newton steps.
+    converged_ : bool
+        Whether `tol` was reached.
+    history_ : dict of lists
+        Objective, gap, seconds and so on by iteration, from ``β = 0`` on. The last step is carried
+        further until rows without a violated pair have ``β_i = 0``: `objective_` may lie below.
+    n_pairs_, n_queries_ : int
+        Pairs that were compared, and queries, of the training data.
+    needs_qid_ : bool
+        Whether the fit used query ids, so that ``score`` and ``rank`` need them.
+    n_features_in_ : int
+        Number of features; of a precomputed kernel, of training rows.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when `X` had string column names.
+    model_ : KernelModel
+        The model itself, independent of scikit-learn.
+
+    Examples
+    --------
+    The best rows are those in the middle, which no linear model can say:
+
+    >>> from linrank import KernelRankSVM
+    >>> X = [[-2.0], [-1.0], [0.0], [1.0], [2.0]]
+    >>> ranker = KernelRankSVM(gamma=0.5, C=10.0, random_state=0).fit(X, [0, 1, 2, 1, 0])
+    >>> ranker.rank([[3.0], [1.5], [0.1]]).tolist()
+    [3, 2, 1]
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        pairs: str = "all",
+        n_closest: int | str = "auto",
+        n_random: int | str = "auto",
+        pair_weighting: str = "uniform",
+        query_normalization: str | None = None,
+        approximation: str | None = None,
+        n_components: int | None = None,
+        memory_limit: int | float | str | None = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        scale: str = "none",
+        random_state: Any = None,
+        callback: Callable[[dict[str, Any]], bool | None] | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.C = C
+        self.loss = loss
+        self.pairs = pairs
+        self.n_closest = n_closest
+        self.n_random = n_random
+        self.pair_weighting = pair_weighting
+        self.query_normalization = query_normalization
+        self.approximation = approximation
+        self.n_components = n_components
+        self.memory_limit = memory_limit
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scale = scale
+        self.random_state = random_state
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+    ) -> KernelRankSVM:
+        """Learn β from labelled rows.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), Dataset or Store, or (n_rows, n_rows)
+            NumPy or SciPy matrix or data frame; float32 stays float32. The kernel matrix if the
+            kernel is precomputed.
+        y : array of shape (n_rows,)
+            Real labels; only their order within a query matters, unless `pair_weighting` says
+            otherwise.
+        qid : array of shape (n_rows,)
+            Query of each row, of any hashable type and in any order. None: all rows are one query.
+        sample_weight : array of shape (n_rows,)
+            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
+        query_weight : mapping from query id to weight, or array
+            Query weights ``c >= 0``, as in :meth:`RankSVM.fit`.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+
+        Returns
+        -------
+        KernelRankSVM
+            The fitted estimator.
+        """
+        data = self._training_data(X, y, qid, group, sample_weight)
+        return self._fit(data, query_weight)
+
+    @with_callbacks
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        *,
+        pair_weight: Any = None,
+        qid: Any = None,
+        across_queries: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+    ) -> KernelRankSVM:
+        """Learn β from preferences, "this row above that one", alone or beside labels.
+
+        Minimises ``½ β'Qβ + C Σ_t ω_t l(1 - (s_win - s_lose))``, and with `y` the same plus the
+        pair losses of the labels, as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), or (n_rows, n_rows)
+            As in :meth:`fit`.
+        pairs : integers of shape (n_pairs, 2), or Preferences
+            Rows of `X`, from 0: the winner, then the loser.
+        pair_weight, qid, across_queries, y, sample_weight, query_weight, group
+            As in :meth:`RankSVM.fit_pairs`.
+
+        Returns
+        -------
+        KernelRankSVM
+            The fitted estimator; ``n_pairs_`` counts both kinds of pairs.
+
+        Examples
+        --------
+        >>> from linrank import KernelRankSVM
+        >>> X = [[-1.0], [0.0], [1.0]]
+        >>> ranker = KernelRankSVM(gamma=1.0, random_state=0).fit_pairs(X, [[1, 0], [1, 2]])
+        >>> ranker.rank([[2.0], [0.0]]).tolist()
+        [2, 1]
+        """
+        data, preferences = self._preferences(
+            X, pairs, pair_weight, qid, across_queries, y, sample_weight, query_weight, group
+        )
+        return self._fit(data, query_weight, preferences)
+
+    def _fit(
+        self, data: Dataset, query_weight: Any, preferences: Preferences | None = None
+    ) -> KernelRankSVM:
+        monitor = Monitor.watching(self)
+        model, result = fit_kernel(
+            data,
+            **{name: getattr(self, name) for name in _PARAMETERS},
+            **self._options(),
+            seed=seed_of(self.random_state),
+            query_weight=query_weights(query_weight, data.queries),
+            preferences=preferences,
+            n_jobs=self.n_jobs,
+            callback=monitor if monitor.is_needed else None,
+        )
+        if result.stopped in ("max_iter", "precision"):
+            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
+            message = f"KernelRankSVM did not converge: {result.message}{remedy}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        self._adopt(result, model, data)
+        return self

@@ -1,0 +1,179 @@
+"""Features of texts: term counts, weighted by pivoted document length and document frequency."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from linrank.data.frames import is_frame, sparse_part, to_matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from sklearn.utils import Tags
+
+_FLOATS = (np.float64, np.float32)
+
+
+class PivotedTfidf(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Weigh term counts by pivoted document length and inverse document frequency.
+
+    With ``d_ij`` the count of term j in document i, ``m_i`` the number of different terms of
+    document i and ``d̂_i`` the mean of its counts over these terms,
+
+    ``x_ij = idf_j · (1 + log d_ij) / (1 + log d̂_i) / (1 - slope + slope·m_i/μ̂)``
+
+    with ``idf_j = log(m/r_j)``, where ``m`` is the number of training documents, ``r_j`` how many
+    of them contain term j, and ``μ̂`` the mean of ``m_i`` over them. Short documents are at an
+    advantage over long ones by cosine or raw counts; the last factor takes back a part of it,
+    `slope`, about the mean length as pivot (Singhal, Buckley & Mitra 1996).
+
+    Parameters
+    ----------
+    slope : float, default=0.3
+        How much of the length counts, from 0 (not at all) to 1 (division by ``m_i/μ̂``).
+    min_count : int, default=1
+        The dictionary: the terms that occur at least so often in the training documents together.
+        All others are taken as absent from every document; their columns are kept, and empty.
+
+    Attributes
+    ----------
+    idf_ : ndarray of shape (n_features,)
+        ``log(m/r_j)``; 0 for terms outside the dictionary, those never seen in ``fit`` included.
+    in_dictionary_ : bool ndarray of shape (n_features,)
+        Which terms are in the dictionary.
+    mean_unique_terms_ : float
+        ``μ̂``, empty documents included.
+    n_features_in_ : int
+        Number of terms.
+    feature_names_in_ : ndarray of shape (n_features,)
+        The terms, where ``X`` in ``fit`` was a data frame with string columns.
+
+    Notes
+    -----
+    A document without terms of the dictionary becomes a row of zeros, a term of every training
+    document a column of zeros. A sparse matrix stays sparse (CSR), without stored zeros; float32
+    stays float32.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from linrank import PivotedTfidf
+    >>> texts = ["green tea", "black tea, black pepper", "red pepper"]
+    >>> features = make_pipeline(CountVectorizer(), PivotedTfidf())
+    >>> X = features.fit_transform(texts)
+    >>> X.shape, X.nnz
+    ((3, 5), 7)
+    >>> features.get_feature_names_out().tolist()
+    ['black', 'green', 'pepper', 'red', 'tea']
+    """
+
+    def __init__(self, *, slope: float = 0.3, min_count: int = 1) -> None:
+        self.slope = slope
+        self.min_count = min_count
+
+    def fit(self, X: Any, y: Any = None) -> PivotedTfidf:
+        """Learn the document frequencies and the mean number of terms.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_documents, n_terms)
+            Counts, whole numbers >= 0, as `CountVectorizer` gives them; sparse or dense.
+        y : ignored
+        """
+        self._check_parameters()
+        counts = self._counts(X, reset=True)
+        n_documents, n_terms = counts.shape
+        totals = np.bincount(counts.indices, weights=counts.data, minlength=n_terms)
+        known = totals >= max(1, self.min_count)
+        frequency = np.bincount(counts.indices, minlength=n_terms)
+        self.idf_ = np.where(known, np.log(n_documents / np.maximum(frequency, 1)), 0.0)
+        self.in_dictionary_ = known
+        self.mean_unique_terms_ = float(known[counts.indices].sum() / n_documents)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Weigh the counts of documents, as the training documents say.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_documents, n_terms)
+            Counts, as in ``fit``.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_documents, n_terms)
+            Sparse where `X` is.
+        """
+        check_is_fitted(self)
+        counts = self._counts(X, reset=False)
+        counts.data[~self.in_dictionary_[counts.indices]] = 0.0
+        counts.eliminate_zeros()
+        weights = self._weights(counts)
+        weights.eliminate_zeros()  # terms of every document
+        return weights if sparse.issparse(X) else weights.toarray()
+
+    def _weights(self, counts: Any) -> Any:
+        """``x_ij`` for counts of terms of the dictionary, in place."""
+        n_unique = np.diff(counts.indptr)
+        d = counts.data.astype(np.float64)
+        n_tokens = np.bincount(np.repeat(np.arange(len(n_unique)), n_unique), d, len(n_unique))
+        # Documents without terms have no entry that would meet these factors.
+        level = 1.0 + np.log(np.maximum(n_tokens, 1.0) / np.maximum(n_unique, 1))
+        length = 1.0 - self.slope + self.slope * (n_unique / (self.mean_unique_terms_ or 1.0))
+        x = self.idf_[counts.indices] * (1.0 + np.log(d)) / np.repeat(level * length, n_unique)
+        counts.data = x.astype(counts.dtype)
+        return counts
+
+    def _counts(self, X: Any, *, reset: bool) -> Any:
+        """A CSR copy of checked counts, without duplicates and stored zeros."""
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS}
+        if is_frame(X) and sparse_part(X) is None:
+            # scikit-learn would widen float32 columns of polars and pyarrow.
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            checked: Any = check_array(to_matrix(X), estimator=self, input_name="X", **options)
+        else:
+            checked = validate_data(self, X, reset=reset, **options)
+        counts: Any = sparse.csr_array(checked) if not sparse.issparse(X) else checked.copy()
+        counts.sum_duplicates()
+        self._check_counts(counts)
+        counts.eliminate_zeros()
+        return counts
+
+    def _check_counts(self, counts: Any) -> None:
+        """Raise for the first entry that is no count, with its place."""
+        is_bad = (counts.data < 0) | (counts.data != np.floor(counts.data))
+        if not is_bad.any():
+            return
+        k = int(np.argmax(is_bad))
+        row = int(np.searchsorted(counts.indptr, k, side="right")) - 1
+        column, value = int(counts.indices[k]), counts.data[k]
+        names: NDArray[Any] | None = getattr(self, "feature_names_in_", None)
+        named = "" if names is None else f" ({names[column]!r})"
+        # scikit-learn looks for its own words where a value is below zero.
+        kind = "Negative values in data: " if value < 0 else ""
+        raise ValueError(
+            f"{kind}X has {value:g} at row {row}, column {column}{named}; the input of "
+            f"{type(self).__name__} is counts of terms, whole numbers >= 0, as CountVectorizer "
+            "gives them"
+        )
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.slope, Real) or not 0.0 <= self.slope <= 1.0:
+            raise ValueError(f"slope must be a number from 0 to 1, got {self.slope!r}")
+        is_count = isinstance(self.min_count, Integral) and not isinstance(self.min_count, bool)
+        if not is_count or self.min_count < 1:
+            raise ValueError(f"min_count must be an integer >= 1, got {self.min_count!r}")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.categorical = True  # the one tag that says whole numbers
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,456 @@
+"""TopicModels: the models of all topics, in the memory of their non-zero coefficients."""
+
+from __future__ import annotations
+
+import copy
+import math
+import numbers
+import sys
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data import frames
+from linrank.data.bounds import weight_bounds
+from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
+from linrank.models.linear import LinearModel
+from linrank.pairs.layering import is_by_row
+from linrank.system.seeds import seed_of_part
+
+if TYPE_CHECKING:
+    from linrank.data.rows import Rows
+    from linrank.estimators.base import LinearRanker
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What the fit of one topic leaves behind.
+
+    Attributes
+    ----------
+    columns, values : arrays
+        The non-zero weights of the model.
+    training : mapping
+        Summary of the run, as in :class:`linrank.LinearModel`.
+    converged : bool
+        Whether the estimator reached its tolerance, if it has one.
+    seconds : float
+        Time of the fit.
+    """
+
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+    training: Mapping[str, Any]
+    converged: bool
+    seconds: float
+
+
+def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
+    """The coefficients as a ``scipy.sparse.csr_array``; takes the weights out of ``learnt``.
+
+    A topic's weights are let go of as soon as they are copied, so that there is hardly more than
+    one copy at a time.
+    """
+    from scipy.sparse import csr_array
+
+    sizes = [0 if one is None else len(one.values) for one in learnt]
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    n_entries = int(offsets[-1])
+    index = np.int32 if n_entries <= np.iinfo(np.int32).max else np.int64
+    values, columns = np.empty(n_entries), np.empty(n_entries, dtype=index)
+    for t, begin in enumerate(offsets[:-1].tolist()):
+        one, learnt[t] = learnt[t], None
+        if one is not None:
+            values[begin : begin + sizes[t]] = one.values
+            columns[begin : begin + sizes[t]] = one.columns
+    shape = (len(learnt), n_features)
+    return csr_array((values, columns, offsets.astype(index)), shape=shape)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicModels(Sequence[LinearModel | None]):
+    """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
+
+    They are made when they are asked for: what is kept is ``coef``, sparse.
+
+    Attributes
+    ----------
+    coef : scipy.sparse.csr_array of shape (n_topics, n_features)
+        Coefficients of the raw features.
+    trainings : list of mapping or None
+        Summary of the run of each topic; None for a topic without a model.
+    scaling : Scaling
+        The same for all.
+    feature_names : tuple of str or None
+        Likewise.
+    """
+
+    coef: Any
+    trainings: list[Mapping[str, Any] | None]
+    scaling: Scaling
+    feature_names: tuple[str, ...] | None
+
+    def __len__(self) -> int:
+        return len(self.trainings)
+
+    @overload
+    def __getitem__(self, t: int) -> LinearModel | None: ...
+    @overload
+    def __getitem__(self, t: slice) -> list[LinearModel | None]: ...
+    def __getitem__(self, t: int | slice) -> LinearModel | list[LinearModel | None] | None:
+        if isinstance(t, slice):
+            return [self[i] for i in range(*t.indices(len(self)))]
+        training = self.trainings[t]
+        if training is None:
+            return None
+        return LinearModel(self.weights(t), self.feature_names, self.scaling, training)
+
+    def __repr__(self) -> str:
+        n_missing = sum(training is None for training in self.trainings)
+        missing = f", {n_missing} without a model" if n_missing else ""
+        return f"<TopicModels: {len(self)} topics{missing}, {self.coef.nnz} non-zero weights>"
+
+    def weights(self, t: int) -> NDArray[np.float64]:
+        """The coefficients of topic ``t`` as a dense vector."""
+        t = range(len(self))[t]
+        dense = np.zeros(self.coef.shape[1])
+        entries = slice(self.coef.indptr[t], self.coef.indptr[t + 1])
+        dense[self.coef.indices[entries]] = self.coef.data[entries]
+        return dense
+
+
+_BLOCK = 1 << 20  # labels that are checked at a time
+
+
+@dataclass(frozen=True, eq=False)
+class TopicLabels:
+    """A label for each row and topic; what a sparse matrix leaves out is 0.
+
+    Attributes
+    ----------
+    matrix : array or scipy.sparse.csc_array of shape (n_rows, n_topics)
+        The labels, finite.
+    topics : array (n_topics,)
+        The names of the topics.
+    is_named : bool
+        Whether they were given; else they are 0, 1, 2, ...
+    """
+
+    matrix: Any
+    topics: Array
+    is_named: bool
+
+    @property
+    def n_topics(self) -> int:
+        return int(self.matrix.shape[1])
+
+    def of(self, t: int) -> Array:
+        """Return the labels of topic ``t`` as a float64 vector of its own."""
+        if isinstance(self.matrix, np.ndarray):
+            return np.array(self.matrix[:, t], dtype=np.float64)
+        labels = np.zeros(self.matrix.shape[0])
+        entries = slice(self.matrix.indptr[t], self.matrix.indptr[t + 1])
+        labels[self.matrix.indices[entries]] = self.matrix.data[entries]
+        return labels
+
+    @classmethod
+    def read(cls, Y: Any, n_rows: int, topics: Any = None) -> TopicLabels:
+        """Check labels as users give them.
+
+        Parameters
+        ----------
+        Y : array, scipy.sparse matrix or array, pandas, polars or pyarrow table
+            2-D, real, finite, ``n_rows`` rows and at least one column.
+        n_rows : int
+            Rows of the features.
+        topics : sequence of hashable, optional
+            Names of the columns; those of a table if None, else 0, 1, 2, ...
+        """
+        sparse = sys.modules.get("scipy.sparse")  # not loaded: Y cannot be one of its matrices
+        names = topics
+        if frames.is_frame(Y):
+            if names is None:
+                names = frames.all_column_names(Y)
+            Y = _from_frame(Y)
+        is_sparse = sparse is not None and sparse.issparse(Y)
+        matrix = _from_sparse(Y) if is_sparse else _from_array(Y)
+        _check_shape(matrix, n_rows)
+        named = _names(names, matrix.shape[1])
+        (_check_sparse if is_sparse else _check_dense)(matrix, named)
+        return cls(matrix, named, names is not None)
+
+
+def positions_of(wanted: Any, topics: Array) -> Array:
+    """Return where the topics ``wanted``, one name or several, are among ``topics``."""
+    places = {name: t for t, name in enumerate(topics.tolist())}
+    if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
+        wanted = [wanted]
+    names = wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted)
+    for name in names:
+        if name not in places:
+            known = ", ".join(map(repr, topics[:3].tolist()))
+            raise ValueError(f"there is no topic {name!r}; topics_ begins with {known}")
+    return np.array([places[name] for name in names], dtype=np.int64)
+
+
+def _from_frame(Y: Any) -> Any:
+    coo = frames.sparse_part(Y)
+    return frames.to_matrix(Y, "Y") if coo is None else coo
+
+
+def _from_sparse(Y: Any) -> Any:
+    """By columns, each label once; a copy unless it is so already."""
+    if Y.ndim != 2:
+        raise ValueError(f"Y must have a column for each topic, got a sparse array of {Y.shape}")
+    columns = Y.tocsc()
+    if not columns.has_canonical_format:
+        columns = columns.copy() if columns is Y else columns
+        columns.sum_duplicates()
+    if columns.data.dtype.kind not in "biuf":
+        raise ValueError(f"Y has dtype {columns.data.dtype}; labels are real numbers")
+    return columns
+
+
+def _from_array(Y: Any) -> Array:
+    if Y is None:
+        raise ValueError("Y is None; give a label for each row and topic")
+    matrix = frames.as_array(Y, "Y")
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"Y must be 2-D, rows × topics, got shape {matrix.shape}; for one topic fit the "
+            "estimator itself, or pass Y.reshape(-1, 1)"
+        )
+    # Small integers stay small: a topic becomes float64 when its turn comes.
+    return matrix if matrix.dtype.kind in "biu" else frames.as_float(matrix, "Y")
+
+
+def _check_shape(matrix: Any, n_rows: int) -> None:
+    if matrix.shape[0] != n_rows:
+        transposed = "; it looks transposed: pass Y.T" if matrix.shape[1] == n_rows else ""
+        raise ValueError(
+            f"inconsistent lengths: X has {n_rows} rows but Y has {matrix.shape[0]}{transposed}"
+        )
+    if matrix.shape[1] == 0:
+        raise ValueError("Y has no column; give at least one topic")
+
+
+def _names(names: Any, n_topics: int) -> Array:
+    """The names as an array, each once."""
+    if names is None:
+        return np.arange(n_topics)
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"topics must be a sequence of names, got {names!r}")
+    listed: Sequence[Hashable] = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    if len(listed) != n_topics:
+        raise ValueError(f"Y has {n_topics} columns but topics has {len(listed)} names")
+    seen: set[Hashable] = set()
+    for name in listed:
+        if name in seen:
+            raise ValueError(f"the topic {name!r} occurs twice; names of topics must differ")
+        seen.add(name)
+    if len({type(name) for name in listed}) == 1 and isinstance(listed[0], str | int):
+        return np.asarray(listed)
+    array = np.empty(n_topics, dtype=object)  # 1 and "1" differ; np.asarray would merge them
+    array[:] = listed
+    return array
+
+
+def _check_dense(matrix: Array, topics: Array) -> None:
+    if matrix.dtype.kind != "f":
+        return
+    step = max(1, _BLOCK // matrix.shape[1])
+    for begin in range(0, len(matrix), step):
+        block = matrix[begin : begin + step]
+        is_bad = ~np.isfinite(block)
+        if is_bad.any():
+            row, t = np.argwhere(is_bad)[0].tolist()
+            raise _not_finite(block[row, t], begin + row, t, topics)
+
+
+def _check_sparse(matrix: Any, topics: Array) -> None:
+    if matrix.data.dtype.kind != "f":
+        return
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if bad.size:
+        t = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        raise _not_finite(matrix.data[bad[0]], int(matrix.indices[bad[0]]), t, topics)
+
+
+def _not_finite(value: Any, row: int, t: int, topics: Array) -> ValueError:
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    name = topics[t : t + 1].tolist()[0]
+    return ValueError(
+        f"Input Y contains {what} at row {row}, column {t} (topic {name!r}); labels must be finite"
+    )
+
+
+_SAMPLE, _FIT = 0, 1  # what the seeds of a topic are for
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Fits the model of any topic; from several threads at once, if they like.
+
+    Attributes
+    ----------
+    template : LinearRanker
+        Not fitted, for rows that are scaled already, on one thread; copied for each topic.
+    rows : Rows
+        The scaled features. Every fit reads these arrays, and none copies them.
+    scaling : Scaling
+        The factors that are in ``rows``.
+    labels : TopicLabels
+        The labels of all topics.
+    share : float or None
+        Of the rows of the lowest label that a fit sees; None for all.
+    seed : int
+        Where the seeds of the topics come from.
+    """
+
+    template: LinearRanker
+    rows: Rows
+    scaling: Scaling
+    labels: TopicLabels
+    share: float | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        estimator: LinearRanker,
+        rows: Rows,
+        names: tuple[str, ...] | None,
+        labels: TopicLabels,
+        share: float | None,
+        seed: int,
+        n_jobs: int | None,
+    ) -> Trainer:
+        """Prepare what the topics have in common; ``estimator`` is a clone, to be changed here."""
+        _check_options(estimator, share)
+        params = estimator.get_params(deep=False)
+        scaling = Scaling.fit(params.get("scale", "none"), rows, n_jobs=n_jobs)
+        if params.get("coef_bounds") is not None:
+            # They bind coefficients of raw features, which may be called by their names.
+            data = Dataset(rows, np.zeros(0), feature_names=names)
+            bounds = weight_bounds(False, params["coef_bounds"], data, scaling.factors)
+            estimator.set_params(coef_bounds=None if bounds is None else np.column_stack(bounds))
+        rows = scaling.applied(Dataset(rows, np.zeros(0)), n_jobs=n_jobs).rows
+        common = {"scale": "none", "n_jobs": 1, "verbose": 0}
+        estimator.set_params(**{name: common[name] for name in common.keys() & params.keys()})
+        if share is None and hasattr(estimator, "_prepare_rows"):
+            estimator._prepare_rows(rows)  # what it needs beside the rows, once for all topics
+        return cls(estimator, rows, scaling, labels, share, seed)
+
+    def __call__(self, t: int) -> Learnt | None:
+        """The model of topic ``t``; None if its labels are all equal."""
+        start = time.perf_counter()
+        labels = self.labels.of(t)
+        lowest = labels.min()
+        is_above = labels > lowest
+        if not is_above.any():
+            return None
+        ranker = copy.copy(self.template)
+        if hasattr(ranker, "random_state"):
+            ranker.random_state = seed_of_part(self.seed, t, _FIT)
+        rows, weight = self.rows, None
+        if self.share is not None:
+            index = self._sample(t, is_above)
+            rows, labels = rows.take(index), labels[index]
+            weight = _weights(is_above[index], len(is_above))
+            margin: Any = getattr(ranker, "margin", None)
+            if is_by_row(margin) and len(margin) == len(is_above):
+                ranker.margin = np.asarray(margin)[index]
+            if getattr(ranker, "sampling", None) == "query-level":
+                weight = None  # it draws a row of a level, whatever the size of the level
+        try:
+            ranker.fit(rows, labels, sample_weight=weight)
+        except Exception as error:
+            raise self._named(t, error) from error
+        w = self.scaling.fold(ranker.coef_)
+        columns = np.flatnonzero(w).astype(np.int32)
+        training = dict(ranker.model_.training) | {"topic": str(self._name(t))}
+        if self.share is not None:
+            training["negative_sampling"] = self.share
+        seconds = time.perf_counter() - start
+        return Learnt(columns, w[columns], training, _converged(ranker), seconds)
+
+    def _sample(self, t: int, is_above: Array) -> Array:
+        """The rows of topic ``t`` above the lowest label, and a share of the others, ascending."""
+        assert self.share is not None
+        lowest = np.flatnonzero(~is_above)
+        n_kept = math.ceil(self.share * len(lowest))
+        rng = np.random.default_rng(seed_of_part(self.seed, t, _SAMPLE))
+        kept = is_above.copy()
+        kept[lowest[rng.choice(len(lowest), n_kept, replace=False, shuffle=False)]] = True
+        return np.flatnonzero(kept)
+
+    def _name(self, t: int) -> Any:
+        return self.labels.topics[t : t + 1].tolist()[0]
+
+    def _named(self, t: int, error: Exception) -> Exception:
+        """The same error, telling the topic."""
+        message = f"topic {self._name(t)!r}: {error}"
+        try:
+            return type(error)(message)
+        except Exception:  # of a type that takes more than a message
+            return RuntimeError(message)
+
+
+def check_share(share: Any) -> None:
+    """Raise ValueError for a share of negatives that is none."""
+    if share is None:
+        return
+    is_number = isinstance(share, numbers.Real) and not isinstance(share, bool)
+    if not (is_number and 0.0 < float(share) <= 1.0):
+        raise ValueError(
+            f"negative_sampling must be None or a share > 0 and <= 1 of the rows of the lowest "
+            f"label, got {share!r}"
+        )
+
+
+def _check_options(estimator: LinearRanker, share: float | None) -> None:
+    """Refuse options of the estimator that mean nothing, or something else, for topics."""
+    if getattr(estimator, "early_stopping", False):
+        raise ValueError(
+            "early_stopping=True needs validation data, which there are none of for topics; set "
+            "early_stopping=False"
+        )
+    if getattr(estimator, "scale", "none") == "query":
+        raise ValueError(
+            "scale='query' divides by ranges within a query, and here all rows are one query; use "
+            "scale='minmax', which takes the same ranges from the training rows"
+        )
+    if share is None:
+        return
+    if getattr(estimator, "negative_sampling", None) is not None:
+        raise ValueError(
+            f"negative_sampling is {share} here and {estimator.negative_sampling} in the "
+            "estimator: negatives would be sampled twice; set one of them to None"
+        )
+    if getattr(estimator, "sampling", None) == "rejection":
+        raise ValueError(
+            "sampling='rejection' cannot weigh the negatives that negative_sampling keeps; use "
+            "sampling='pairs', which draws the same pairs"
+        )
+
+
+def _weights(is_above: Array, n_rows: int) -> Array:
+    """Each kept row of the lowest label stands for n/kept of them: C and alpha keep their meaning.
+
+    ``n_rows`` are those of the whole topic.
+    """
+    n_above = int(np.count_nonzero(is_above))
+    return np.where(is_above, 1.0, (n_rows - n_above) / (len(is_above) - n_above))
+
+
+def _converged(ranker: Any) -> bool:
+    if hasattr(ranker, "converged_"):
+        return bool(ranker.converged_)
+    return ranker.tol is None or ranker.stopped_ != "n_steps"

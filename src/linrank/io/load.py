@@ -1,0 +1,346 @@
+"""load: a data set from text, tables, frames, TREC files, or a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from linrank.errors import check_one_of
+from linrank.options import MISSING
+from linrank.system.durable import recover
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from linrank.data.dataset import Dataset
+    from linrank.io.tables.arrow import Table
+    from linrank.io.tables.roles import Choice, TableOptions
+
+Progress = Callable[[int, "int | None"], object]
+Note = Callable[[str], object]
+
+
+def load(
+    source: Any,
+    *,
+    format: str | None = None,
+    label: Choice = None,
+    qid: Choice = None,
+    docid: Choice = None,
+    weight: Choice = None,
+    position: Choice = None,
+    features: str | Sequence[str] | None = None,
+    dtype: DTypeLike | None = None,
+    storage: Literal["auto", "dense", "csr"] = "auto",
+    n_features: int | None = None,
+    zero_based: Literal["auto"] | bool = "auto",
+    missing: Literal["error", "zero", "mean", "indicator", "keep"] = "error",
+    sidecars: bool = True,
+    qrels: Any = None,
+    unjudged: Literal["zero", "drop", "error"] = "zero",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read a data set from a table, a frame, SVMlight/LETOR text, or a store.
+
+    **Tables**: Parquet, Arrow IPC (files and streams), CSV and TSV with a header line, and frames
+    of pandas, polars and pyarrow. Each column has a role, by its name in any case or as told:
+
+    ========  =================================================================
+    label     label, y, relevance, rel, grade, target
+    qid       qid, query_id, group, group_id, query; without one, one query
+    docid     docid, docno, doc_id
+    weight    weight, sample_weight
+    position  position, rank
+    features  a list or vector column named ``features``, else all other numbers
+    ========  =================================================================
+
+    What is left out, such as text, is logged (INFO). Query ids are numbers, strings or categories,
+    in any order of rows.
+
+    **Text**: each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
+    ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
+    of rows; without ids all rows are one query. Indices increase within a line; what is not given
+    is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
+
+    **Runs** (TREC): lines ``qid Q0 docid rank score tag``. One or several become a data set of all
+    documents that any of them retrieved, with the score of each run as a feature, float64 unless
+    ``dtype`` says otherwise. A document that a run has not retrieved is missing there. Labels come
+    from ``qrels``, else they are 0.
+
+    **Stores**: a folder is taken for a store, as ``linrank convert`` writes it: all of it is
+    compared with its checksums. What says how to read text or tables does not apply to it and is
+    refused. ``linrank.Store`` reads one chunk by chunk.
+
+    Parameters
+    ----------
+    source : path, "-", binary file object, or frame; or a sequence of runs
+        A file, ``"-"`` for standard input, the folder of a store or of Parquet files, or a table
+        of pandas, polars or pyarrow. gzip, bzip2, xz and Zstandard are told by their first bytes.
+    format : {"svmlight", "parquet", "arrow", "csv", "tsv", "run"}, optional
+        By default Parquet and Arrow are told by their first bytes, CSV and TSV by the end of the
+        name (``.csv``, ``.tsv``, ``.tab``, also compressed), runs likewise (``.run``); all else is
+        SVMlight text.
+    label, qid, docid, weight, position : str or False, optional
+        The column of a table with this role; False where there is none: no label is 0 everywhere.
+    features : str or sequence of str, optional
+        The columns of a table that are features, in this order: names, patterns such as ``"bm25*"``
+        and exceptions such as ``"!price"``; one string may hold several with commas. A column of
+        lists or of Spark's vectors must be the only one. ``features=model.feature_names`` selects
+        what a model knows.
+    dtype : {"float32", "float64"}, optional
+        Type of the feature values: by default float32 for text and CSV, and for tables float32 if
+        no feature is float64 or integer, else float64. Labels and weights are float64. A store has
+        its own, which this must equal where it is given.
+    storage : {"auto", "dense", "csr"}, default="auto"
+        ``"auto"`` takes the smaller of the two for text and vectors: dense if
+        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``; other tables are dense.
+        ``rows.describe()`` tells which.
+    n_features : int, optional
+        Number of columns; by default as many as the largest index asks for. An index beyond it is
+        an error. Give it for test data that may lack the last features.
+    zero_based : {"auto", True, False}, default="auto"
+        Of text: whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has
+        it.
+    missing : {"error", "zero", "mean", "indicator", "keep"}, default="error"
+        What happens to missing values (null, NaN, an empty field of CSV), as in
+        :meth:`Dataset.of`; a model that is trained on the data scores by the same policy. SVMlight
+        text has none: what a line leaves out is 0.
+    sidecars : bool, default=True
+        Whether files beside a text are read: ``NAME.query`` or ``NAME.group`` (rows of each query,
+        one number a line), ``NAME.weight`` (a weight for each row, or for each query: of its
+        pairs) and ``NAME.position``.
+    qrels : path, Qrels or mapping, optional
+        Judgements ``qid iteration docid relevance`` that give the labels, by query and document.
+    unjudged : {"zero", "drop", "error"}, default="zero"
+        What becomes of rows without a judgement: label 0, left out, or an error.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+    progress : callable, optional
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
+
+    Returns
+    -------
+    Dataset
+        With ``docids`` if the file has any, and ``feature_names`` if each feature is a column.
+
+    Raises
+    ------
+    DataFormatError
+        The contents are not as described; the message names file, line or row, and column of the
+        first fault, or the file and the chunk.
+    ValueError
+        It is not clear which column is what; the message names the columns and the remedy.
+    MemoryError
+        The matrix would not fit; it is not allocated then.
+
+    Examples
+    --------
+    >>> import io
+    >>> data = load(io.BytesIO(b"2 qid:7 1:0.5 3:1 # docid = a\\n0 qid:7 2:2 3:4 # docid = b\\n"))
+    >>> print(data.rows.describe(), data.qid, data.docids)
+    dense float32, 2 × 3 [7 7] ['a', 'b']
+    >>> table = io.BytesIO(b"qid,rel,bm25,clicks\\n7,2,0.5,3\\n7,0,0.25,1\\n")
+    >>> data = load(table, format="csv")
+    >>> print(data.y, data.qid, data.feature_names)
+    [2. 0.] [7 7] ('bm25', 'clicks')
+    """
+    from linrank.io.tables.roles import TableOptions
+
+    data = read(
+        source,
+        TableOptions(label, qid, docid, weight, position, features),
+        note=_logged,
+        format=format,
+        dtype=dtype,
+        storage=storage,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        sidecars=sidecars,
+        qrels=qrels,
+        unjudged=unjudged,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    if zero_based != "auto" and data.index_base is None and not is_folder(source):
+        raise ValueError(
+            f"zero_based={zero_based} is for text, and the features of {data.source} are columns; "
+            "leave it out"
+        )
+    return data
+
+
+def _logged(text: str) -> None:
+    import logging  # here: it would slow down the start of every command
+
+    logging.getLogger(__name__).info("%s", text)
+
+
+def read(
+    source: Any,
+    options: TableOptions,
+    *,
+    format: str | None = None,
+    missing: str = "error",
+    qrels: Any = None,
+    unjudged: str = "zero",
+    **how: Any,
+) -> Dataset:
+    """As `load`, with ``note``, which is told what the user should know.
+
+    ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
+    among them.
+    """
+    from linrank.io.fusion import is_run, load_runs, retrieved
+    from linrank.io.tables.roles import IF_PRESENT
+
+    if qrels is not None and options.label is None:
+        options = replace(options, label=IF_PRESENT)  # it does not matter
+    if not is_run(source, format):
+        # With judgements, what stands in for missing values is learnt from the rows that stay.
+        early = missing if qrels is None or missing == "error" else "keep"
+        data = _read_rows(source, options, format=format, missing=early, **how)
+        return data if qrels is None else _judged(data, qrels, unjudged).filled(missing)
+    _refuse(options, None, "this is a run")
+    data = load_runs(source, how["dtype"], how.get("progress"))
+    return retrieved(data if qrels is None else _judged(data, qrels, unjudged), missing)
+
+
+def _judged(data: Dataset, qrels: Any, unjudged: str) -> Dataset:
+    from linrank.io.judgements import judged
+
+    return judged(data, qrels, unjudged)
+
+
+def _read_rows(
+    source: Any,
+    options: TableOptions,
+    *,
+    note: Note,
+    format: str | None = None,
+    missing: str = "error",
+    sidecars: bool = True,
+    zero_based: Any = "auto",
+    progress: Progress | None = None,
+    **how: Any,
+) -> Dataset:
+    """Rows of anything but runs; ``note`` is told what the user should know, such as columns left
+    out.
+
+    ``how`` holds dtype, storage, n_features and n_jobs. ``zero_based`` is not looked at for what
+    has named columns.
+    """
+    check_one_of("missing", missing, (*MISSING, "keep"))
+    if is_folder(source):
+        _refuse(options, format, f"{os.fspath(source)} is a folder, and so a store")
+        return _load_store(source, zero_based=zero_based, **how).filled(missing)
+    from linrank.data.frames import is_frame
+    from linrank.io.tables.formats import format_of, open_source
+
+    opened: tuple[Any, str, bytes] = (source, "", b"")
+    kind = "frame"
+    if not is_frame(source):
+        opened = open_source(source)
+        kind = format_of(opened[1], opened[2], format)
+    if kind == "svmlight":
+        _refuse(options, None, f"{opened[1]} is SVMlight text (else say with format= what it is)")
+        data = _load_text(opened[0], zero_based=zero_based, progress=progress, **how)
+    else:
+        table = _open_table(*opened, kind, how["n_jobs"])
+        keeps = missing != "error"
+        data = _load_table(table, kind, options, keeps, progress, note, **how)
+    if sidecars and kind in ("svmlight", "csv", "tsv") and isinstance(source, (str, os.PathLike)):
+        from linrank.io.tables.sidecars import attach
+
+        data = attach(data, source, note)
+    return data.filled(missing)
+
+
+def _load_text(source: Any, *, dtype: Any, **how: Any) -> Dataset:
+    from linrank.io import svmlight
+
+    return svmlight.load(source, dtype="float32" if dtype is None else dtype, **how)
+
+
+def _open_table(source: Any, name: str, head: bytes, format: str, n_jobs: int | None) -> Table:
+    from linrank.io.tables.files import open_table
+    from linrank.system.threads import resolve
+
+    return open_table(source, name, head, format, resolve(n_jobs))
+
+
+def _load_table(
+    table: Table,
+    format: str,
+    options: TableOptions,
+    keeps_missing: bool,
+    progress: Progress | None,
+    note: Note,
+    *,
+    dtype: Any,
+    storage: Any,
+    n_features: int | None,
+    n_jobs: int | None,
+) -> Dataset:
+    from linrank.io.svmlight import ReadingOptions
+    from linrank.io.tables.arrow import Form, read_table
+    from linrank.system.threads import resolve
+
+    checked = ReadingOptions.of(dtype, storage, n_features, "auto")
+    by_column = dtype is None and format not in ("csv", "tsv")
+    form = Form(None if by_column else checked.dtype, storage, n_features, keeps_missing)
+    return read_table(table, options, form, resolve(n_jobs), progress, note)
+
+
+def _refuse(options: TableOptions, format: str | None, what: str) -> None:
+    """Fail on options that name columns of what has none."""
+    given = [*options.given(), *(["format"] if format is not None else [])]
+    if given:
+        raise ValueError(f"{given[0]}= is for tables, and {what}; leave it out")
+
+
+def is_folder(source: Any) -> bool:
+    """Whether this is the path of a folder that is no table, and so of a store."""
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    recover(source)
+    if not os.path.isdir(source):
+        return False
+    from linrank.io.tables.formats import parquet_parts
+
+    return not parquet_parts(source)
+
+
+def _load_store(
+    path: Any, dtype: Any, storage: Any, n_features: Any, zero_based: Any, n_jobs: int | None
+) -> Dataset:
+    import numpy as np
+
+    from linrank.io.store.store import Store
+
+    store = Store(path)
+    found = {
+        "dtype": (dtype, None if dtype is None else np.dtype(dtype) == store.dtype),
+        "storage": (storage, storage in ("auto", store.storage)),
+        "n_features": (n_features, n_features in (None, store.n_features)),
+        "zero_based": (
+            zero_based,
+            zero_based == "auto" or store.index_base in (None, 0 if zero_based else 1),
+        ),
+    }
+    own = {
+        "dtype": store.dtype.name,
+        "storage": store.storage,
+        "n_features": store.n_features,
+        "zero_based": store.index_base == 0,
+    }
+    for name, (wanted, agrees) in found.items():
+        if agrees is False:
+            raise ValueError(
+                f"{store.path} is a store with {name}={own[name]!r}, which {name}={wanted!r} "
+                f"cannot change; leave {name} out, or convert the text again with it"
+            )
+    return store.dataset(n_jobs=n_jobs)

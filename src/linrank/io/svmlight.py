@@ -1,0 +1,324 @@
+"""Reading SVMlight/LETOR text: ``label[:weight] [qid:id] index:value ... [# comment]``."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.errors import DataFormatError
+from linrank.io.blocks import Part, Stretch, TextBlocks, open_blocks
+from linrank.io.words import Comments
+from linrank.system.memory import check_fits
+from linrank.system.threads import resolve
+
+Array = NDArray[Any]
+
+# The fault of a first line that names columns: a word, or words with commas, for a label.
+_HEADER = re.compile(r"expected a number for the label, got '\"?[A-Za-z_][\w ]*[\",'.]")
+
+T = TypeVar("T")
+FORM = "label qid:id index:value ..."
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a text is read, as `linrank.load` takes it, checked."""
+
+    dtype: np.dtype[Any]
+    storage: str
+    n_features: int | None
+    zero_based: str | bool
+
+    @classmethod
+    def of(cls, dtype: Any, storage: Any, n_features: Any, zero_based: Any) -> ReadingOptions:
+        """The options, or ValueError."""
+        kind = np.dtype(np.float32 if dtype is None else dtype)  # that of None is float64
+        if kind not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {kind}")
+        if storage not in ("auto", "dense", "csr"):
+            raise ValueError(f"storage must be 'auto', 'dense' or 'csr', got {storage!r}")
+        if n_features is not None and not 1 <= n_features <= 2**31 - 1:
+            raise ValueError(f"n_features must be from 1 to 2147483647, got {n_features}")
+        if zero_based not in ("auto", True, False):
+            raise ValueError(f"zero_based must be 'auto', True or False, got {zero_based!r}")
+        return cls(kind, storage, n_features, zero_based)
+
+    def parser(self) -> Any:
+        """A parser that takes the indices that a line may have, as far as they are known."""
+        lowest = 1 if self.zero_based is False else 0
+        highest = int(_core.MAX_FEATURE)
+        if self.n_features is not None:
+            highest = min(highest, self.n_features - (self.zero_based is True))
+        kind = _core.TextParser32 if self.dtype == np.float32 else _core.TextParser64
+        return kind(lowest, highest)
+
+
+def parse_blocks(
+    parser: Any, blocks: Iterator[tuple[Part, T]], n_threads: int
+) -> Iterator[tuple[Any, T]]:
+    """Pieces in the order of their blocks; a few blocks are under way at any time."""
+    head = list(islice(blocks, 3))
+    blocks = chain(head, blocks)
+    if n_threads == 1 or len(head) < 3:  # a few milliseconds: less than the pool costs
+        for block, tag in blocks:
+            yield _parse_block(parser, block), tag
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    pending: deque[tuple[Any, T]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for block, tag in blocks:
+                pending.append((pool.submit(_parse_block, parser, block), tag))
+                if len(pending) > n_threads + 1:
+                    future, tag = pending.popleft()
+                    yield future.result(), tag
+            while pending:
+                future, tag = pending.popleft()
+                yield future.result(), tag
+        finally:
+            for future, _ in pending:
+                future.cancel()
+
+
+def _parse_block(parser: Any, block: Part) -> Any:
+    if isinstance(block, DataFormatError):  # raised in its turn: faults before it come first
+        raise block
+    return parser.parse(block.read() if isinstance(block, Stretch) else block)
+
+
+class Survey:
+    """What the pieces read so far have in common; finds the first fault of the text.
+
+    Attributes
+    ----------
+    name : str
+        The file at hand, in messages.
+    n_lines : int
+        Lines of that file so far.
+    n_rows, n_entries : int
+        Of all files so far.
+    lowest, highest : int
+        Feature indices as written; -1 before the first entry.
+    has_query : bool or None
+        Whether rows have a query id; None before the first row.
+    """
+
+    def __init__(self, name: str, options: ReadingOptions) -> None:
+        self.name, self.options = name, options
+        self.n_lines = self.n_rows = self.n_entries = 0
+        self.lowest, self.highest = -1, -1
+        self.highest_place = ""
+        self.has_query: bool | None = None
+
+    def begin(self, name: str) -> None:
+        """Go on with the lines of another file."""
+        self.name, self.n_lines = name, 0
+
+    def add(self, piece: Any) -> None:
+        """Add the next piece; raise the first fault of the file."""
+        mixed = None if self.has_query is None else piece.query_fault(self.has_query)
+        fault = mixed or piece.fault
+        if fault is not None:
+            line, column, message = fault
+            if self.n_lines + line == 1 and _HEADER.match(message):
+                message += "; if these are names of columns, say format='csv' or 'tsv'"
+            raise DataFormatError(f"{self.name}:{self.n_lines + line}:{column}: {message}")
+        if piece.n_entries > 0 and (self.lowest < 0 or piece.lowest < self.lowest):
+            self.lowest = piece.lowest
+        if piece.highest > self.highest:
+            line, column = piece.highest_place
+            self.highest = piece.highest
+            self.highest_place = f"{self.name}:{self.n_lines + line}:{column}"
+        self.n_lines += piece.n_lines
+        self.n_rows += piece.n_rows
+        self.n_entries += piece.n_entries
+        if piece.n_rows > 0:
+            self.has_query = piece.has_query
+
+    def columns(self) -> tuple[int, int]:
+        """(the index of the first column, number of columns)."""
+        base, n_features = int(self.lowest != 0), self.options.n_features
+        if self.options.zero_based != "auto":
+            base = int(not self.options.zero_based)
+        if n_features is None:
+            if self.n_entries == 0:
+                raise DataFormatError(
+                    f"{self.name}: none of the {self.n_rows} rows has a feature; "
+                    f"expected lines '{FORM}'"
+                )
+            return base, self.highest - base + 1
+        if self.highest - base >= n_features:
+            # Only now is it known that indices start at 0: n_features itself is one too many.
+            raise DataFormatError(
+                f"{self.highest_place}: feature index {self.highest} is out of range; "
+                f"expected 0 to {n_features - 1}, as the file has a feature 0"
+            )
+        return base, n_features
+
+    def is_dense(self, n_columns: int) -> bool:
+        """Whether rows are stored as a full matrix: as asked, or where that is smaller."""
+        if self.options.storage != "auto":
+            return self.options.storage == "dense"
+        itemsize = self.options.dtype.itemsize
+        return self.n_rows * n_columns * itemsize <= self.n_entries * (itemsize + 4)
+
+    def check_rows(self) -> None:
+        """Raise DataFormatError where no line had data."""
+        if self.n_rows == 0:
+            what = "no line with data" if self.n_lines else "empty file"
+            raise DataFormatError(f"{self.name}: {what}; expected lines '{FORM}'")
+
+
+Progress = Callable[[int, "int | None"], object]
+
+
+def load(
+    source: Any,
+    *,
+    dtype: DTypeLike = "float32",
+    storage: Literal["auto", "dense", "csr"] = "auto",
+    n_features: int | None = None,
+    zero_based: Literal["auto"] | bool = "auto",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read a data set from SVMlight/LETOR text.
+
+    Each line is ``label qid:id index:value ... # comment``. Labels are real numbers;
+    ``label:weight`` gives a row a weight (1 where it is missing); ids are any tokens, in any order
+    of rows; without ids all rows are one query. Indices increase within a line; what is not given
+    is 0. Numbers are rounded as by Python's ``float``, then to ``dtype``.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are told by their first bytes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the feature values; labels and weights are float64.
+    storage : {"auto", "dense", "csr"}, default="auto"
+        ``"auto"`` takes the smaller of the two: dense if
+        ``n_rows·n_features·itemsize <= n_entries·(itemsize + 4)``. ``rows.describe()`` tells which.
+    n_features : int, optional
+        Number of columns; by default as many as the largest index asks for. An index beyond it is
+        an error. Give it for test data that may lack the last features.
+    zero_based : {"auto", True, False}, default="auto"
+        Whether feature 0 is the first column, or feature 1. ``"auto"``: 0 if the file has it.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+    progress : callable, optional
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
+
+    Returns
+    -------
+    Dataset
+        With ``comments`` (and so ``docids``) if the file has any.
+
+    Raises
+    ------
+    DataFormatError
+        The text is not as described; the message names file, line and column of the first fault.
+    MemoryError
+        The matrix would not fit; it is not allocated then.
+
+    Examples
+    --------
+    >>> import io
+    >>> data = load(io.BytesIO(b"2 qid:7 1:0.5 3:1 # docid = a\\n0 qid:7 2:2 3:4 # docid = b\\n"))
+    >>> print(data.rows.describe(), data.qid, data.docids)
+    dense float32, 2 × 3 [7 7] ['a', 'b']
+    """
+    options = ReadingOptions.of(dtype, storage, n_features, zero_based)
+    return _read(open_blocks(source), options, resolve(n_jobs), progress)
+
+
+def _read(
+    text: TextBlocks, options: ReadingOptions, n_threads: int, progress: Progress | None = None
+) -> Dataset:
+    parser, reading = options.parser(), _Reading(Survey(text.name, options))
+    for piece, done in parse_blocks(parser, text.parts, n_threads):
+        reading.add(piece)
+        if progress is not None:
+            progress(done, text.size)
+    del parser  # its scratch memory
+    return reading.dataset(n_threads)
+
+
+class _Reading:
+    """The pieces read so far, and what they have in common."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.survey = survey
+        self.pieces: list[Any] = []
+
+    def add(self, piece: Any) -> None:
+        """Add the next piece; raise the first fault of the file."""
+        self.survey.add(piece)
+        if piece.n_rows > 0:
+            self.pieces.append(piece)
+
+    def dataset(self, n_threads: int) -> Dataset:
+        """Lay the pieces out in arrays; they are empty afterwards."""
+        self.survey.check_rows()
+        base, n_columns = self.survey.columns()
+        n_rows = self.survey.n_rows
+        qid = _query_ids(self.pieces, n_rows) if self.pieces[0].has_query else None
+        comments = read_comments(self.pieces, n_rows)
+        labels, weight = np.empty(n_rows), None
+        _core.fill_labels(self.pieces, labels)
+        if any(piece.has_weight for piece in self.pieces):
+            weight = np.empty(n_rows)
+            _core.fill_weights(self.pieces, weight)
+        rows = self._rows(base, n_columns, n_threads)
+        return Dataset(rows, labels, qid, weight, None, comments, self.survey.name, base)
+
+    def _rows(self, base: int, n_columns: int, n_threads: int) -> Rows:
+        survey, dtype = self.survey, self.survey.options.dtype
+        dense = survey.is_dense(n_columns)
+        dense_size = survey.n_rows * n_columns * dtype.itemsize
+        csr_size = survey.n_entries * (dtype.itemsize + 4)
+        held = sum(piece.n_bytes for piece in self.pieces)  # freed while the matrix is filled
+        check_fits(
+            (dense_size if dense else csr_size + 8 * survey.n_rows) - held,
+            f"{survey.name}: {survey.n_rows} × {n_columns} {dtype} "
+            f"as {'dense' if dense else 'CSR'}",
+            "read with storage='csr'" if dense else "read part of the file",
+        )
+        if dense:
+            x = np.empty((survey.n_rows, n_columns), dtype)
+            _core.fill_dense(self.pieces, x, base, n_threads)
+            return DenseRows(x)
+        values, columns = np.empty(survey.n_entries, dtype), np.empty(survey.n_entries, np.int32)
+        offsets = np.empty(survey.n_rows + 1, np.int64)
+        _core.fill_csr(self.pieces, values, columns, offsets, n_columns, base, n_threads)
+        return CsrRows(values, columns, offsets, n_columns)
+
+
+def _query_ids(pieces: list[Any], n_rows: int) -> Array:
+    """Ids as int64 if all are integers, else as an object array of strings, one object per id."""
+    ids = np.empty(n_rows, np.int64)
+    if _core.fill_integer_queries(pieces, ids):
+        return ids
+    tokens = _core.fill_query_codes(pieces, ids)
+    names = np.array([token.decode("utf-8", "backslashreplace") for token in tokens], dtype=object)
+    return names[ids]
+
+
+def read_comments(pieces: list[Any], n_rows: int) -> Comments | None:
+    """The comments of pieces, None where there are none."""
+    n_bytes = sum(piece.n_comment_bytes for piece in pieces)
+    if n_bytes == 0:
+        return None
+    text, offsets = np.empty(n_bytes, np.uint8), np.empty(n_rows + 1, np.int64)
+    _core.fill_comments(pieces, text, offsets)
+    return Comments(text, offsets)

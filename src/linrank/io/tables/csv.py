@@ -1,0 +1,245 @@
+"""Text with a header line and separators (CSV, TSV) as tables."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from linrank.errors import DataFormatError
+from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
+from linrank.io.tables.columns import arrow
+from linrank.io.tables.faults import reading
+from linrank.io.tables.roles import Roles
+
+
+class TextStream(OneWay):
+    """Bytes of a text, the first of which can be looked at before they are read."""
+
+    def __init__(self, source: Any) -> None:
+        text = open_blocks(source)
+        self.name, self.size = text.name, text.size
+        self.n_done = 0  # bytes of the source, compressed if it is
+        self._blocks = text.blocks
+        self._ready = bytearray()
+        self._error: DataFormatError | None = None
+        self._is_over = False
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, at least ``size`` of them unless the text ends before."""
+        self._fill(size)
+        return bytes(self._ready)
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, at most ``size``; none at the end."""
+        self._fill(size if size >= 0 else 1 << 62)
+        data = bytes(self._ready if size < 0 else self._ready[:size])
+        del self._ready[: len(data)]
+        if not data and self._error is not None:
+            raise self._error
+        return data
+
+    def _fill(self, size: int) -> None:
+        while len(self._ready) < size and not self._is_over:
+            block, self.n_done = next(self._blocks, (None, self.n_done))
+            if block is None:
+                self._is_over = True
+            elif isinstance(block, DataFormatError):
+                self._is_over, self._error = True, block
+            else:
+                self._ready += block
+
+
+_PROBE = 1 << 20  # bytes from which types are told
+_BLOCK = 1 << 20
+_ROOM = 8  # of a block: times the first two lines; a line longer than a block cannot be read
+_LOOKED_AT = 1000  # values of a column of words
+_MOSTLY = 0.9
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \w+: invalid value '(.*)'"
+)
+_SHAPE = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+
+
+class CsvTable:
+    """Text whose first line names the columns.
+
+    Features, labels and weights are read as float64 numbers, ids as text; what type a column has
+    is told from the first megabyte. An empty field, ``NA``, ``NaN``, ``null`` and the like are a
+    missing number.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+        Plain or compressed.
+    name : str
+        What it is called in messages.
+    separator : str
+        What stands between two fields: a comma or a tab.
+    n_threads : int
+        1 converts on this thread, more use those of pyarrow.
+    """
+
+    n_rows: int | None = None
+    is_text = True
+
+    def __init__(self, source: Any, name: str, separator: str, n_threads: int) -> None:
+        self.name, self._separator, self._n_threads = name, separator, n_threads
+        self._source = source if _can_reopen(source) else None
+        self._stream = TextStream(source)
+        self.size = self._stream.size
+        head, n_first = self._first_lines()
+        self._block = max(_BLOCK, _ROOM * n_first)
+        with reading(name, "CSV"):
+            reader = self._open(_Bytes(head), {}, None, 2 * len(head) + _BLOCK)
+            self.schema = _with_slips(reader)
+            self._check_header()
+
+    def batches(self, roles: Roles) -> Iterator[tuple[Any, int, int]]:
+        """Batches of the columns that are used, numbers as float64 and ids as strings."""
+        types = self._types(roles)
+        stream, n_threads = self._stream, self._n_threads
+        try:
+            reader = self._open(stream, types, roles.used, n_threads=n_threads)
+            n_rows = 0
+            for batch in reader:
+                yield batch, n_rows, stream.n_done
+                n_rows += batch.num_rows
+        except arrow().ArrowException as error:
+            raise self._explained(error, types, roles) from None
+
+    def _types(self, roles: Roles) -> dict[str, Any]:
+        pa = arrow()
+        types = {
+            name: pa.bool_() if self.schema.field(name).type == pa.bool_() else pa.float64()
+            for name in (*roles.features, *roles.fields.values())
+        }
+        for role, name in roles.fields.items():
+            # A column of words is no number: said on reading its first value, with the value.
+            if role in ("qid", "docid") or pa.types.is_string(self.schema.field(name).type):
+                types[name] = pa.string()
+        return types
+
+    def _open(
+        self,
+        stream: Any,
+        types: dict[str, Any],
+        columns: list[str] | None,
+        probe: int | None = None,
+        n_threads: int = 1,
+    ) -> Any:
+        from pyarrow import csv
+
+        return csv.open_csv(
+            arrow().PythonFile(stream, "r"),
+            read_options=csv.ReadOptions(
+                use_threads=n_threads > 1, block_size=probe or self._block
+            ),
+            parse_options=csv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                invalid_row_handler=None if probe is None else lambda row: "skip",
+            ),
+            convert_options=csv.ConvertOptions(column_types=types, include_columns=columns),
+        )
+
+    def _first_lines(self) -> tuple[bytes, int]:
+        """A megabyte of whole lines, or two lines if these are longer, and the bytes of the two."""
+        size = _PROBE
+        while True:
+            head = self._stream.peek(size)[:size]
+            if not head.strip():
+                raise DataFormatError(f"{self.name}: empty; the first line must name the columns")
+            is_all = len(head) < size
+            first = head.split(b"\n" if b"\n" in head else b"\r", 2)
+            if len(first) > 2 or is_all:
+                break
+            if size >= LONGEST_LINE:
+                raise LongLineError(self.name, LONGEST_LINE)
+            size *= 2
+        if is_all and len(head.strip().splitlines()) < 2:
+            raise DataFormatError(f"{self.name}: no rows")
+        end = len(head) if is_all else max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+        return head[:end], len(first[0]) + len(first[1])
+
+    def _check_header(self) -> None:
+        names = self.schema.names
+        numbers = [name for name in names if _is_number(name)]
+        # A number that comes twice is a value too, whatever words stand beside it.
+        if len(numbers) == len(names) or len(set(numbers)) < len(numbers):
+            raise DataFormatError(
+                f"{self.name}: the first line, {', '.join(names[:4])}, ..., holds numbers; it must "
+                "name the columns: put a line such as label,qid,f1,f2 in front"
+            )
+        if len(names) == 1:
+            other = next((c for c in ",\t;|" if c != self._separator and c in names[0]), None)
+            if other is not None:
+                raise DataFormatError(
+                    f"{self.name}: the first line has no {self._separator!r} but {other!r}; "
+                    "csv is separated by commas, tsv by tabs: say format='csv' or 'tsv', or "
+                    "write the file with one of them"
+                )
+
+    def _explained(self, error: Exception, types: dict[str, Any], roles: Roles) -> DataFormatError:
+        """The fault with its row: threads lose count, so the text is read again without."""
+        text = str(error)
+        if self._source is not None and "Row #" not in text:
+            try:
+                for _ in self._open(TextStream(self._source), types, roles.used):
+                    pass
+            except arrow().ArrowException as again:
+                text = str(again)
+        place = f"{self.name}"
+        if found := _CONVERSION.search(text):
+            place += f":{found[2]}" if found[2] else ""
+            column = self.schema.names[int(found[1])]
+            return DataFormatError(
+                f"{place}: the column {column!r} holds {found[3][:60]!r}, which is no number; "
+                "correct it, or leave the column out with features="
+            )
+        if found := _SHAPE.search(text):
+            place += f":{found[1]}" if found[1] else ""
+            return DataFormatError(
+                f"{place}: a line with {found[3]} fields, the first line has {found[2]}"
+            )
+        return DataFormatError(f"{self.name}: damaged CSV data: {' '.join(text.split())[:300]}")
+
+
+class _Bytes(TextStream):
+    """Bytes as they are."""
+
+    def __init__(self, data: bytes) -> None:
+        self._blocks, self._ready = iter(()), bytearray(data)
+        self._error, self._is_over, self.n_done = None, True, 0
+
+
+def _with_slips(reader: Any) -> Any:
+    """The schema of a text; a column of numbers with a few words is one of numbers.
+
+    Then the words are faults, named with their line, and no feature goes missing for them.
+    """
+    pa, schema = arrow(), reader.schema
+    batch = next(iter(reader), None)
+    for i, field in enumerate(schema):
+        if batch is None or not pa.types.is_string(field.type):
+            continue
+        values = [v for v in batch.column(i).slice(0, _LOOKED_AT).to_pylist() if v]
+        if sum(map(_is_number, values)) > _MOSTLY * len(values):
+            schema = schema.set(i, pa.field(field.name, pa.float64()))
+    return schema
+
+
+def _can_reopen(source: Any) -> bool:
+    if not isinstance(source, (str, os.PathLike)) or source == "-":
+        return False
+    return stat.S_ISREG(os.stat(source).st_mode)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,319 @@
+"""TREC files: judgements (qrels) and runs, read, held and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.queries import as_ids
+from linrank.errors import DataFormatError
+from linrank.io.blocks import open_blocks
+from linrank.io.words import Words
+from linrank.system.durable import replacing
+
+Array = NDArray[Any]
+_BLOCK = 1 << 14  # lines formatted at a time
+
+
+def qrels_lines(qid: Iterable[str], docids: Iterable[str], relevance: Array) -> Iterator[str]:
+    """Blocks of ``qid 0 docid relevance``; whole numbers are written without a point."""
+    rows = zip(qid, docids, relevance.tolist(), strict=True)
+    lines = (f"{q} 0 {d} {int(v) if v.is_integer() else repr(v)}\n" for q, d, v in rows)
+    return _blocks(lines)
+
+
+def run_lines(
+    query: Array,
+    query_ids: Sequence[Any] | Array,
+    docids: Sequence[str],
+    scores: Array,
+    tag: str,
+    topk: int | None = None,
+) -> Iterator[str]:
+    """Blocks of ``qid Q0 docid rank score tag``: queries by number, each by falling score.
+
+    Of each query the best ``topk`` documents, or all.
+    """
+    order = np.lexsort((-scores, query))  # stable: equal scores stay in the order of the rows
+    ranked = query[order]
+    first = np.searchsorted(ranked, np.arange(len(query_ids)))
+    ranks = np.arange(1, len(order) + 1) - first[ranked]
+    if topk is not None:
+        order, ranked, ranks = (a[ranks <= topk] for a in (order, ranked, ranks))
+    columns = (ranked, order, ranks, scores[order])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    lines = (
+        f"{query_ids[q]} Q0 {docids[row]} {rank} {score!r} {tag}\n" for q, row, rank, score in rows
+    )
+    return _blocks(lines)
+
+
+def _blocks(lines: Iterator[str]) -> Iterator[str]:
+    while block := "".join(islice(lines, _BLOCK)):
+        yield block
+
+
+Progress = Callable[[int, "int | None"], object]
+_Table = TypeVar("_Table", bound="_Documents")
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """What judgements and runs share: a query, a document and a number in each row."""
+
+    query: Array
+    query_ids: Array
+    docids: Words
+    values: Array
+    source: str = ""
+    lines: Array | None = field(default=None, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of lines."""
+        return len(self.query)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of different queries."""
+        return len(self.query_ids)
+
+    @property
+    def qid(self) -> Array:
+        """Query of each row, as an object array of strings."""
+        ids: Array = self.query_ids[self.query]
+        return ids
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Return ``{query: {document: number}}``, as pytrec_eval, ir_measures and ranx take it."""
+        found: dict[str, dict[str, float]] = {str(q): {} for q in self.query_ids}
+        by_query = list(found.values())
+        rows = zip(self.query.tolist(), self.docids.tolist(), self.values.tolist(), strict=True)
+        for query, docid, value in rows:
+            by_query[query][docid] = value
+        return found
+
+    @classmethod
+    def from_dict(cls: type[_Table], table: Mapping[Any, Mapping[Any, float]]) -> _Table:
+        """Return the rows of ``{query: {document: number}}``."""
+        if not isinstance(table, Mapping) or not all(
+            isinstance(documents, Mapping) for documents in table.values()
+        ):
+            raise TypeError(f"expected {{query: {{document: number}}}}, got {type(table).__name__}")
+        qid = [str(q) for q, documents in table.items() for _ in documents]
+        docid = [str(d) for documents in table.values() for d in documents]
+        return cls.of(qid, docid, [v for documents in table.values() for v in documents.values()])
+
+    @classmethod
+    def of(cls: type[_Table], qid: Any, docid: Any, values: Any) -> _Table:
+        """Return rows of columns: one query, document and number each."""
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
+        what = cls.__name__
+        if numbers.ndim != 1:
+            raise ValueError(f"{what} needs one number per row, got shape {numbers.shape}")
+        words = [str(d) for d in docid]
+        if len(words) != len(numbers):
+            raise ValueError(f"{what} has {len(words)} documents but {len(numbers)} numbers")
+        if not np.isfinite(numbers).all():
+            row = int(np.argmin(np.isfinite(numbers)))
+            raise ValueError(f"{what} has {numbers[row]} at row {row}; numbers must be finite")
+        ids = np.array([str(q) for q in as_ids(qid, len(numbers)).tolist()], dtype=object)
+        for name, column in (("qid", ids), ("docid", words)):
+            _check_words(column, name)
+        codes: dict[str, int] = {}
+        query = np.array([codes.setdefault(q, len(codes)) for q in ids], dtype=np.int64)
+        return _unique(cls(query, np.array(list(codes), dtype=object), Words.of(words), numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels(_Documents):
+    """Judgements: how relevant a document is to a query.
+
+    Made by `load_qrels`, from columns by ``Qrels.of(qid, docid, relevance)`` or from
+    ``{query: {document: relevance}}`` by ``Qrels.from_dict``.
+
+    Attributes
+    ----------
+    query : int64 array (n_rows,)
+        Number of the query of each row.
+    query_ids : object array (n_queries,)
+        Ids of the queries, strings, by first appearance.
+    docids : Words
+        Document of each row; ``docids.tolist()`` are strings.
+    values : float64 array (n_rows,)
+        Relevance of each row.
+    source : str
+        The file, for messages.
+    lines : int64 array (n_rows,) or None
+        Line of each row.
+    """
+
+    @property
+    def relevance(self) -> Array:
+        """Relevance of each row."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class Run(_Documents):
+    """What a system retrieved: documents of each query, with scores.
+
+    Made by `load_run`, from columns by ``Run.of(qid, docid, scores)`` or from
+    ``{query: {document: score}}`` by ``Run.from_dict``. Ranks are not kept: as in trec_eval, the
+    scores alone decide.
+
+    Attributes
+    ----------
+    query, query_ids, docids, source, lines
+        As in `Qrels`.
+    values : float64 array (n_rows,)
+        Score of each row.
+    tag : str
+        Name of the run.
+    """
+
+    tag: str = "linrank"
+
+    @property
+    def scores(self) -> Array:
+        """Score of each row."""
+        return self.values
+
+
+def load_qrels(source: Any, *, progress: Progress | None = None) -> Qrels:
+    """Read judgements: lines ``qid iteration docid relevance``.
+
+    Columns are separated by blanks or tabs; the second one is not looked at; relevance is a finite
+    number (a file may judge with -1 what is spam). Lines of a query need not come together. Blank
+    lines are skipped.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file object
+        ``"-"`` is standard input. gzip, bzip2, xz and Zstandard are told by their first bytes.
+    progress : callable, optional
+        Called as ``progress(bytes_done, bytes_total or None)`` after each block.
+
+    Raises
+    ------
+    DataFormatError
+        A line is not of that form, or judges a document of a query again; the message names file
+        and line.
+
+    Examples
+    --------
+    >>> import io
+    >>> qrels = load_qrels(io.BytesIO(b"301 0 FR-1 2\\n301 0 FR-2 0\\n302 0 FR-1 1\\n"))
+    >>> qrels.to_dict()
+    {'301': {'FR-1': 2.0, 'FR-2': 0.0}, '302': {'FR-1': 1.0}}
+    """
+    columns, _ = _read(source, False, progress)
+    return _unique(Qrels(*columns))
+
+
+def load_run(source: Any, *, progress: Progress | None = None) -> Run:
+    """Read a run: lines ``qid Q0 docid rank score tag``.
+
+    The second column and the rank are not looked at: scores decide, as in trec_eval. The tag is
+    that of the first line. For the rest see `load_qrels`.
+
+    Examples
+    --------
+    >>> import io
+    >>> run = load_run(io.BytesIO(b"301 Q0 FR-2 1 9.5 mine\\n301 Q0 FR-1 2 7 mine\\n"))
+    >>> run.tag, run.docids.tolist(), run.scores
+    ('mine', ['FR-2', 'FR-1'], array([9.5, 7. ]))
+    """
+    columns, tag = _read(source, True, progress)
+    return _unique(Run(*columns, tag))
+
+
+def write_qrels(target: Any, qrels: Qrels) -> None:
+    """Write judgements as ``qid 0 docid relevance``, in the order of their rows.
+
+    Parameters
+    ----------
+    target : path or text file object
+        Where to write.
+    qrels : Qrels
+        What to write.
+    """
+    _write(target, qrels_lines(qrels.qid, qrels.docids.tolist(), qrels.relevance))
+
+
+def write_run(target: Any, run: Run) -> None:
+    """Write a run as ``qid Q0 docid rank score tag``, for each query by falling score.
+
+    Scores are written so that they read back as the same bits; equal ones stay in the order of
+    the rows.
+
+    Parameters
+    ----------
+    target : path or text file object
+        Where to write.
+    run : Run
+        What to write.
+    """
+    _check_words([run.tag], "tag")
+    _write(target, run_lines(run.query, run.query_ids, run.docids.tolist(), run.scores, run.tag))
+
+
+def _write(target: Any, blocks: Iterator[str]) -> None:
+    if hasattr(target, "write"):
+        for block in blocks:
+            target.write(block)
+        return
+    with replacing(target) as file:
+        for block in blocks:
+            file.write(block.encode("utf-8", "surrogateescape"))
+
+
+_Columns = tuple[Array, Array, Words, Array, str, Array]
+
+
+def _read(source: Any, is_run: bool, progress: Progress | None) -> tuple[_Columns, str]:
+    """What a table of documents is made of; the tag of a run."""
+    text = open_blocks(source)
+    reader = _core.TrecReader(is_run)
+    for block, done in text.blocks:
+        if isinstance(block, DataFormatError):
+            raise block
+        fault = reader.read(np.frombuffer(block, np.uint8))
+        if fault is not None:
+            raise DataFormatError(f"{text.name}:{fault[0]}: {fault[1]}")
+        if progress is not None:
+            progress(done, text.size)
+    query, id_text, id_ends, text_of_documents, ends, values, lines, tag = reader.take()
+    if len(values) == 0:
+        form = "qid Q0 docid rank score tag" if is_run else "qid iteration docid relevance"
+        raise DataFormatError(f"{text.name}: no line with data; expected lines '{form}'")
+    ids: Array = np.array(Words(id_text, id_ends).tolist("backslashreplace"), dtype=object)
+    documents = Words(text_of_documents, ends)
+    columns = (query, ids, documents, values, text.name, lines)
+    return columns, tag.decode("utf-8", "backslashreplace")
+
+
+def _unique(table: _Table) -> _Table:
+    """The table itself, if no query has a document twice."""
+    found = _core.repeated_document(table.query, table.docids.text, table.docids.offsets)
+    if found is None:
+        return table
+    row, earlier = found
+    name = f"document {table.docids[row]!r} of query {table.query_ids[table.query[row]]!r}"
+    if table.lines is None:
+        raise ValueError(f"{name} is in row {row} and in row {earlier}; it must come once")
+    line, before = table.lines[[row, earlier]].tolist()
+    raise DataFormatError(f"{table.source}:{line}: {name} was given in line {before} already")
+
+
+def _check_words(words: Iterable[str], name: str) -> None:
+    """A word with a blank, or none, would shift the columns of a file."""
+    for word in words:
+        if len(word.split()) != 1 or word.split()[0] != word:
+            raise ValueError(f"{name} {word!r} must be one word: files separate columns by blanks")

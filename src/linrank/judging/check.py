@@ -1,0 +1,504 @@
+"""check: whether data are such as a model was trained on, before it scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from linrank.data.dataset import Dataset
+from linrank.data.frames import column_names
+from linrank.data.rows import CsrRows, DenseRows, as_rows, check_values, resized
+from linrank.models.linear import LinearModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from linrank.data.rows import Rows
+
+Array = Any
+_BLOCK_BYTES = 1 << 23  # of rows that are looked at at a time
+
+
+@dataclass(eq=False)
+class ColumnTallies:
+    """Missing values, mean, range, and what lies outside of a given range, of every column.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows.
+    n_missing, n_outside : int64 array (n_columns,)
+        Values that are NaN; values below ``floor`` or above ``ceiling``.
+    mean, low, high : float64 array (n_columns,)
+        Of the values that are there; 0 where there is none.
+    excess : float64 array (n_columns,)
+        How far outside the worst value lies, 0 where none does.
+    worst, worst_row : float64 and int64 array (n_columns,)
+        That value, and its row.
+    first_missing : int64 array (n_columns,)
+        The first row without a value, -1 where there is none.
+    """
+
+    n_rows: int
+    n_missing: NDArray[np.int64]
+    n_outside: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    worst: NDArray[np.float64]
+    worst_row: NDArray[np.int64]
+    first_missing: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Rows, floor: Array, ceiling: Array) -> ColumnTallies:
+        """Count the values of all rows, in one pass; what CSR leaves out is 0.
+
+        Examples
+        --------
+        >>> from linrank.data.rows import DenseRows
+        >>> rows = DenseRows(np.array([[1.0, np.nan], [9.0, 2.0]]))
+        >>> found = ColumnTallies.of(rows, np.zeros(2), np.full(2, 5.0))
+        >>> found.n_missing, found.n_outside, found.worst[0], found.worst_row[0]
+        (array([0, 1]), array([1, 0]), np.float64(9.0), np.int64(1))
+        """
+        n_rows, n_columns = rows.shape
+        found = cls(
+            n_rows,
+            n_missing=np.zeros(n_columns, np.int64),
+            n_outside=np.zeros(n_columns, np.int64),
+            mean=np.zeros(n_columns),
+            low=np.full(n_columns, np.inf),
+            high=np.full(n_columns, -np.inf),
+            excess=np.zeros(n_columns),
+            worst=np.zeros(n_columns),
+            worst_row=np.full(n_columns, -1, np.int64),
+            first_missing=np.full(n_columns, -1, np.int64),
+        )
+        if isinstance(rows, CsrRows):
+            found._add_sparse(rows, floor, ceiling)
+        else:
+            step = max(1, _BLOCK_BYTES // max(1, 8 * n_columns))
+            for begin in range(0, n_rows, step):
+                found._add_dense(rows.values[begin : begin + step], begin, floor, ceiling)
+        n_present = n_rows - found.n_missing
+        found.mean /= np.maximum(n_present, 1)
+        for edge in (found.low, found.high):
+            edge[n_present == 0] = 0.0
+        return found
+
+    def _add_dense(self, values: Array, begin: int, floor: Array, ceiling: Array) -> None:
+        x = values.astype(np.float64)
+        absent = np.isnan(x)
+        if absent.any():
+            n_absent = absent.sum(axis=0)
+            new = (self.first_missing < 0) & (n_absent > 0)
+            self.first_missing[new] = begin + absent[:, new].argmax(axis=0)
+            self.n_missing += n_absent
+        self.mean += np.where(absent, 0.0, x).sum(axis=0)
+        np.minimum(self.low, np.where(absent, np.inf, x).min(axis=0), out=self.low)
+        np.maximum(self.high, np.where(absent, -np.inf, x).max(axis=0), out=self.high)
+        excess = np.where(absent, 0.0, np.maximum(x - ceiling, floor - x))
+        self.n_outside += (excess > 0.0).sum(axis=0)
+        row = excess.argmax(axis=0)
+        column = np.arange(x.shape[1])
+        self._keep_worst(column, excess[row, column], x[row, column], begin + row)
+
+    def _add_sparse(self, rows: CsrRows, floor: Array, ceiling: Array) -> None:
+        n_columns = rows.shape[1]
+        x, column = rows.values.astype(np.float64), rows.columns
+        row = np.repeat(np.arange(self.n_rows), np.diff(rows.offsets))
+        absent = np.isnan(x)
+        self.n_missing += np.bincount(column[absent], minlength=n_columns)
+        # Backwards, so that the first row is what is left.
+        self.first_missing[column[absent][::-1]] = row[absent][::-1]
+        x, column, row = x[~absent], column[~absent], row[~absent]
+        self.mean += np.bincount(column, x, n_columns)
+        np.minimum.at(self.low, column, x)
+        np.maximum.at(self.high, column, x)
+        excess = np.maximum(x - ceiling[column], floor[column] - x)
+        out = np.flatnonzero(excess > 0.0)
+        self.n_outside += np.bincount(column[out], minlength=n_columns)
+        out = out[np.argsort(excess[out], kind="stable")]  # the worst is written last
+        self.excess[column[out]], self.worst[column[out]] = excess[out], x[out]
+        self.worst_row[column[out]] = row[out]
+        n_zeros = self.n_rows - self.n_missing - np.bincount(column, minlength=n_columns)
+        self._add_zeros(n_zeros, floor, ceiling)
+
+    def _add_zeros(self, n_zeros: Array, floor: Array, ceiling: Array) -> None:
+        """The zeros that CSR leaves out; their rows are not known."""
+        has = n_zeros > 0
+        self.low[has] = np.minimum(self.low[has], 0.0)
+        self.high[has] = np.maximum(self.high[has], 0.0)
+        excess = np.where(has, np.maximum(-ceiling, floor), 0.0)
+        self.n_outside += np.where(excess > 0.0, n_zeros, 0)
+        columns = np.arange(len(n_zeros))
+        self._keep_worst(columns, excess, np.zeros(len(columns)), np.full(len(columns), -1))
+
+    def _keep_worst(self, columns: Array, excess: Array, value: Array, row: Array) -> None:
+        worse = excess > self.excess[columns]
+        into = columns[worse]
+        self.excess[into], self.worst[into] = excess[worse], value[worse]
+        self.worst_row[into] = row[worse]
+
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """One way in which data differ from what a model was trained on.
+
+    Attributes
+    ----------
+    code : str
+        What it is: ``missing-feature``, ``unknown-features``, ``missing-values``,
+        ``outside-range``, ``constant``, ``drift``, ``index-base``, ``no-signal``,
+        ``no-statistics``.
+    severity : {"error", "warning", "note"}
+        ``error``: the model cannot score these data, or scores them wrongly.
+    message : str
+        The same in words.
+    feature : str or None
+        Its name, or its number as in the training file.
+    values : mapping of str to numbers
+        The numbers of the message.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    feature: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings(Sequence[CheckFinding]):
+    """What `check` found, errors first, then by the importance of the feature."""
+
+    items: tuple[CheckFinding, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[CheckFinding]:
+        return iter(self.items)
+
+    def of(self, severity: Severity) -> list[CheckFinding]:
+        """Those of one severity."""
+        return [item for item in self.items if item.severity == severity]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error among them."""
+        return not self.of("error")
+
+    def __str__(self) -> str:
+        return "\n".join(f"{item.severity}: [{item.code}] {item.message}" for item in self.items)
+
+
+FEW_ROWS = 0.01  # share of rows outside of the range of training that is no more than a note
+MOST = 0.5  # share of the importance that the data cannot lack
+DRIFT = 0.5  # deviations between the means of training and of these rows
+NEGLIGIBLE = 1e-6  # share of what the largest feature moves a score by that nobody will see
+ROUNDING = float(np.finfo(np.float32).eps)  # of values that were read in another precision
+
+
+def check(data: Any, model: LinearModel) -> Findings:
+    """Compare data with what a model knows of its training data.
+
+    Columns are matched by name where both have names, else by place. Only features that the model
+    uses are looked at.
+
+    Parameters
+    ----------
+    data : Dataset or matrix of shape (n_rows, n_columns)
+        What is to be scored: a data set, NumPy or SciPy matrix, or data frame. NaN is a missing
+        value.
+    model : LinearModel
+        The model that is to score it. Ranges and means are those of its training rows; a model
+        that does not know them (of an older file, of a stream, of more than 20,000 features) is
+        compared by its features only.
+
+    Returns
+    -------
+    Findings
+        Empty where nothing stands out; ``findings.ok`` where there is no error.
+
+    Examples
+    --------
+    >>> from linrank import Dataset, LinearModel
+    >>> model = LinearModel([0.5, -1.0], feature_names=["bm25", "age"])
+    >>> data = Dataset.of([[1.0], [2.0]], [0, 1], feature_names=["bm25"])
+    >>> [(item.code, item.feature) for item in check(data, model).of("error")]
+    [('missing-feature', 'age'), ('no-signal', None)]
+    """
+    if not isinstance(model, LinearModel):
+        raise TypeError(
+            f"check compares data with a linear model, got {type(model).__name__}; a kernel sees "
+            "distances between rows, not single features"
+        )
+    rows, names, base = _parts(data)
+    return _Comparison(model, rows, names, base).findings()
+
+
+def _parts(data: Any) -> tuple[Rows, Sequence[str] | None, int | None]:
+    """Rows, names of columns, and the number of the first column in the file."""
+    if not isinstance(data, Dataset):
+        return as_rows(data, check="missing"), column_names(data), None
+    rows = data.rows
+    if not isinstance(rows, (DenseRows, CsrRows)):
+        raise TypeError(f"check reads rows in memory or of a store, got {rows!r}")
+    check_values(rows, data.feature_names, missing=True)
+    if data.filling is not None:  # the columns behind the features say where these were missing
+        rows = resized(rows, data.filling.n_features)
+    return rows, data.raw_feature_names, data.index_base
+
+
+class _Comparison:
+    """A model beside the columns of some data."""
+
+    def __init__(
+        self, model: LinearModel, rows: Rows, names: Sequence[str] | None, base: int | None
+    ) -> None:
+        self.model, self.rows, self.names, self.base = model, rows, names, base
+        self.by_name = names is not None and model.feature_names is not None
+        self.used = np.flatnonzero(model.missing.uses(model.coef))
+        n_columns = rows.shape[1]
+        if names is not None and model.feature_names is not None:
+            place = {name: j for j, name in enumerate(names)}
+            columns = [place.get(model.feature_names[j], -1) for j in self.used.tolist()]
+            self.column = np.array(columns, dtype=np.int64)
+        else:
+            self.column = np.where(self.used < n_columns, self.used, -1)
+        self._largest = float(self._sizes(self.used).max(initial=0.0))
+
+    def findings(self) -> Findings:
+        found = [*self._index_base(), *self._absent(), *self._unknown(), *self._values()]
+        found += self._no_signal(found)
+        if self.model.statistics is None:
+            found.append(
+                CheckFinding(
+                    "no-statistics",
+                    "note",
+                    "the model does not know the ranges of its training rows: values are not "
+                    "compared; train it again with this version for that",
+                )
+            )
+        order = {severity: k for k, severity in enumerate(SEVERITIES)}
+        return Findings(tuple(sorted(found, key=lambda item: order[item.severity])))
+
+    def _name(self, j: int) -> str:
+        names, base = self.model.feature_names, self.model.training.get("index_base")
+        return names[j] if names else str(j + (base if isinstance(base, int) else 0))
+
+    def _index_base(self) -> Iterator[CheckFinding]:
+        trained = self.model.training.get("index_base")
+        if self.by_name or self.base is None or trained is None or trained == self.base:
+            return
+        yield CheckFinding(
+            "index-base",
+            "error",
+            f"the first feature of these data has number {self.base}, that of the training data "
+            f"{trained}: every feature meets the weight of its neighbour; read them with "
+            f"zero_based={trained == 0} (--index-base {trained})",
+            values={"data": self.base, "model": trained},
+        )
+
+    def _absent(self) -> Iterator[CheckFinding]:
+        """Features with a weight that the data lack."""
+        absent = self.used[self.column < 0]
+        for j in self._by_importance(absent):
+            # A text that leaves a feature out in every row has as many columns as it needs.
+            severity: Severity = "error" if self.by_name or self.base is None else "warning"
+            counts = "is not among the columns" if self.by_name else "is in no row"
+            yield CheckFinding(
+                "missing-feature",
+                severity,
+                f"feature {self._name(j)} {counts}, and has the weight {self.model.coef[j]:.6g}"
+                + ("" if severity == "error" else "; it counts as 0"),
+                self._name(j),
+                {"weight": float(self.model.coef[j])},
+            )
+
+    def _no_signal(self, found: list[CheckFinding]) -> Iterator[CheckFinding]:
+        """Where most of what the model ranks by is not there, or the same in all rows."""
+        dead = {item.feature for item in found if _is_dead(item)}
+        is_dead = np.array([self._name(j) in dead for j in self.used.tolist()], dtype=bool)
+        sizes = self._sizes(self.used)
+        share = float(sizes[is_dead].sum() / (sizes.sum() or 1.0))
+        if share > MOST:
+            yield CheckFinding(
+                "no-signal",
+                "error",
+                f"features that these data lack, or hold one value of, have {100 * share:.3g} % of "
+                "the importance of all: are these the data of another model?",
+                values={"share": share},
+            )
+
+    def _unknown(self) -> Iterator[CheckFinding]:
+        n_known = self.model.n_features
+        if self.names is not None and self.model.feature_names is not None:
+            known = set(self.model.feature_names)
+            unknown = [name for name in self.names if name not in known]
+        else:
+            unknown = [str(j + (self.base or 0)) for j in range(n_known, self.rows.shape[1])]
+        if unknown:
+            shown = ", ".join(unknown[:5])
+            more = f" and {len(unknown) - 5:,} more" if len(unknown) > 5 else ""
+            yield CheckFinding(
+                "unknown-features",
+                "warning",
+                f"the model has not seen {shown}{more}; such features count nothing",
+                values={"features": unknown},
+            )
+
+    def _by_importance(self, features: Any) -> list[int]:
+        ordered: list[int] = features[np.argsort(-self._sizes(features), kind="stable")].tolist()
+        return ordered
+
+    def _sizes(self, features: Any) -> Any:
+        """``|coef_j|·std_j``, or ``|coef_j|`` where the deviations are not known."""
+        known, size = self.model.statistics, abs(self.model.coef[features])
+        return size if known is None else size * np.sqrt(known.variance[features])
+
+    def _values(self) -> Iterator[CheckFinding]:
+        """What the columns hold, in order of importance."""
+        present = self.column >= 0
+        features, columns = self.used[present], self.column[present]
+        if not len(features):
+            return
+        n_columns, known = self.rows.shape[1], self.model.statistics
+        floor, ceiling = np.full(n_columns, -np.inf), np.full(n_columns, np.inf)
+        if known is not None:
+            # The same value is not beyond, be it that training read it in float32 or these data.
+            low, high = known.low[features], known.high[features]
+            with np.errstate(over="ignore"):
+                floor[columns] = low - ROUNDING * abs(low)
+                ceiling[columns] = high + ROUNDING * abs(high)
+        tallies = ColumnTallies.of(self.rows, floor, ceiling)
+        place = dict(zip(features.tolist(), columns.tolist(), strict=True))
+        for j in self._by_importance(features):
+            yield from self._missing_values(j, place[j], tallies)
+            if known is not None:
+                yield from self._outside(j, place[j], tallies)
+                yield from self._constant(j, place[j], tallies)
+                yield from self._drift(j, place[j], tallies)
+
+    def _varied(self, j: int) -> bool:
+        known = self.model.statistics
+        return known is not None and bool(known.low[j] < known.high[j])
+
+    def _fill(self, j: int) -> float:
+        values = self.model.missing.values
+        return 0.0 if values is None else float(values[j])
+
+    def _fills_in(self, j: int, value: float) -> bool:
+        """Whether a missing value counts the same as this one."""
+        weights = self.model.missing.weights
+        return self._fill(j) == value and (weights is None or weights[j] == 0.0)
+
+    def _missing_values(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+        n_missing, row = int(tallies.n_missing[c]), int(tallies.first_missing[c])
+        if n_missing == 0:
+            return
+        missing = self.model.missing
+        text = f"feature {self._name(j)} is missing in {_share(n_missing, tallies.n_rows)}, "
+        text += f"first in row {row:,} (from 0)"
+        severity: Severity = "note"
+        if not missing.is_filled:
+            severity = "error"
+            text += ", and the model refuses missing values; train with missing='mean' or fill them"
+        elif missing.weights is not None and missing.weights[j] == 0.0:
+            severity = "warning"
+            text += ", which never happened in training: it counts as 0"
+        elif n_missing == tallies.n_rows and self._varied(j):
+            severity = "warning"
+            text += ", and was not in training: is it computed?"
+        values = {"rows": n_missing, "share": n_missing / tallies.n_rows, "first_row": row}
+        yield CheckFinding("missing-values", severity, text, self._name(j), values)
+
+    def _outside(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+        n_outside, known = int(tallies.n_outside[c]), self.model.statistics
+        if n_outside == 0 or known is None:
+            return
+        if abs(self.model.coef[j]) * tallies.excess[c] <= NEGLIGIBLE * self._largest:
+            return  # a constant of training whose weight is rounding
+        low, high = float(known.low[j]), float(known.high[j])
+        worst, row = float(tallies.worst[c]), int(tallies.worst_row[c])
+        where = f" in row {row:,} (from 0)" if row >= 0 else ""
+        is_many = n_outside > FEW_ROWS * tallies.n_rows or tallies.excess[c] > high - low
+        yield CheckFinding(
+            "outside-range",
+            "warning" if is_many else "note",
+            f"feature {self._name(j)} lies outside of its training range, {low:.6g} to "
+            f"{high:.6g}, in {_share(n_outside, tallies.n_rows)}; the worst value is "
+            f"{worst:.6g}{where}",
+            self._name(j),
+            {
+                "rows": n_outside,
+                "share": n_outside / tallies.n_rows,
+                "low": low,
+                "high": high,
+                "worst": worst,
+                "worst_row": row if row >= 0 else None,
+            },
+        )
+
+    def _constant(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+        known, n_missing = self.model.statistics, int(tallies.n_missing[c])
+        if known is None or tallies.n_rows < 2 or n_missing == tallies.n_rows:
+            return
+        if n_missing and self.model.missing.is_filled and not self._fills_in(j, tallies.low[c]):
+            return  # what is missing differs from the rest
+        if tallies.low[c] == tallies.high[c] and known.low[j] < known.high[j]:
+            yield CheckFinding(
+                "constant",
+                "warning",
+                f"feature {self._name(j)} is {tallies.low[c]:.6g} in all rows, and went from "
+                f"{known.low[j]:.6g} to {known.high[j]:.6g} in training: is it computed?",
+                self._name(j),
+                {"value": float(tallies.low[c])},
+            )
+
+    def _drift(self, j: int, c: int, tallies: ColumnTallies) -> Iterator[CheckFinding]:
+        known = self.model.statistics
+        if known is None or known.variance[j] <= 0.0 or tallies.low[c] == tallies.high[c]:
+            return
+        mean = float(tallies.mean[c])
+        if self.model.missing.is_filled:  # so were the training rows that the other mean is of
+            share = float(tallies.n_missing[c] / tallies.n_rows)
+            mean += share * (self._fill(j) - mean)
+        shift = float((mean - known.mean[j]) / np.sqrt(known.variance[j]))
+        if abs(shift) > DRIFT:
+            yield CheckFinding(
+                "drift",
+                "warning",
+                f"feature {self._name(j)} has the mean {mean:.6g}, {abs(shift):.2g} "
+                f"deviations {'above' if shift > 0 else 'below'} that of training, "
+                f"{known.mean[j]:.6g}",
+                self._name(j),
+                {
+                    "mean": mean,
+                    "trained": float(known.mean[j]),
+                    "deviations": shift,
+                },
+            )
+
+
+def _is_dead(item: CheckFinding) -> bool:
+    """Whether the feature tells nothing of these rows apart."""
+    if item.code == "missing-values":
+        return item.severity != "note" and item.values["share"] == 1.0
+    return item.code in ("missing-feature", "constant")
+
+
+def _share(n: int, total: int) -> str:
+    return f"{n:,} of {total:,} rows ({100 * n / total:.3g} %)"

@@ -1,0 +1,714 @@
+"""Comparison of rankers by their scores, or by evaluations that are there already."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.judging import compare as presentation
+from linrank.judging.significance import (
+    CORRECTIONS,
+    EQUAL,
+    EXACT_UP_TO,
+    Correction,
+    Terms,
+    bootstrap_p,
+    bootstrap_sums,
+    corrected,
+    interval,
+    randomisation_p,
+    spread,
+    t_p,
+)
+from linrank.metrics import DEFAULT_METRICS, Convention, Evaluation, Measure, evaluate
+from linrank.metrics.names import parse
+from linrank.system.seeds import seed_of
+from linrank.system.tables import Column, Sheet, Table
+
+Array = NDArray[Any]
+
+Value = TypeVar("Value")
+
+
+def check_methods(methods: Any, what: str) -> None:
+    """Raise unless ``methods`` maps names to something."""
+    if not isinstance(methods, Mapping):
+        raise TypeError(
+            f"{what} must map the name of each method to what it gave, as in "
+            f"{{'old': ..., 'new': ...}}; got {type(methods).__name__}"
+        )
+    if not methods:
+        raise ValueError(f"{what} is empty; give at least one method")
+    for name in methods:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a method must be a string, got {name!r}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Raise unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be one of {known}; got {value!r}")
+
+
+def check_numbers(confidence: float, n_resamples: int) -> None:
+    """Raise unless the confidence is inside (0, 1) and the number of resamples positive."""
+    if isinstance(confidence, bool) or not 0.0 < confidence < 1.0:
+        raise ValueError(
+            f"confidence must be between 0 and 1, as 0.95 for 95 %; got {confidence!r}"
+        )
+    if isinstance(n_resamples, bool) or not hasattr(n_resamples, "__index__") or n_resamples < 1:
+        raise ValueError(f"n_resamples must be an integer >= 1, got {n_resamples!r}")
+
+
+def chosen_metrics(
+    evaluations: Mapping[str, Evaluation], metrics: str | Measure | Iterable[str | Measure] | None
+) -> tuple[str, ...]:
+    """The names of the metrics to compare, each evaluated for all methods."""
+    first, evaluation = next(iter(evaluations.items()))
+    if metrics is None:
+        names = tuple(evaluation)
+    else:
+        given = [metrics] if isinstance(metrics, (str, Measure)) else metrics
+        names = tuple(dict.fromkeys(str(parse(metric)) for metric in given))
+    if not names:
+        raise ValueError(f"metrics is empty; name some of {', '.join(evaluation)}")
+    for method, evaluation in evaluations.items():
+        missing = [name for name in names if name not in evaluation.means]
+        if missing:
+            beside = "" if method == first or metrics is not None else f", but {first!r} was"
+            raise ValueError(
+                f"{method!r} was not evaluated by {missing[0]}{beside} (it has "
+                f"{', '.join(evaluation)}); evaluate all methods with the same metrics"
+            )
+    return names
+
+
+def aligned(evaluations: Mapping[str, Evaluation]) -> list[Evaluation]:
+    """The evaluations with their queries in the order of the first; of the same queries only."""
+    (first, reference), *others = evaluations.items()
+    result = [reference]
+    for method, evaluation in others:
+        if evaluation.convention != reference.convention:
+            raise ValueError(
+                f"{method!r} was evaluated under the convention {evaluation.convention.name!r} but "
+                f"{first!r} under {reference.convention.name!r}; their numbers cannot be compared"
+            )
+        order = _order(_ids(reference), _ids(evaluation), first, method)
+        result.append(evaluation if order is None else _taken(evaluation, order))
+    return result
+
+
+def _ids(evaluation: Evaluation) -> list[Any]:
+    return [None] if evaluation.query_ids is None else evaluation.query_ids.tolist()
+
+
+def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[int] | None:
+    """Where the queries ``ids`` stand among ``others``; None if in the same places."""
+    if ids == others:
+        return None
+    place = {query: k for k, query in enumerate(others)}
+    absent = [query for query in ids if query not in place]
+    extra = [query for query in others if query not in set(ids)]
+    if absent or extra:
+        example = (absent or extra)[0]
+        has, lacks = (first, method) if absent else (method, first)
+        raise ValueError(
+            f"{first!r} has {len(ids)} queries and {method!r} {len(others)}, of which "
+            f"{len(ids) - len(absent)} are the same; query {example!r} of {has!r} is missing in "
+            f"{lacks!r}. Evaluate both on the same queries"
+        )
+    return [place[query] for query in ids]
+
+
+def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
+    def counts(part: Value) -> Value:
+        if part is None:
+            return part
+        taken = {name: values[order] for name, values in vars(part).items()}
+        return type(part)(**taken)
+
+    return dataclasses.replace(
+        evaluation,
+        per_query={name: values[order] for name, values in evaluation.per_query.items()},
+        query_ids=np.asarray(evaluation.query_ids)[order],
+        pairs=counts(evaluation.pairs),
+        dominating=counts(evaluation.dominating),
+        dominated=counts(evaluation.dominated),
+    )
+
+
+Test = Literal["randomisation", "t", "bootstrap"]
+Family = Literal["metric", "table"]
+Verdict = Literal["baseline", "better", "worse", "unclear"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method under one metric, beside the baseline. Undefined numbers are NaN.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        The metric, and the bootstrap interval for it.
+    difference, difference_low, difference_high : float
+        Mean of the method less that of the baseline, with the interval for this difference; 0 for
+        the baseline itself. Negative is better where lower is better.
+    p, p_corrected : float
+        Chance of a difference at least as large if the methods were alike; NaN for the baseline.
+    wins, ties, losses : int
+        Queries on which the method is better than the baseline, equal (to 1e-9) and worse.
+    effect_size : float
+        The difference in standard deviations of it over queries (Cohen's d of paired values).
+    n_queries : int
+        Queries that take part in the mean.
+    """
+
+    mean: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    p: float
+    p_corrected: float
+    wins: int
+    ties: int
+    losses: int
+    effect_size: float
+    n_queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods compared with a baseline over the same queries.
+
+    ``print(comparison)`` shows it with a legend; a notebook shows it as HTML.
+
+    Attributes
+    ----------
+    methods, metrics : tuple of str
+        In the order given.
+    baseline : str
+        The method that all others are compared with.
+    cells : dict of (method, metric) to Cell
+    n_queries : int
+        Queries in all; a metric may leave some of them out.
+    test : {"randomisation", "t", "bootstrap"}
+    correction : {"holm", "bonferroni", "bh"} or None
+    family : {"metric", "table"}
+        The p-values that were corrected together.
+    confidence : float
+        Of the intervals; a corrected p below ``1 - confidence`` counts as a difference.
+    n_resamples, seed : int
+    convention : Convention
+        The choices behind the metrics.
+    """
+
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    baseline: str
+    cells: dict[tuple[str, str], Cell]
+    n_queries: int
+    test: Test
+    correction: Correction | None
+    family: Family
+    confidence: float
+    n_resamples: int
+    seed: int
+    convention: Convention
+
+    def higher_is_better(self, metric: str) -> bool:
+        """Whether a larger mean of the metric is the better one."""
+        return parse(metric).higher_is_better
+
+    def verdict(self, method: str, metric: str) -> Verdict:
+        """Return "better" or "worse" if the corrected p is below ``1 - confidence``."""
+        if method == self.baseline:
+            return "baseline"
+        cell = self.cells[method, metric]
+        # 1 - 0.95 is 0.050000000000000044: rounding must not make p = 0.05 pass.
+        if not cell.p_corrected < round(1.0 - self.confidence, 12) or cell.difference == 0.0:
+            return "unclear"
+        return "better" if (cell.difference > 0.0) == self.higher_is_better(metric) else "worse"
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return tables for a terminal, ``width`` columns wide: all metrics, each, a legend."""
+        return presentation.sheet(self).to_text(width)
+
+    def to_markdown(self) -> str:
+        """Return the tables of `to_text` in GitHub's Markdown."""
+        return presentation.sheet(self).to_markdown()
+
+    def to_html(self) -> str:
+        """Return the tables of `to_text` in one ``<div>``, all escaped."""
+        return presentation.sheet(self).to_html()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, ready for JSON; None for what is undefined."""
+        return {
+            "baseline": self.baseline,
+            "n_queries": self.n_queries,
+            "test": self.test,
+            "correction": self.correction,
+            "family": self.family,
+            "confidence": self.confidence,
+            "n_resamples": self.n_resamples,
+            "seed": self.seed,
+            "convention": self.convention.describe(),
+            "metrics": {
+                metric: {
+                    "higher_is_better": self.higher_is_better(metric),
+                    "methods": {m: self._row(m, metric) for m in self.methods},
+                }
+                for metric in self.metrics
+            },
+        }
+
+    def _row(self, method: str, metric: str) -> dict[str, Any]:
+        values = dataclasses.asdict(self.cells[method, metric])
+        plain = {name: value if math.isfinite(value) else None for name, value in values.items()}
+        return {**plain, "verdict": self.verdict(method, metric)}
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Comparison of {', '.join(self.methods)} on {', '.join(self.metrics)}, "
+            f"{self.n_queries} queries, baseline {self.baseline}>"
+        )
+
+
+_BLANK = "\u2003"  # an em space: as wide as a mark, and kept by HTML
+_MARKS = {"better": "▲", "worse": "▼", "unclear": _BLANK, "baseline": _BLANK}
+
+
+def sheet(comparison: Comparison) -> Sheet:
+    """The tables one below the other, then the legend."""
+    first = [overview(comparison)] if len(comparison.metrics) > 1 else []
+    tables = first + [details(comparison, metric) for metric in comparison.metrics]
+    return Sheet(tables, notes(comparison), "linrank-comparison")
+
+
+def overview(comparison: Comparison) -> Table:
+    """Means of all metrics, one row a method, in the order given."""
+    lower = [m for m in comparison.metrics if not comparison.higher_is_better(m)]
+    columns = [Column(f"{m} ↓" if m in lower else m) for m in comparison.metrics]
+    rows = [
+        [_name(comparison, method)]
+        + [
+            f"{_number(comparison.cells[method, metric].mean)} "
+            + _MARKS[comparison.verdict(method, metric)]
+            for metric in comparison.metrics
+        ]
+        for method in comparison.methods
+    ]
+    title = f"Means over {_count(comparison.n_queries, 'query', 'queries')}"
+    if len(comparison.methods) > 1:
+        title += f"; ▲ better, ▼ worse than {comparison.baseline}, no mark: unclear"
+    if lower:
+        title += "; ↓ lower is better"
+    return Table([Column("method", "left"), *columns], rows, title)
+
+
+def details(comparison: Comparison, metric: str) -> Table:
+    """Everything on one metric, the best method first."""
+    percent = f"{100 * comparison.confidence:g} %"
+    columns = [Column("method", "left"), Column("mean"), Column(f"{percent} interval")]
+    alone = len(comparison.methods) == 1
+    if not alone:
+        p = "p" if comparison.correction is None else "corrected p"
+        columns += [Column("difference"), Column(f"its {percent} interval"), Column(p)]
+        columns += [Column("won/tied/lost"), Column("verdict", "left")]
+    rows = [_row(comparison, method, metric, alone) for method in _best_first(comparison, metric)]
+    judged = max(comparison.cells[m, metric].n_queries for m in comparison.methods)
+    direction = "higher" if comparison.higher_is_better(metric) else "lower"
+    return Table(
+        columns, rows, f"{metric}: {direction} is better; {_count(judged, 'query', 'queries')}"
+    )
+
+
+def _row(comparison: Comparison, method: str, metric: str, alone: bool) -> list[str]:
+    cell = comparison.cells[method, metric]
+    row = [_name(comparison, method), _number(cell.mean), _range(cell.low, cell.high)]
+    if alone:
+        return row
+    if method == comparison.baseline:
+        return [*row, "", "", "", "", ""]
+    return [
+        *row,
+        _signed(cell.difference),
+        _range(cell.difference_low, cell.difference_high, signed=True),
+        _p(cell.p_corrected),
+        f"{cell.wins}/{cell.ties}/{cell.losses}",
+        comparison.verdict(method, metric),
+    ]
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """The legend: what stands in each column, how it came about, and what it does not say."""
+    percent = f"{100 * comparison.confidence:g} %"
+    lines = [
+        f"interval: where the mean over all queries of this kind lies, with {percent} confidence; "
+        f"bootstrap over queries, {comparison.n_resamples:,} resamples, seed {comparison.seed}."
+    ]
+    if len(comparison.methods) > 1:
+        lines += _notes_on_tests(comparison)
+    if any(math.isnan(c.mean) or math.isnan(c.low) for c in comparison.cells.values()):
+        lines.append(
+            "undefined: the metric can judge no query, or a single one, which has no interval."
+        )
+    lines.append(f"convention: {comparison.convention.describe()}.")
+    return [" ".join(line.split()) for line in lines]  # a name may hold a line break
+
+
+def _notes_on_tests(comparison: Comparison) -> list[str]:
+    base, resamples = comparison.baseline, f"{comparison.n_resamples:,}"
+    test = {
+        "randomisation": f"randomisation test, {resamples} random exchanges of the two methods by "
+        f"query (all exchanges where at most {EXACT_UP_TO} queries differ)",
+        "t": "paired t-test over queries",
+        "bootstrap": f"bootstrap test over queries, {resamples} resamples",
+    }[comparison.test]
+    return [
+        f"difference: mean of the method less that of {base}, over the same queries.",
+        f"p: chance of a difference at least this large, in either direction, if the method and "
+        f"{base} were equally good; {test}. {_correction(comparison)}",
+        f"won/tied/lost: queries on which the method is better than {base}, as good, and worse.",
+        f"verdict: better or worse where this p is below {1 - comparison.confidence:.4g}. Unclear "
+        "does not mean equally good: these queries do not tell.",
+    ]
+
+
+def _correction(comparison: Comparison) -> str:
+    if comparison.correction is None:
+        return "Not corrected for several comparisons."
+    name = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
+    others = len(comparison.methods) - 1
+    each, n = "under each metric", others
+    if comparison.family == "table":
+        each, n = "in all tables", others * len(comparison.metrics)
+    number = _count(n, "comparison", "comparisons")
+    return f"Corrected after {name[comparison.correction]} for {number} {each}."
+
+
+def _count(n: int, one: str, several: str) -> str:
+    return f"{n:,} {one if n == 1 else several}"
+
+
+def _best_first(comparison: Comparison, metric: str) -> list[str]:
+    sign = -1.0 if comparison.higher_is_better(metric) else 1.0
+
+    def key(method: str) -> float:
+        mean = comparison.cells[method, metric].mean
+        return math.inf if math.isnan(mean) else sign * mean
+
+    return sorted(comparison.methods, key=key)
+
+
+def _name(comparison: Comparison, method: str) -> str:
+    alone = len(comparison.methods) == 1
+    return method if alone or method != comparison.baseline else f"{method} (baseline)"
+
+
+def _number(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:.4f}".replace("-0.0000", "0.0000")
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.4f}"
+    return "undefined" if math.isnan(value) else "0.0000" if float(text) == 0.0 else text
+
+
+def _range(low: float, high: float, signed: bool = False) -> str:
+    if math.isnan(low) or math.isnan(high):
+        return "undefined"
+    number = _signed if signed else _number
+    return f"{number(low)} to {number(high)}"
+
+
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return "undefined"
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How methods are compared; see `linrank.compare`."""
+
+    test: Test
+    correction: Correction | None
+    family: Family
+    confidence: float
+    n_resamples: int
+    seed: int
+    n_jobs: int | None
+
+
+def cells(
+    evaluations: Sequence[Evaluation], metrics: Sequence[str], baseline: int, plan: Plan
+) -> list[list[Cell]]:
+    """Return the cells of each method, one a metric; evaluations are of the same queries."""
+    terms = Terms.of(evaluations, metrics)
+    sums = bootstrap_sums(terms.columns, plan.n_resamples, plan.seed, plan.n_jobs)
+    p = _p_values(terms, sums, baseline, plan)
+    p_corrected = _corrected(p, plan)
+    result = []
+    for i, evaluation in enumerate(evaluations):
+        row = []
+        for j, metric in enumerate(metrics):
+            numbers = _interval(terms, sums, i, j, plan.confidence)
+            numbers |= _difference(terms, sums, (i, j, baseline), plan.confidence)
+            numbers |= _outcomes(metric, evaluation, evaluations[baseline])
+            numbers |= {"p": float(p[i, j]), "p_corrected": float(p_corrected[i, j])}
+            row.append(Cell(mean=evaluation.means[metric], **numbers))
+        result.append(row)
+    return result
+
+
+def _interval(terms: Terms, sums: Array, i: int, j: int, confidence: float) -> dict[str, Any]:
+    n_queries = int(np.count_nonzero(terms.judged(j, i)))
+    low, high = interval(terms.ratio(sums, i, j), n_queries, confidence)
+    return {"low": low, "high": high, "n_queries": n_queries}
+
+
+def _difference(
+    terms: Terms, sums: Array, place: tuple[int, int, int], confidence: float
+) -> dict[str, Any]:
+    """Difference to the baseline, its interval, and its size in standard deviations."""
+    i, j, baseline = place
+    difference = terms.difference(terms.sums, *place)
+    deviation, n_queries = spread(terms, j, i, baseline)
+    low, high = interval(terms.difference(sums, *place), n_queries, confidence)
+    if deviation == 0.0:
+        effect = math.copysign(math.inf, difference) if abs(difference) > EQUAL else 0.0
+    else:
+        effect = float(difference / deviation)
+    return {
+        "difference": float(difference),
+        "difference_low": low,
+        "difference_high": high,
+        "effect_size": effect,
+    }
+
+
+def _outcomes(metric: str, ours: Evaluation, theirs: Evaluation) -> dict[str, Any]:
+    """Queries won, tied and lost, of those that count for both."""
+    gain = ours.per_query[metric] - theirs.per_query[metric]
+    gain = gain[~np.isnan(gain)] * (1.0 if parse(metric).higher_is_better else -1.0)
+    wins, losses = (int(np.count_nonzero(side > EQUAL)) for side in (gain, -gain))
+    return {"wins": wins, "ties": len(gain) - wins - losses, "losses": losses}
+
+
+def _p_values(terms: Terms, sums: Array, baseline: int, plan: Plan) -> Array:
+    """p of each method and metric, NaN for the baseline."""
+    p = np.full(terms.numerator.shape, np.nan)
+    places = [(j, i, baseline) for i, j in np.ndindex(p.shape) if i != baseline]
+    if plan.test == "randomisation":
+        found = randomisation_p(terms, places, plan.n_resamples, plan.seed, plan.n_jobs)
+        for (j, i, _), value in zip(places, found, strict=True):
+            p[i, j] = value
+        return p
+    for j, i, _ in places:
+        difference = float(terms.difference(terms.sums, i, j, baseline))
+        deviation, n_queries = spread(terms, j, i, baseline)
+        if plan.test == "t":
+            p[i, j] = t_p(difference, deviation, n_queries)
+        else:
+            draws = terms.difference(sums, i, j, baseline)
+            p[i, j] = bootstrap_p(draws, difference, n_queries)
+    return p
+
+
+def _corrected(p: Array, plan: Plan) -> Array:
+    if plan.family == "table":
+        return corrected(p.ravel(), plan.correction).reshape(p.shape)
+    return np.stack([corrected(column, plan.correction) for column in p.T], axis=1)
+
+
+def compare(
+    y: Any,
+    scores: Mapping[str, Any],
+    *,
+    qid: Any = None,
+    group: Any = None,
+    metrics: str | Measure | Iterable[str | Measure] = DEFAULT_METRICS,
+    convention: str | Convention = "linrank",
+    docid: Any = None,
+    baseline: str | None = None,
+    test: Test = "randomisation",
+    correction: Correction | None = "holm",
+    family: Family = "metric",
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Return means, intervals and tests of several methods over the same queries.
+
+    Queries are the sample: another set of queries like these would give other means, and intervals
+    and p-values say how far. Every metric is a ratio of sums over queries, ``R = Σ_q num_q / Σ_q
+    den_q`` (see `Evaluation.terms`), so that what pools all pairs is treated right too. The
+    difference of a method to the baseline is ``T = R_method - R_baseline``.
+
+    Parameters
+    ----------
+    y : array (n_rows,)
+        Labels; higher is better.
+    scores : mapping from str to array (n_rows,)
+        Scores of each method by its name. One method alone has intervals and no tests.
+    qid, group, metrics, convention, docid
+        As in `evaluate`. Metrics of which lower is better are compared that way.
+    baseline : str, optional
+        The method that the others are compared with; the first by default.
+    test : {"randomisation", "t", "bootstrap"}, default="randomisation"
+        Two-sided, of ``T = 0``:
+
+        - ``"randomisation"``: share of the ways to exchange the results of the two methods on any
+          of the queries that give at least ``|T|``. All ways, an exact test, if at most 16 queries
+          differ; else N random ones, with ``p = (1 + #)/(1 + N)``.
+        - ``"t"``: the paired t-test, ``t = T·√n / s`` with n - 1 degrees of freedom, s being the
+          standard deviation of the queries' differences (for pooled metrics, of their influence on
+          T, by which this is the delta method).
+        - ``"bootstrap"``: ``(1 + #{|T* - T| >= |T|}) / (1 + N)`` over resampled queries.
+    correction : {"holm", "bonferroni", "bh"} or None, default="holm"
+        For several comparisons; see `linrank.judging.compare.corrected`.
+    family : {"metric", "table"}, default="metric"
+        The p-values corrected together: those of the methods under one metric, for who decides by
+        one metric and reads the others beside it; or all of the table.
+    confidence : float, default=0.95
+        Of the intervals, inside (0, 1). A corrected p below ``1 - confidence`` is a verdict.
+    n_resamples : int, default=10,000
+        N: resamples of the queries for the intervals, and of the test.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed. Results depend on it, not on ``n_jobs``.
+    n_jobs : int, optional
+        Threads; None uses all cores.
+
+    Returns
+    -------
+    Comparison
+        ``print`` shows it with a legend; ``cells[method, metric]`` has the numbers.
+
+    Notes
+    -----
+    The interval is the percentile bootstrap with its level widened for few queries: ends at
+    ``Φ(√(n/(n-1))·t_{n-1}(α/2))`` instead of ``α/2``. With a single query there is none (NaN), the
+    randomisation test gives 1, the others NaN. Where no query differs p is 1. A metric in which
+    no query takes part is NaN throughout.
+
+    Examples
+    --------
+    >>> y, qid = [1, 0, 0] * 6, [q for q in range(6) for _ in range(3)]
+    >>> old = [2, 3, 1] * 5 + [3, 2, 1]
+    >>> new = [3, 2, 1] * 6
+    >>> result = compare(y, {"old": old, "new": new}, qid=qid, metrics="mrr")
+    >>> cell = result.cells["new", "mrr"]
+    >>> round(cell.difference, 4), cell.p, (cell.wins, cell.ties, cell.losses)
+    (0.4167, 0.0625, (5, 1, 0))
+    """
+    check_methods(scores, "scores")
+    metrics = metrics if isinstance(metrics, (str, Measure)) else list(metrics)
+    evaluations = {}
+    for name, values in scores.items():
+        try:
+            evaluations[name] = evaluate(
+                y,
+                values,
+                qid=qid,
+                group=group,
+                metrics=metrics,
+                convention=convention,
+                docid=docid,
+                n_jobs=n_jobs,
+            )
+        except ValueError as error:
+            raise ValueError(f"method {name!r}: {error}") from None
+    return compare_evaluations(
+        evaluations,
+        baseline=baseline,
+        test=test,
+        correction=correction,
+        family=family,
+        confidence=confidence,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+
+
+def compare_evaluations(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    metrics: str | Measure | Iterable[str | Measure] | None = None,
+    baseline: str | None = None,
+    test: Test = "randomisation",
+    correction: Correction | None = "holm",
+    family: Family = "metric",
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+) -> Comparison:
+    """Return what `compare` does, of methods that were evaluated already.
+
+    Test sets of several folds become one evaluation by `Evaluation.joined`.
+
+    Parameters
+    ----------
+    evaluations : mapping from str to Evaluation
+        By the name of the method. All are of the same queries, in any order, and follow the same
+        convention; otherwise ValueError says what differs.
+    metrics : names or measures, optional
+        Those to compare; by default all that the first method was evaluated by.
+    baseline, test, correction, family, confidence, n_resamples, random_state, n_jobs
+        As in `compare`.
+
+    Examples
+    --------
+    >>> from linrank import evaluate
+    >>> folds = [([1, 0, 1, 0], [2, 1, 3, 4]), ([0, 1, 1, 0], [1, 2, 3, 4])]
+    >>> parts = [evaluate(y, s, qid=[1, 1, 2, 2], metrics="mrr") for y, s in folds]
+    >>> whole = Evaluation.joined(parts)
+    >>> whole.query_ids.tolist(), whole["mrr"]
+    (['1:1', '1:2', '2:1', '2:2'], 0.75)
+    >>> compare_evaluations({"mine": whole})
+    <Comparison of mine on mrr, 4 queries, baseline mine>
+    """
+    check_methods(evaluations, "evaluations")
+    check_choice("test", test, get_args(Test))
+    check_choice("correction", correction, (*CORRECTIONS, None))
+    check_choice("family", family, get_args(Family))
+    check_numbers(confidence, n_resamples)
+    methods = tuple(evaluations)
+    chosen = methods[0] if baseline is None else baseline
+    check_choice("baseline", chosen, methods)
+    names = chosen_metrics(evaluations, metrics)
+    parts = aligned(evaluations)
+    plan = Plan(test, correction, family, confidence, n_resamples, seed_of(random_state), n_jobs)
+    rows = cells(parts, names, methods.index(chosen), plan)
+    return Comparison(
+        methods,
+        names,
+        chosen,
+        {(m, n): rows[i][j] for i, m in enumerate(methods) for j, n in enumerate(names)},
+        parts[0].n_queries,
+        test,
+        correction,
+        family,
+        confidence,
+        n_resamples,
+        plan.seed,
+        parts[0].convention,
+    )

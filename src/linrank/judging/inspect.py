@@ -1,0 +1,461 @@
+"""What a dataset looks like: its columns, its queries, its repeated rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linrank.data.rows import CsrRows, DenseRows
+from linrank.system.threads import cached_property
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+
+BLOCK = 1 << 20  # values looked at in one step
+WORK = 1 << 28  # values compared for the agreement of features with labels: seconds
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Per feature: its range, its non-zero values, and whether it can order anything."""
+
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+    n_nonzero: NDArray[np.int64]
+    varies_in_query: NDArray[np.bool_]  # False: equal on all rows of each query, no pair sees it
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """One value in all rows."""
+        same: NDArray[np.bool_] = self.minimum == self.maximum
+        return same
+
+    @cached_property
+    def span(self) -> NDArray[np.float64]:
+        """Maximum minus minimum."""
+        return self.maximum - self.minimum
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows of a query that repeat an earlier row of it, in features or in document id."""
+
+    n_rows: int  # the features are those of an earlier row of the query
+    n_conflicts: int  # ... and its label is another one
+    n_docids: int  # the docid is that of an earlier row of the query
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The measurements behind ``linrank inspect``, each computed when first asked for."""
+
+    data: Dataset
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Range and variation of every feature."""
+        rows = self.data.rows
+        return (
+            _csr_columns(self.data, rows)
+            if isinstance(rows, CsrRows)
+            else _dense_columns(self.data, rows)
+        )
+
+    @cached_property
+    def labels(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The distinct labels, ascending, and how many rows have each."""
+        values, counts = np.unique(self.data.labels, return_counts=True)
+        return values, counts.astype(np.int64)
+
+    @cached_property
+    def rows_per_query(self) -> NDArray[np.int64]:
+        """The size of every query."""
+        return np.diff(self.data.queries.offsets)
+
+    @cached_property
+    def row_hashes(self) -> NDArray[np.uint64]:
+        """A number for the features of each row: the same for equal rows, however stored."""
+        return _row_hashes(self.data)
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        """Repeated rows and document ids, query by query."""
+        query = self._query_of_row
+        n_rows, n_conflicts = _repeated(query, self.row_hashes, self.data.labels)
+        docids = self.data.docids
+        n_docids = 0 if docids is None else _repeated_docids(query, docids)
+        return Repeats(n_rows, n_conflicts, n_docids)
+
+    def agreement(self, n_samples: int = 20_000) -> tuple[NDArray[np.float64], int]:
+        """Per feature, the share of sampled pairs it orders as the label does; and their number.
+
+        A pair that the feature ties counts for neither side; 1 or 0 means that the feature alone
+        gives the label's order (or its reverse).
+        """
+        rows = self.data.rows
+        n_values = rows.values.size // rows.shape[0]  # that a row has on average
+        upper, lower = self.sample_pairs(min(n_samples, max(1000, WORK // max(1, n_values))))
+        if not len(upper):
+            return np.full(self.data.n_features, 0.5), 0
+        return _share_above(self.data, upper, lower), len(upper)
+
+    def sample_pairs(self, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of rows (upper, lower) of at most so many random pairs, the same every time."""
+        return _sample_pairs(self.data, n_samples)
+
+    @cached_property
+    def _query_of_row(self) -> NDArray[np.int64]:
+        queries = self.data.queries
+        return np.asarray(
+            queries.scatter(np.repeat(np.arange(queries.n_queries), self.rows_per_query))
+        )
+
+
+def _blocks(n_rows: int, width: int) -> Iterator[slice]:
+    step = max(1, BLOCK // max(width, 1))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _dense_columns(data: Dataset, rows: DenseRows) -> Columns:
+    values, queries = rows.values, data.queries
+    n_rows, width = values.shape
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    n_nonzero, varies = np.zeros(width, np.int64), np.zeros(width, bool)
+    # A feature varies inside a query exactly when some row differs from the query's first row.
+    first = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
+    for block in _blocks(n_rows, width):
+        positions, firsts = np.arange(block.start, block.stop), first[block]
+        if queries.order is not None:
+            positions, firsts = queries.order[positions], queries.order[firsts]
+        part = values[positions]
+        low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        n_nonzero += np.count_nonzero(part, axis=0)
+        varies |= (part != values[firsts]).any(axis=0)
+    return Columns(low, high, n_nonzero, varies)
+
+
+def _csr_columns(data: Dataset, rows: CsrRows) -> Columns:
+    n_rows, width = rows.shape
+    low, high = np.zeros(width), np.zeros(width)
+    keep = rows.values != 0
+    columns, values = rows.columns[keep], rows.values[keep]
+    n_nonzero = np.bincount(columns, minlength=width).astype(np.int64)
+    # A column without a zero may lie entirely on one side of it.
+    low[n_nonzero == n_rows], high[n_nonzero == n_rows] = np.inf, -np.inf
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
+
+    # A (query, column) cell is constant when its values are all absent, or all present and equal.
+    query = np.repeat(Profile(data)._query_of_row, np.diff(rows.offsets))[keep]
+    cell = query * np.int64(width) + columns
+    order = np.argsort(cell, kind="stable")
+    cell, values = cell[order], values[order]
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    varies = np.zeros(width, bool)
+    if len(starts):
+        size = np.diff(starts, append=len(cell))
+        unequal = np.minimum.reduceat(values, starts) != np.maximum.reduceat(values, starts)
+        partial = size != np.diff(data.queries.offsets)[cell[starts] // width]
+        varies[cell[starts][unequal | partial] % width] = True
+    return Columns(low, high, n_nonzero, varies)
+
+
+def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Scramble the bits of each number; 0 (and -0) to 0, so that dense and CSR rows agree."""
+    bits: NDArray[np.uint64] = (values.astype(np.float64) + 0.0).view(np.uint64)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(29)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(32)
+    return bits
+
+
+def _row_hashes(data: Dataset) -> NDArray[np.uint64]:
+    """Σ_j r_j·mix(x_ij) mod 2⁶⁴ per row: different rows collide with probability about 2⁻⁶⁴."""
+    rows = data.rows
+    multiplier = _mix(np.arange(1, rows.shape[1] + 1)) | np.uint64(1)
+    if isinstance(rows, CsrRows):
+        terms = _mix(rows.values) * multiplier[rows.columns]
+        total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(terms, dtype=np.uint64)))
+        return total[rows.offsets[1:]] - total[rows.offsets[:-1]]  # modulo 2⁶⁴
+    hashes = np.empty(rows.shape[0], np.uint64)
+    for block in _blocks(*rows.shape):
+        hashes[block] = (_mix(rows.values[block]) * multiplier).sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+def _repeated(
+    query: NDArray[np.int64], hashes: NDArray[np.uint64], labels: NDArray[np.float64]
+) -> tuple[int, int]:
+    order = np.lexsort((labels, hashes, query))
+    query, hashes, labels = query[order], hashes[order], labels[order]
+    same = (query[1:] == query[:-1]) & (hashes[1:] == hashes[:-1])
+    return int(same.sum()), int((same & (labels[1:] != labels[:-1])).sum())
+
+
+def _repeated_docids(query: NDArray[np.int64], docids: list[str | None]) -> int:
+    named = [(q, docid) for q, docid in zip(query.tolist(), docids, strict=True) if docid]
+    return len(named) - len(set(named))
+
+
+def _sample_pairs(data: Dataset, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows (upper, lower) of random pairs: a random row, then another level of the same query."""
+    queries = data.queries
+    rng = np.random.default_rng(0)
+    sizes = np.diff(queries.offsets)
+    one = rng.integers(0, queries.n_rows, n_samples)
+    query = np.searchsorted(queries.offsets, one, side="right") - 1
+    two = queries.offsets[query] + (rng.random(n_samples) * sizes[query]).astype(np.int64)
+    differs = queries.levels[one] != queries.levels[two]
+    one, two = one[differs], two[differs]
+    swap = queries.levels[one] < queries.levels[two]
+    upper, lower = np.where(swap, two, one), np.where(swap, one, two)
+    return (upper, lower) if queries.order is None else (queries.order[upper], queries.order[lower])
+
+
+def _share_above(
+    data: Dataset, upper: NDArray[np.int64], lower: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Per feature (pairs with x_upper > x_lower, plus half of the ties) / pairs."""
+    n_pairs, balance = len(upper), np.zeros(data.n_features)  # pairs in order less those against
+    # A pair that was drawn several times, as all are of few rows, is looked at once.
+    (upper, lower), times = np.unique(np.stack([upper, lower]), axis=1, return_counts=True)
+    if isinstance(data.rows, DenseRows):
+        values = data.rows.values
+        for block in _blocks(len(upper), data.n_features):
+            up, down = values[upper[block]], values[lower[block]]
+            balance += times[block] @ (up > down) - times[block] @ (up < down)
+    else:
+        matrix = data.rows.to_user()
+        for block in _blocks(len(upper), 2 * matrix.nnz // matrix.shape[0]):
+            difference = matrix[upper[block]] - matrix[lower[block]]
+            signs = np.sign(difference.data) * np.repeat(times[block], np.diff(difference.indptr))
+            balance += np.bincount(difference.indices, weights=signs, minlength=data.n_features)
+    return 0.5 + 0.5 * balance / n_pairs
+
+
+SCALE_RATIO = 1e3  # ranges further apart than this make one C unfit for all features
+FLOAT32_INTEGERS = 2.0**24  # beyond it float32 no longer tells whole numbers apart
+LABEL_AGREEMENT = 0.99  # share of pairs that no honest feature orders like the label
+MANY_GRADES = 30  # 2^label is the gain of NDCG: beyond this one document outweighs all others
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One observation that deserves a second look."""
+
+    code: str
+    message: str
+
+
+def findings(profile: Profile) -> list[Finding]:
+    """Everything suspicious, the gravest first.
+
+    Parameters
+    ----------
+    profile : Profile
+        The measurements of the dataset.
+
+    Returns
+    -------
+    list of Finding
+        Empty when nothing stands out.
+    """
+    checks = (_queries, _label_like, _scales, _useless, _labels, _repeats)
+    return [finding for check in checks for finding in check(profile)]
+
+
+def _queries(profile: Profile) -> Iterator[Finding]:
+    queries = profile.data.queries
+    sizes = profile.rows_per_query
+    n_single = int((sizes == 1).sum())
+    if queries.n_pairs == 0:
+        yield Finding("no-pairs", "no query has two different labels: there is nothing to train on")
+    if profile.data.qid is None:
+        yield Finding("no-qid", "no qid: all rows are compared with each other, as one query")
+    elif n_single > max(1, queries.n_queries // 2):
+        yield Finding(
+            "qid-like-row-id",
+            f"{n_single:,} of {queries.n_queries:,} queries have a single row: "
+            "qid looks like a row or document id",
+        )
+    share = queries.pairs_per_query.max(initial=0) / max(queries.n_pairs, 1)
+    if queries.n_queries >= 10 and share > 0.5:
+        yield Finding(
+            "dominant-query",
+            f"one query holds {100 * share:.0f} % of the pairs and rules the model; "
+            "consider --query-normalization pairs",
+        )
+
+
+def _label_like(profile: Profile) -> Iterator[Finding]:
+    share, n_pairs = profile.agreement()
+    if n_pairs < 100:
+        return
+    tells = np.flatnonzero(np.maximum(share, 1 - share) >= LABEL_AGREEMENT)
+    if len(tells):
+        yield Finding(
+            "label-like-feature",
+            f"{_named(profile, tells)} order{'s' if len(tells) == 1 else ''} at least "
+            f"{100 * LABEL_AGREEMENT:g} % of the pairs as the label does: "
+            "is the label among the features?",
+        )
+
+
+def _scales(profile: Profile) -> Iterator[Finding]:
+    columns = profile.columns
+    span = columns.span[columns.varies_in_query]
+    if len(span) and span.max() > SCALE_RATIO * span.min():
+        yield Finding(
+            "scales-differ",
+            f"the ranges of the features differ by a factor of {span.max() / span.min():.0e}; "
+            "consider --scale standard",
+        )
+    largest = np.maximum(np.abs(columns.minimum), np.abs(columns.maximum))
+    huge = np.flatnonzero(largest > FLOAT32_INTEGERS)
+    if len(huge):
+        yield Finding(
+            "huge-values",
+            f"{_named(profile, huge)}: values up to {largest[huge].max():.2g}, where float32 no "
+            "longer tells whole numbers apart; consider --dtype float64 and --scale standard",
+        )
+
+
+def _useless(profile: Profile) -> Iterator[Finding]:
+    columns = profile.columns
+    same_in_query = np.flatnonzero(~columns.varies_in_query & ~columns.constant)
+    if len(same_in_query) and profile.data.qid is not None:
+        yield Finding(
+            "constant-in-query",
+            f"{_named(profile, same_in_query)}: the same value in all rows of each query; "
+            "no pair sees it, its weight will be 0",
+        )
+
+
+def _labels(profile: Profile) -> Iterator[Finding]:
+    values, _ = profile.labels
+    if values[0] < 0:
+        yield Finding(
+            "negative-label",
+            f"labels go down to {values[0]:g}; training is unaffected, metrics with gain "
+            "2^label - 1 need labels ≥ 0",
+        )
+    if values[-1] > MANY_GRADES:
+        yield Finding(
+            "large-label",
+            f"labels go up to {values[-1]:g}; training only uses their order, but with gain "
+            "2^label - 1 NDCG sees the largest ones alone",
+        )
+
+
+def _repeats(profile: Profile) -> Iterator[Finding]:
+    repeats = profile.repeats
+    if repeats.n_conflicts:
+        yield Finding(
+            "conflicting-rows",
+            f"{_rows(repeats.n_conflicts)} the features of another row of the query with another "
+            "label: no model can order those pairs",
+        )
+    if repeats.n_docids:
+        yield Finding(
+            "repeated-docid",
+            f"{_rows(repeats.n_docids)} a document id of the query",
+        )
+
+
+def _rows(number: int) -> str:
+    return "1 row repeats" if number == 1 else f"{number:,} rows repeat"
+
+
+def _named(profile: Profile, columns: NDArray[np.int64] | Sequence[int], limit: int = 5) -> str:
+    """``feature 3``, ``features 3, 7, 9`` or ``features 3, 7, 9, 12, 20 and 41 more``."""
+    names, base = profile.data.feature_names, profile.data.index_base
+    # Without names the number in the file, or of the column.
+    shown = [names[j] if names else str(j + (base or 0)) for j in columns[:limit]]
+    more = f" and {len(columns) - limit:,} more" if len(columns) > limit else ""
+    return f"feature{'s' if len(columns) > 1 else ''} {', '.join(shown)}{more}"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Queries of a dataset that another one has as well.
+
+    Attributes
+    ----------
+    n_queries : int
+        Queries of the dataset.
+    n_ids : int
+        Those whose id is an id of the other.
+    n_rows : int
+        Those whose rows, features and labels, are the rows of a query of the other: proof that
+        the same query is in both, whatever its id.
+    n_both : int
+        Those of which both are true.
+    example : object
+        The id of one of them, one with equal rows where there is one; None if there are none.
+    """
+
+    n_queries: int
+    n_ids: int
+    n_rows: int
+    n_both: int
+    example: Any
+
+    def __bool__(self) -> bool:
+        return bool(self.n_ids or self.n_rows)
+
+
+def shared_queries(data: Dataset, other: Dataset) -> Overlap:
+    """The queries of ``data`` that ``other`` has as well.
+
+    Queries without ids are compared by their rows alone, and so is a query of rows that all look
+    the same.
+
+    Examples
+    --------
+    >>> from linrank.data.dataset import Dataset
+    >>> train = Dataset.of([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], qid=["a", "a", "b", "b"])
+    >>> test = Dataset.of([[3.0], [4.0], [5.0], [6.0]], [0, 1, 0, 1], qid=["b", "b", "c", "c"])
+    >>> shared_queries(test, train)
+    Overlap(n_queries=2, n_ids=1, n_rows=1, n_both=1, example='b')
+    """
+    by_id = np.zeros(data.queries.n_queries, bool)
+    ids, others = data.queries.ids, other.queries.ids
+    if ids is not None and others is not None:
+        known = set(others.tolist())
+        by_id = np.array([one in known for one in ids.tolist()], bool)
+    by_rows = np.isin(_contents(data), _contents(other))
+    both = by_id & by_rows
+    example = None
+    for found in (both, by_rows, by_id):
+        if example is None and found.any() and ids is not None:
+            example = ids.tolist()[int(np.argmax(found))]
+    n_ids, n_rows, n_both = (int(np.count_nonzero(found)) for found in (by_id, by_rows, both))
+    return Overlap(len(by_id), n_ids, n_rows, n_both, example)
+
+
+def _contents(data: Dataset) -> NDArray[np.uint64]:
+    """A number for the rows of each query, whatever their order; equal rows, equal numbers.
+
+    Row hashes are mixed with the labels and once more before they are summed, modulo 2⁶⁴.
+    """
+    queries = data.queries
+    with np.errstate(over="ignore"):
+        # A row of zeros counts as well: one of them is not two.
+        hashes = (Profile(data).row_hashes + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        labels = (data.labels + 0.0).view(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = hashes ^ (labels >> np.uint64(7)) ^ labels
+        mixed ^= mixed >> np.uint64(31)
+        mixed *= np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(29)
+        sums: NDArray[np.uint64] = np.add.reduceat(
+            queries.gather(mixed), queries.offsets[:-1], dtype=np.uint64
+        )
+        return sums

@@ -1,0 +1,324 @@
+"""Training a ranker ``Σ β_i k(x_i, ·)`` exactly: on all pairs, or on those chosen."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.errors import check_numbers
+from linrank.kernels.functions import Kernel
+from linrank.kernels.landmarks import KernelDirections, Landmarks, OnLandmarks, settled
+from linrank.kernels.matrices import KernelMatrix, kernel_matrix
+from linrank.kernels.space import JointLoss, KernelRisk, as_function
+from linrank.objective import Ridge, Sum
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import check_choices
+from linrank.solvers.certificate import kkt_residual, lower_bound
+from linrank.solvers.newton import newton
+from linrank.solvers.result import Callback, Result
+from linrank.solvers.smoothing import Sharpening
+from linrank.system.memory import allowed
+from linrank.system.threads import resolve, useful_threads
+
+Array = NDArray[Any]
+
+_FEW = 1500  # landmarks that may be all rows: their Hessian takes a tenth of a second
+_LEAST = 64  # landmarks that are always taken
+_WORSE = 0.1  # share of the tolerance by which a settled β may be worse
+_NARROW = 1e-3  # share of the pairs' curvature 1/ε that the hinge may have in the end
+
+
+@dataclass(frozen=True, eq=False)
+class KernelResult(Result):
+    """The outcome of a fit in the space of a kernel.
+
+    ``w`` are the coefficients β of the rows. Norms, of the gradient above all, are those of the
+    space: ``‖r‖² = r'Qr``.
+
+    Attributes
+    ----------
+    scores : float64 array (n_rows,)
+        ``Qβ``, the scores of the training rows.
+    n_pairs : int
+        Pairs that were compared.
+    n_landmarks : int
+        Rows that the preconditioner was made of.
+    epsilon : float
+        Width of the band within which the hinge was smoothed in the end; 0 of the squared hinge.
+    """
+
+    scores: Array = field(repr=False)
+    n_pairs: int
+    n_landmarks: int
+    epsilon: float
+
+    @property
+    def summary(self) -> dict[str, float | int | bool | str | None]:
+        told = {**super().summary, "n_pairs": self.n_pairs}
+        return told | ({"epsilon": self.epsilon} if self.epsilon else {})
+
+
+def train_kernel(
+    data: Dataset,
+    *,
+    kernel: Kernel,
+    C: float = 1.0,
+    loss: str = LOSSES[0],
+    pairs: str = PAIRS[0],
+    pair_weighting: str = PAIR_WEIGHTINGS[0],
+    tol: float | None = None,
+    max_iter: int | None = None,
+    memory_limit: int | float | str | None = None,
+    matrix: KernelMatrix | None = None,
+    beta0: Array | None = None,
+    settle: bool = True,
+    query_normalization: str | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    **choosing: Any,
+) -> KernelResult:
+    """Minimise ``f(β) = ½β'Qβ + C Σ ω_ij l(1 - s_i + s_j)`` with ``s = Qβ``, ``Q = K(X, X)``.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows as the kernel is to see them, labels, queries, weights of the rows. Of
+        ``kernel.name == "precomputed"``, the rows are those of Q.
+    kernel : Kernel
+        k; positive semidefinite.
+    C, loss, pairs, pair_weighting, query_normalization
+        As of `linrank.ranksvm.train.train`.
+    tol : float, optional
+        Stop when the certified bound of ``f - f*`` is at most ``tol·f``; if None 1e-4, of the hinge
+        1e-3.
+    max_iter : int, optional
+        Newton steps at most; if None 100, of the hinge 500: it takes hundreds where all pairs can
+        be ranked and C is large.
+    memory_limit : int, float or str, optional
+        Bytes that Q and what belongs to it may take; None for half of what is free, for Q alone.
+    matrix : KernelMatrix, optional
+        Q, where it is known already.
+    beta0 : float64 array (n_rows,), optional
+        Start; zeros if None.
+    settle : bool, default=True
+        Whether to end with the β described below; scores are as good without.
+    n_jobs : int, optional
+        Threads; None for all cores.
+    callback : callable, optional
+        Called with the state of each iterate, ``w`` being β; stops by returning True.
+    **choosing
+        Which pairs and what they weigh beyond that, as of `Problem.of`: n_closest,
+        n_random, seed, query_weight, preferences.
+
+    Returns
+    -------
+    KernelResult
+        Where it has converged, its β is 0 for rows without a violated pair, and sums to 0 in each
+        query (over all rows, with preferences across queries).
+    """
+    check_numbers(C, tol, max_iter)
+    check_choices(loss, pairs, pair_weighting, SOLVERS[0], query_normalization)
+    started = time.perf_counter()
+    problem = Problem.of(
+        data,
+        C,
+        loss=loss,
+        pairs=pairs,
+        pair_weighting=pair_weighting,
+        query_normalization=query_normalization,
+        n_jobs=n_jobs,
+        **choosing,
+    )
+    n_threads = resolve(n_jobs)
+    limit = None if memory_limit is None else allowed(memory_limit)
+    most = _most_landmarks(data.n_rows, limit)
+    if matrix is None:
+        matrix = kernel_matrix(
+            kernel,
+            data.rows,
+            memory_limit=limit,
+            beside=0 if limit is None else _bytes_beside(data.n_rows, most),
+            n_threads=n_threads,
+        )
+    if tol is None:
+        tol = 1e-3 if loss == "hinge" else 1e-4
+    training = _Training(problem, matrix, tol, most, n_threads, _entry_rounding(kernel, data))
+    return training.run(
+        np.zeros(matrix.n) if beta0 is None else np.array(beta0, dtype=np.float64),
+        max_iter or (500 if loss == "hinge" else 100),
+        settle,
+        callback,
+        started,
+    )
+
+
+class _Training:
+    """A problem in the space of a kernel, and the way to its solution."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        matrix: KernelMatrix,
+        tol: float,
+        most: int,
+        n_threads: int,
+        entry_rounding: float,
+    ) -> None:
+        self.problem = problem
+        self.matrix = matrix
+        self.tol = tol
+        self.entry_rounding = entry_rounding
+        self.inner_tol = tol * (1.0 - 2.0 * _WORSE)  # what settling and rounding may spoil is left
+        hinge = problem.loss == "hinge"
+        self.sharpening = Sharpening(self.objective, self.inner_tol) if hinge else None
+        landmarks = _landmarks(problem, matrix, most)
+        self.preconditioner = OnLandmarks(
+            landmarks, patience=6, n_threads=useful_threads(landmarks.coordinates.nbytes, n_threads)
+        )
+
+    def objective(self, epsilon: float = 1.0) -> Sum:
+        """f, with the hinge smoothed within ``epsilon`` of its kink."""
+        losses = JointLoss(self.problem.losses(epsilon), self.matrix.n)
+        return Sum(Ridge(), KernelRisk(self.matrix, losses, self.problem.C, self.entry_rounding))
+
+    def run(
+        self,
+        beta0: Array,
+        max_iter: int,
+        settle: bool,
+        callback: Callback | None,
+        started: float,
+    ) -> KernelResult:
+        """Newton's method, and then the β that the last step speaks for."""
+        found = newton(
+            self.objective(),
+            as_function(beta0, self.matrix),
+            preconditioner=self.preconditioner,
+            tol=self.inner_tol,
+            max_iter=max_iter,
+            callback=None if callback is None else _of_coefficients(callback),
+            started=started,
+            sharpen=self.sharpening,
+            certified=True,
+            directions=KernelDirections,
+        )
+        epsilon = 0.0 if self.sharpening is None else self.sharpening.epsilon
+        # Afresh: the values of the iterates are sums of many products, each with its rounding.
+        objective = self.objective(epsilon or 1.0)
+        point = objective.at(as_function(found.w[0], self.matrix))
+        if settle and found.converged:
+            beta = settled(point, self.preconditioner, self.tol)
+            end = point if beta is None else objective.at(as_function(beta, self.matrix))
+            # Settling knows the values by sums as well; the rounding of Qβ may undo its promise.
+            if end.primal <= (1.0 + _WORSE * self.tol) * point.primal:
+                point = end
+        nothing = objective.at(np.zeros_like(point.w))
+        if not point.primal <= nothing.primal:  # rounding has eaten all
+            point = nothing
+        return self._result(found, point, epsilon)
+
+    def _result(self, found: Result, point: Any, epsilon: float) -> KernelResult:
+        problem = self.problem
+        n_swept = 0 if problem.pairs is None else problem.pairs.n_pairs
+        n_listed = 0 if problem.preferences is None else len(problem.preferences)
+        known = found.value - found.gap  # the best lower bound on the way
+        norm, rounding = kkt_residual(point), point.primal_error
+        gap = max(rounding, point.primal + rounding - max(known, lower_bound(point)))
+        told = {name: getattr(found, name) for name in ("n_iter", "n_hvp", "history")}
+        return KernelResult(
+            **told,
+            **self._verdict(found, point.primal, gap),
+            w=point.w[0].copy(),
+            value=point.primal,
+            gap=gap,
+            gradient_norm=norm,
+            kkt_residual=norm,
+            scores=point.w[1].copy(),
+            n_pairs=n_swept + n_listed,
+            n_landmarks=len(self.preconditioner.landmarks),
+            epsilon=epsilon,
+        )
+
+    def _verdict(self, found: Result, value: float, gap: float) -> dict[str, Any]:
+        """Why it has ended, and whether that holds of the β that is returned."""
+        told = {name: getattr(found, name) for name in ("converged", "stopped", "message")}
+        if gap <= self.tol * value:
+            message = f"certified F - F* <= {self.tol:g}·F"
+            is_there = {"converged": True, "stopped": "tolerance", "message": message}
+            return told if found.converged or found.stopped == "callback" else is_there
+        if not found.converged:
+            return told
+        message = (
+            f"Q times the coefficients, computed afresh, certifies F - F* <= {gap:.3g} only, above "
+            f"tol·F = {self.tol * value:.3g}: the kernel matrix is too large or too "
+            "ill-conditioned for this C"
+        )
+        return {"converged": False, "stopped": "precision", "message": message}
+
+
+def _entry_rounding(kernel: Kernel, data: Dataset) -> float:
+    """The rounding of every ``k(a, b)``, relative to ``√(k(a, a) k(b, b))``, from above.
+
+    0 where Q is what is given. Products and distances are sums of as many terms as there are
+    features. Of "rbf", distances of dense rows are off by that share of themselves, of which the
+    exponential leaves at most a third; those of sparse rows by that share of the norms.
+    """
+    if kernel.name in ("precomputed", "callable"):
+        return 0.0
+    unit = 2.0**-53 * (data.n_features + 32)
+    if kernel.name == "linear" or (kernel.name == "rbf" and not data.rows.is_sparse):
+        return unit
+    if kernel.name == "poly" and kernel.coef0 >= 0.0:
+        return unit * kernel.degree
+    square = float(Kernel("linear").diagonal(data.rows, 1).max())
+    if kernel.name == "rbf":
+        return unit * (1.0 + 4.0 * kernel.gamma * square)
+    base = kernel.gamma * square + abs(kernel.coef0)
+    absolute = kernel.degree * base**kernel.degree if kernel.name == "poly" else 1.0 + base
+    least = float(np.abs(kernel.diagonal(data.rows, 1)).min())
+    return unit * absolute / least if least > 0.0 else math.inf
+
+
+def _of_coefficients(callback: Callback) -> Callback:
+    """The callback that is told β in place of the function."""
+    return lambda state: callback({**state, "w": state["w"][0]})
+
+
+def _most_landmarks(n: int, memory_limit: int | None) -> int:
+    """As many as a Hessian on them costs some ten products with Q, or `_FEW`; fewer where they
+    would take more than half of the memory.
+
+    A product takes n² steps of half a nanosecond, the Hessian m·n·(37 + m/48) nanoseconds.
+    """
+    most = min(n, max(math.ceil(17.0 * math.sqrt(n)), _FEW))
+    while memory_limit is not None and most > _LEAST and 2 * _bytes_beside(n, most) > memory_limit:
+        most = max(_LEAST, most // 2)
+    return most
+
+
+def _bytes_beside(n: int, m: int) -> int:
+    """What training takes beside Q: coordinates and their sweeps, Hessian, factor and inverse for
+    m landmarks, and some sixty functions."""
+    return 16 * m * n + 24 * m * m + 1000 * n
+
+
+def _landmarks(problem: Problem, matrix: KernelMatrix, most: int) -> Landmarks:
+    """Those beyond which the rest ``R = Q - G'G`` does no harm: ``C·‖∇²L‖·‖R‖`` is below 1.
+
+    ``‖∇²L‖`` is about twice the weight of the pairs of a row, and ``‖R‖``, measured, a tenth of
+    the trace or less.
+    """
+    weight = problem.C * sum(
+        part.total_weight() for part in (problem.pairs, problem.preferences) if part is not None
+    )
+    enough = 10.0 * matrix.n / (4.0 * weight) if weight > 0 else 0.0
+    if problem.loss == "hinge":
+        enough *= _NARROW
+    return Landmarks.of(matrix, most, enough=enough)

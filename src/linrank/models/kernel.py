@@ -1,0 +1,469 @@
+"""KernelModel: a sum of kernels at support rows, able to score raw rows and be saved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import __version__, _core
+from linrank.data.frames import as_array
+from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
+from linrank.data.scaling import Scaling
+from linrank.errors import check_natural, check_one_of, check_positive, is_number
+from linrank.kernels.functions import Kernel
+from linrank.models.checks import (
+    check_scores,
+    checked_names,
+    checked_training,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
+from linrank.options import KERNELS
+from linrank.system import threads
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from linrank.data.dataset import Dataset
+    from linrank.models.file.contents import KernelContents, Scalar
+
+Array = NDArray[Any]
+
+
+def contents_of(model: Any) -> KernelContents:
+    """What the file of a `KernelModel` is to hold."""
+
+    kernel, rows = model.kernel, model.rows
+    if kernel.name == "callable":
+        raise ValueError(
+            "a model whose kernel is a Python function cannot be saved, since a model file "
+            "holds no code; train with kernel='precomputed' on the matrix of that function"
+        )
+    arrays: dict[str, NDArray[Any] | None] = {
+        **{name: getattr(model, name) for name in ("coef", "phases", "support")},
+        "factors": model.scaling.factors,
+    }
+    if isinstance(rows, DenseRows):
+        arrays["rows"] = rows.values
+    elif rows is not None:
+        arrays |= {"values": rows.values, "columns": rows.columns, "offsets": rows.offsets}
+    return KernelContents(
+        {name: getattr(kernel, name) for name in ("name", "gamma", "degree", "coef0")},
+        model.n_features,
+        model.n_support,
+        model.n_train,
+        {key: array for key, array in arrays.items() if array is not None},
+        model.feature_names,
+        model.scaling.kind,
+        model.training,
+        model.linrank_version,
+    )
+
+
+def parts_of(contents: KernelContents) -> dict[str, Any]:
+    """The fields of the `KernelModel` that a file holds, of which the model checks the rest."""
+    check_one_of("kernel.name", contents.kernel["name"], (*KERNELS, "fourier"))
+    arrays = contents.arrays
+    rows: Rows | None = None
+    if "rows" in arrays:
+        rows = DenseRows(arrays["rows"])
+    elif "values" in arrays:
+        offsets = arrays["offsets"].astype(np.int64, copy=False)
+        rows = CsrRows(arrays["values"], arrays["columns"], offsets, contents.n_features)
+    return {
+        "rows": rows,
+        "coef": arrays["coef"],
+        "kernel": Kernel(**contents.kernel),  # type: ignore[arg-type]
+        "support": arrays.get("support"),
+        "n_train": contents.n_train,
+        "phases": arrays.get("phases"),
+        "feature_names": contents.feature_names,
+        "scaling": Scaling(contents.scaling, arrays.get("factors")),
+        "training": contents.training,
+        "linrank_version": contents.linrank_version,
+    }
+
+
+_COSINE_BYTES = 1 << 24  # of cosine features at a time
+_TILE = 1024  # a block is a whole number of tiles of so many rows
+
+
+def cosine_scores(
+    rows: Rows, frequencies: Rows, coef: Array, phases: Array, n_threads: int = 1
+) -> Array:
+    """``Σ_k coef_k cos(ω_k·x - δ_k)`` of every row x, with the ω_k as rows of ``frequencies``."""
+    linear = Kernel("linear")
+
+    def scores(block: Rows) -> Array:
+        angles = linear.matrix(block, frequencies, n_threads)
+        angles -= phases
+        found: Array = np.cos(angles, out=angles) @ coef
+        return found
+
+    return in_blocks(rows, max(1, _COSINE_BYTES // (8 * len(coef))), scores)
+
+
+def in_blocks(rows: Rows, step: int, scores: Callable[[Rows], Array]) -> Array:
+    """``scores`` of all rows, ``step`` of them at a time."""
+    found = np.empty(rows.shape[0])
+    for begin in range(0, rows.shape[0], step):
+        block = slice(begin, begin + step)
+        found[block] = scores(rows.take(block))
+    return found
+
+
+def rows_of_bytes(rows: Rows, n_bytes: int) -> int:
+    """How many rows have about so many bytes of values: whole tiles, one at least."""
+    of_one = max(1, rows.values.nbytes // max(1, rows.shape[0]))
+    return max(1, n_bytes // of_one // _TILE) * _TILE
+
+
+_NAMES = (*KERNELS, "callable", "fourier")
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Refuse names and parameters that no kernel has."""
+    check_one_of("the name of a kernel", kernel.name, _NAMES)
+    check_positive("gamma", kernel.gamma)
+    check_natural("degree", kernel.degree)
+    if not (is_number(kernel.coef0) and math.isfinite(kernel.coef0)):
+        raise ValueError(f"coef0 must be a finite number, got {kernel.coef0!r}")
+    if (kernel.function is not None) != (kernel.name == "callable"):
+        raise ValueError(f"the kernel {kernel.name!r} and its function do not go together")
+
+
+def vector(name: str, values: Any, size: int | None = None) -> NDArray[np.float64]:
+    """A copy of finite numbers that cannot be changed."""
+    vector = np.array(as_array(values, name), dtype=np.float64)
+    if vector.ndim != 1 or size not in (None, vector.size):
+        expected = "a vector" if size is None else f"the shape ({size},)"
+        raise ValueError(f"{name} must have {expected}, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        j = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise ValueError(f"{name}[{j}] is {vector[j]}; it must be finite")
+    vector.flags.writeable = False
+    return vector
+
+
+def row_numbers(support: Any, n_support: int, n_train: int | None) -> NDArray[np.int64]:
+    """Distinct numbers of training rows, a copy that cannot be changed."""
+    given = as_array(support, "support")
+    if given.shape != (n_support,) or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(
+            f"support must be {n_support} row numbers, one for each coefficient, got "
+            f"{given.dtype} of shape {given.shape}"
+        )
+    numbers = given.astype(np.int64)
+    bad = (numbers < 0) | (numbers >= (np.iinfo(np.int64).max if n_train is None else n_train))
+    if bad.any():
+        j = int(np.argmax(bad))
+        of = "" if n_train is None else f" of {n_train}"
+        raise ValueError(f"support[{j}] is {numbers[j]}, which is no training row{of}")
+    if np.unique(numbers).size != numbers.size:
+        raise ValueError("support names a training row twice")
+    numbers.flags.writeable = False
+    return numbers
+
+
+def support_rows(given: Any, n_support: int) -> Rows:
+    """Rows, checked as those of data are: sparse ones index only columns that there are."""
+    if given is None:
+        raise ValueError("a model needs its support rows; only a precomputed kernel has none")
+    # Without support rows every score is 0; as data, no rows would be an error.
+    empty = isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == 0
+    rows: Rows = DenseRows(given.astype(np.float64)) if empty else as_rows(given)
+    if rows.shape[0] != n_support:
+        raise ValueError(f"{rows.shape[0]} support rows for {n_support} coefficients")
+    if rows.shape[1] < 1:
+        raise ValueError("the support rows have no features")
+    if isinstance(rows, CsrRows) and int(rows.offsets[-1]) != len(rows.values):
+        raise ValueError(
+            f"the offsets of the support rows end at {rows.offsets[-1]}, there are "
+            f"{len(rows.values)} values"
+        )
+    if not _core.columns_increase(rows.core, 1):
+        raise ValueError("the columns of a sparse support row must increase")
+    place = _core.first_non_finite(rows.core, 1)
+    if place is not None:
+        raise ValueError(f"support row {place[0]} is not finite in column {place[1]}")
+    return rows
+
+
+_SCALED_BYTES = 1 << 26  # of rows that are scaled at a time, a copy
+_TOLD = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")  # in the short form
+
+
+class Outcome(Protocol):
+    """What a training run hands over."""
+
+    @property
+    def w(self) -> NDArray[Any]:
+        """The coefficients β, one for each training row."""
+
+    @property
+    def summary(self) -> Mapping[str, Scalar]:
+        """What there is to say of the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel:
+    """A ranking function ``score(x) = Σ_i coef_i k(x_i, x)``; higher is better.
+
+    Parameters
+    ----------
+    rows : matrix of shape (n_support, n_features), DenseRows, CsrRows or None
+        The support rows x_i, scaled as `scaling` says; None for the kernel ``"precomputed"``.
+    coef : array of shape (n_support,)
+        The coefficients β_i. There may be none: then every score is 0.
+    kernel : Kernel
+        The function k. With the name ``"fourier"`` the model is a sum of cosine features in its
+        place, ``score(x) = Σ_k coef_k cos(ω_k·x - δ_k)``, with ω_k in `rows`.
+    support : array of shape (n_support,) or None
+        The number of each support row in the training data, from 0.
+    n_train : int or None
+        Rows of the training data; needed for a precomputed kernel, whose rows to score have so
+        many columns.
+    phases : array of shape (n_support,) or None
+        The δ_k of ``"fourier"``.
+    feature_names : sequence of str or None
+        Names of the features, in order.
+    scaling : Scaling
+        How raw rows are scaled before the kernel sees them. ``"query"`` needs ``qid`` for that.
+    training : mapping of str to str, int, float, bool or None
+        Summary of the training run: ``C``, ``loss``, ``objective``, ``gap`` and so on.
+    linrank_version : str
+        The version of linrank that trained the model.
+
+    Examples
+    --------
+    >>> from linrank import KernelModel
+    >>> from linrank.kernels.functions import Kernel
+    >>> model = KernelModel([[0.0], [1.0]], [-1.0, 2.0], Kernel("rbf", gamma=0.5))
+    >>> model.predict([[0.0], [1.0]]).round(3)
+    array([0.213, 1.393])
+    """
+
+    rows: Rows | None
+    coef: NDArray[np.float64]
+    kernel: Kernel
+    support: NDArray[np.int64] | None = None
+    n_train: int | None = None
+    phases: NDArray[np.float64] | None = None
+    feature_names: Sequence[str] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    training: Mapping[str, Scalar] = field(default_factory=dict)
+    linrank_version: str = __version__
+
+    def __post_init__(self) -> None:
+        check_kernel(self.kernel)
+        self._keep("coef", vector("coef", self.coef))
+        n_support = self.coef.size
+        if self.n_train is not None:
+            check_natural("n_train", self.n_train)
+            self._keep("n_train", int(self.n_train))
+        if self.support is not None:
+            self._keep("support", row_numbers(self.support, n_support, self.n_train))
+        if (self.phases is not None) != (self.kernel.name == "fourier"):
+            verb = "needs" if self.phases is None else "takes no"
+            raise ValueError(f"a model with the kernel {self.kernel.name!r} {verb} phases")
+        if self.phases is not None:
+            self._keep("phases", vector("phases", self.phases, n_support))
+        self._keep("rows", self._checked_rows())
+        self._keep("feature_names", checked_names(self.feature_names, self.n_features))
+        self._keep("training", checked_training(self.training))
+        factors = self.scaling.factors
+        if factors is not None and factors.size != self.n_features:
+            raise ValueError(f"{factors.size} scaling factors for {self.n_features} features")
+
+    def _keep(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _checked_rows(self) -> Rows | None:
+        if self.kernel.name != "precomputed":
+            return support_rows(self.rows, self.coef.size)
+        if self.rows is not None:
+            raise ValueError("a model with a precomputed kernel takes no rows")
+        if self.support is None or self.n_train is None:
+            raise ValueError("a model with a precomputed kernel needs support and n_train")
+        if self.scaling.kind != "none":
+            raise ValueError(
+                f"a precomputed kernel cannot be scaled by scale={self.scaling.kind!r}; scale the "
+                "rows that it is computed from"
+            )
+        return None
+
+    @classmethod
+    def of(
+        cls, result: Outcome, data: Dataset, scaling: Scaling, kernel: Kernel, **settings: Scalar
+    ) -> KernelModel:
+        """The model of a training run: the rows whose coefficient is not 0, copied.
+
+        Parameters
+        ----------
+        result : KernelResult or ApproximateResult
+            What the training returned. One with ``rows`` says of itself what it is a sum of:
+            ``rows``, ``coef`` and, of cosine features, ``phases``.
+        data : Dataset
+            What it was trained on: rows that are scaled already, or the square kernel matrix.
+        scaling : Scaling
+            How they were scaled.
+        kernel : Kernel
+            The kernel of the training.
+        **settings
+            What else to keep in ``training``.
+        """
+        training = _summary(result, data, settings)
+        parts: dict[str, Any] = {"n_train": data.n_rows, "feature_names": data.feature_names}
+        rows = getattr(result, "rows", None)
+        if rows is not None:
+            parts["phases"] = phases = getattr(result, "phases", None)
+            parts["support"] = getattr(result, "support", None)
+            kernel = kernel if phases is None else replace(kernel, name="fourier")
+            coef = result.coef  # type: ignore[attr-defined]
+        else:
+            beta = np.asarray(result.w, dtype=np.float64)
+            parts["support"] = support = np.flatnonzero(beta)
+            coef = beta[support]
+            rows = None if kernel.name == "precomputed" else data.rows.take(support)
+        return cls(rows, coef, kernel, scaling=scaling, training=training, **parts)
+
+    def __repr__(self) -> str:
+        """Kernel, size, scaling and training in a line."""
+        what = "cosines" if self.kernel.name == "fourier" else "support rows"
+        told = [self.kernel.name, *(f"{k}={v:g}" for k, v in self.kernel.parameters.items())]
+        told += [f"{self.n_support} {what}", f"{self.n_features} features"]
+        told += [f"scale={self.scaling.kind!r}"]
+        told += [f"{key}={self.training[key]!r}" for key in _TOLD if key in self.training]
+        return f"<KernelModel {', '.join(told)}>"
+
+    @property
+    def n_support(self) -> int:
+        """Number of terms: support rows, or cosine features."""
+        return int(self.coef.size)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row; for a precomputed kernel, of training rows."""
+        if self.rows is not None:
+            return self.rows.shape[1]
+        return int(self.n_train or 0)
+
+    def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Scores of rows, higher is better.
+
+        Neither the kernel matrix nor a scaled copy of all rows is ever made, the copy but for the
+        scaling by query, which needs the whole of each query.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows: a dataset, NumPy or SciPy matrix, or data frame. For a precomputed kernel, the
+            matrix ``K(rows, training rows)`` of shape (n_rows, n_train).
+        qid : array of shape (n_rows,) or None
+            Query of each row; needed (and looked at) only when the scaling is by query. A dataset
+            brings its own.
+        n_jobs : int or None
+            Threads; None means all cores.
+        """
+        rows = raw_rows(X, self.feature_names, n_jobs)
+        self._check_width(rows.shape[1])
+        return check_scores(self._scores_of(rows, X, qid, n_jobs))
+
+    def _scores_of(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> NDArray[np.float64]:
+        """The scores of raw rows, those of X."""
+        n_threads = threads.resolve(n_jobs)
+        if self.support is not None and self.kernel.name == "precomputed":
+            beta = np.zeros(self.n_features)  # as many as the matrix has columns
+            beta[self.support] = self.coef
+            return np.asarray(_core.scores(rows.core, beta, None, n_threads))
+        if self.scaling.needs_queries:
+            queries = queries_of(X, rows.shape[0], qid)
+            return self._scores(self.scaling.transform(rows, queries, n_jobs=n_jobs), n_threads)
+        if self.scaling.factors is None:
+            return self._scores(rows, n_threads)
+        return in_blocks(
+            rows,
+            rows_of_bytes(rows, _SCALED_BYTES),
+            lambda block: self._scores(self.scaling.rows(block, n_jobs=n_jobs), n_threads),
+        )
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns == self.n_features:
+            return
+        if self.kernel.name == "precomputed":
+            raise ValueError(
+                f"the matrix has {n_columns} columns, the model was trained on {self.n_features} "
+                "rows; a precomputed kernel needs K(rows, training rows), one column for each of "
+                "these, support row or not"
+            )
+        raise ValueError(
+            f"the rows have {n_columns} features, the model {self.n_features}; when reading a "
+            f"file, pass n_features={self.n_features}"
+        )
+
+    def _scores(self, rows: Rows, n_threads: int) -> NDArray[np.float64]:
+        """The scores of scaled rows."""
+        if self.rows is None or self.coef.size == 0:
+            return np.zeros(rows.shape[0])
+        if self.phases is None:
+            return np.asarray(self.kernel.product(rows, self.rows, self.coef, n_threads))
+        return cosine_scores(rows, self.rows, self.coef, self.phases, n_threads)
+
+    def explain(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: a kernel model has no contributions of features."""
+        raise TypeError(
+            "the score of a kernel model is Σ_i coef_i k(x_i, x), no sum over features, so there "
+            "is nothing to share out among them; explain a LinearModel (RankSVM), or compare "
+            "predict() on rows with a feature changed"
+        )
+
+    def export(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: engines take sums over features."""
+        raise TypeError(
+            "a kernel model is no sum over features, which is all that an engine can compute; "
+            "export a LinearModel (RankSVM)"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON with its arrays in base64, for :func:`linrank.load_model`.
+
+        The file is written whole or not at all. Arrays of more than about 190 MB go to a
+        safetensors file of the same name beside it (``pip install linrank[safetensors]``).
+        A model with a callable as kernel cannot be saved: a file holds no code.
+        """
+        from linrank.models import file as model_file
+
+        model_file.write(contents_of(self), path)
+
+    @classmethod
+    def from_contents(cls, contents: KernelContents) -> KernelModel:
+        """The model of a file; raises ValueError or TypeError for what no model can be."""
+        model = cls(**parts_of(contents))
+        if model.n_features != contents.n_features:
+            raise ValueError(
+                f"n_features is {contents.n_features}, but a precomputed kernel of "
+                f"{contents.n_train} training rows has as many columns"
+            )
+        return model
+
+
+def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    training: dict[str, Scalar] = {
+        **settings,
+        **result.summary,
+        "n_rows": data.n_rows,
+        "n_queries": data.queries.n_queries,
+    }
+    if "n_pairs" in settings:  # numbers of pairs that were found, no longer those asked for
+        return training
+    sizes: dict[str, Any] = sizes_of_pairs(data.queries, training)
+    sizes["n_pairs"] += training.get("n_preferences", 0)
+    sizes["n_pairs"] = training.get("n_pairs", sizes["n_pairs"])  # a run may have counted
+    return training | sizes

@@ -1,0 +1,510 @@
+"""LinearModel: what a fit leaves behind, able to score raw rows, explain them and be saved."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from linrank import __version__, _core
+from linrank.data.dataset import Dataset
+from linrank.data.frames import as_array
+from linrank.data.missing import Missing, contributions, dense_contributions, scores_with_missing
+from linrank.data.rows import CsrRows, DenseRows, check_values
+from linrank.data.scaling import Scaling
+from linrank.data.statistics import ColumnStatistics
+from linrank.models.checks import (
+    check_same_names,
+    check_scores,
+    checked_names,
+    checked_training,
+    has_non_finite,
+    queries_of,
+    raw_rows,
+    sizes_of_pairs,
+)
+from linrank.system import threads
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.missing import Filling
+    from linrank.data.rows import Rows
+    from linrank.export.artefact import Artefact
+    from linrank.models.file import Contents, KernelContents
+    from linrank.models.file.contents import Scalar
+    from linrank.models.kernel import KernelModel
+
+MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
+_BLOCK_BYTES = 1 << 22
+
+
+def known_of(data: Dataset, used: NDArray[np.bool_]) -> tuple[ColumnStatistics | None, str | None]:
+    """Statistics of the raw features, and the fingerprint; None for what is not to be had."""
+    rows = data.rows
+    if not isinstance(rows, (DenseRows, CsrRows)) or len(rows.values) == 0:
+        return None, None  # computed by blocks, or the outline of a store
+    n_features = rows.shape[1] if data.filling is None else data.filling.n_features
+    if n_features > MAX_FEATURES:
+        return None, fingerprint(data)
+    found = ColumnStatistics.of(rows, data.weight)
+    return kept(found.of_first(n_features), used), fingerprint(data)
+
+
+def kept(statistics: ColumnStatistics | None, used: NDArray[np.bool_]) -> ColumnStatistics | None:
+    """What a model keeps of statistics: those of the features that it uses, 0 for the others.
+
+    A model of few weights stays a small file so.
+    """
+    if statistics is None or statistics.n_columns > MAX_FEATURES or statistics.weight <= 0.0:
+        return None
+    if not np.isfinite(statistics.variance).all():
+        return None
+    return statistics.masked(used)
+
+
+def fingerprint(data: Dataset) -> str:
+    """A checksum of rows, labels, weights and grouping: the same for the same data in any format.
+
+    Ids and names are no part of it. It tells data apart by accident, not by intent: CRC-32C.
+
+    Examples
+    --------
+    >>> from linrank.data.dataset import Dataset
+    >>> fingerprint(Dataset.of([[1.0], [2.0]], [0, 1], qid=["a", "a"]))
+    'crc32c:467e1d01'
+    """
+    check = _of_rows(data.rows)
+    queries = data.queries
+    for array in (data.labels, data.weight, queries.offsets, queries.order):
+        check = check if array is None else _add(check, array)
+    return f"crc32c:{check:08x}"
+
+
+def _of_rows(rows: Rows) -> int:
+    check = _add(0, np.array(rows.shape, dtype=np.int64))
+    if isinstance(rows, CsrRows):
+        for array in (rows.offsets, rows.columns, rows.values):
+            check = _add(check, array)
+        return check
+    step = max(1, _BLOCK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
+    for begin in range(0, rows.shape[0], step):  # rows may lie apart, and a copy be large
+        check = _add(check, rows.values[begin : begin + step])
+    return check
+
+
+def _add(check: int, array: NDArray[Any]) -> int:
+    return _core.crc32c(np.ascontiguousarray(array).reshape(-1).view(np.uint8), check)
+
+
+_BLOCK_ROWS = 1 << 14  # of rows with missing values that are scored at a time
+
+# What the short form of a model says of its training, where it applies.
+_TOLD = (
+    *("method", "n_components", "constraint", "gamma", "lam"),
+    *("C", "solver", "algorithm", "penalty", "alpha", "n_steps", "n_pairs"),
+    "n_preferences",
+)
+
+
+class Outcome(Protocol):
+    """What a training run hands over."""
+
+    @property
+    def w(self) -> NDArray[Any]:
+        """The weights, in the scaled space."""
+
+    @property
+    def summary(self) -> Mapping[str, Scalar]:
+        """What there is to say of the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear ranking function, ``score(x) = x·coef``; higher is better.
+
+    Parameters
+    ----------
+    coef : array of shape (n_features,)
+        Coefficients of the raw features: a scaling by columns is folded in.
+    feature_names : sequence of str or None
+        Names of the features, in order.
+    scaling : Scaling
+        How the features were scaled. With ``scaling.kind == "query"``, `coef` applies to rows
+        divided by the range of each feature within their query, so scoring needs ``qid``.
+    training : mapping of str to str, int, float, bool or None
+        Summary of the training run: ``C``, ``solver``, ``objective``, ``gap`` and so on.
+    linrank_version : str
+        The version of linrank that trained the model.
+    missing : Missing
+        What the model does with missing values. A value x_j that is there adds ``coef_j x_j`` to
+        the score, a missing one ``missing.contributions(coef)[j]``.
+    statistics : ColumnStatistics or None
+        Mean, variance and range of the raw training features that the model uses, 0 for others;
+        None where they are not known, or too many to keep (more than 20,000 features).
+
+    Examples
+    --------
+    >>> from linrank import LinearModel
+    >>> model = LinearModel([0.5, -1.0], feature_names=["bm25", "age"])
+    >>> model.predict([[2.0, 1.0], [4.0, 0.0]])
+    array([0., 2.])
+    """
+
+    coef: NDArray[np.float64]
+    feature_names: Sequence[str] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    training: Mapping[str, Scalar] = field(default_factory=dict)
+    linrank_version: str = __version__
+    missing: Missing = field(default_factory=Missing)
+    statistics: ColumnStatistics | None = None
+
+    def __post_init__(self) -> None:
+        coef = np.array(as_array(self.coef, "coef"), dtype=np.float64)
+        if coef.ndim != 1 or coef.size == 0:
+            raise ValueError(f"coef must be a non-empty vector, got shape {coef.shape}")
+        if not np.isfinite(coef).all():
+            j = int(np.flatnonzero(~np.isfinite(coef))[0])
+            raise ValueError(f"coef[{j}] is {coef[j]}; coefficients must be finite")
+        coef.flags.writeable = False
+        object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, coef.size))
+        object.__setattr__(self, "training", checked_training(self.training))
+        factors = self.scaling.factors
+        if factors is not None and factors.shape != coef.shape:
+            raise ValueError(f"{factors.size} scaling factors for {coef.size} coefficients")
+        self.missing.check_size(coef.size)
+        if self.missing.weights is not None:
+            self.scaling.check_indicators()
+        if self.statistics is not None and self.statistics.n_columns != coef.size:
+            raise ValueError(
+                f"statistics of {self.statistics.n_columns} columns for {coef.size} coefficients"
+            )
+
+    @classmethod
+    def of(
+        cls, result: Outcome, data: Dataset, scaling: Scaling, **settings: Scalar
+    ) -> LinearModel:
+        """The model of a training run: ``coef = d ∘ w`` and what there is to say about the run."""
+        training: dict[str, Scalar] = {
+            **settings,
+            **result.summary,
+            "n_rows": data.n_rows,
+            "n_queries": data.queries.n_queries,
+        }
+        if "n_pairs" not in training:
+            training |= sizes_of_pairs(data.queries, training)
+        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
+        statistics, fingerprint = known_of(data, missing.uses(coef))
+        if fingerprint is not None:
+            training["fingerprint"] = fingerprint
+        names = data.feature_names
+        return cls(
+            coef,
+            None if names is None else names[: coef.size],
+            scaling.of_first(coef.size),
+            training,
+            missing=missing,
+            statistics=statistics,
+        )
+
+    @classmethod
+    def of_sizes(
+        cls,
+        result: Outcome,
+        names: tuple[str, ...] | None,
+        scaling: Scaling,
+        *,
+        n_rows: int,
+        n_queries: int,
+        n_pairs: int,
+        **settings: Scalar,
+    ) -> LinearModel:
+        """The model of a run whose data are elsewhere, all that is said of them being sizes."""
+        sizes = {"n_rows": n_rows, "n_queries": n_queries, "n_pairs": n_pairs}
+        training = {**settings, **result.summary, **sizes}
+        return cls(scaling.fold(result.w), names, scaling, training)
+
+    def knowing(self, statistics: ColumnStatistics | None) -> LinearModel:
+        """The model with statistics of training rows that are elsewhere."""
+        return replace(self, statistics=kept(statistics, self.missing.uses(self.coef)))
+
+    def moved_to(self, result: Outcome, data: Dataset, scaling: Scaling) -> LinearModel:
+        """The same model with the weights of another iterate of its training."""
+        training = {**self.training, **result.summary}
+        coef, missing = Missing.split(scaling.fold(result.w), data.filling)
+        moved = replace(self, coef=coef, missing=missing, training=training)
+        is_known = not (missing.uses(coef) & ~self.missing.uses(self.coef)).any()
+        return moved if is_known else replace(moved, statistics=None)
+
+    def __repr__(self) -> str:
+        """Size, scaling and training in a line; the coefficients are in ``coef``."""
+        told = [f"{self.n_features} features"]
+        told += [f"{self.n_nonzero} with a weight"] if self.n_nonzero < self.n_features else []
+        told += [f"scale={self.scaling.kind!r}"]
+        for key in _TOLD:
+            told += [f"{key}={self.training[key]!r}"] if key in self.training else []
+        return f"<LinearModel {', '.join(told)}>"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of a row."""
+        return int(self.coef.size)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of features whose coefficient is not 0."""
+        return int(np.count_nonzero(self.coef))
+
+    @property
+    def density(self) -> float:
+        """Share of the features whose coefficient is not 0."""
+        return self.n_nonzero / self.n_features
+
+    def predict(self, X: Any, *, qid: Any = None, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Scores of rows, higher is better.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows: a dataset, NumPy or SciPy matrix, or data frame. NaN and null are missing
+            values, which `missing` allows or refuses.
+        qid : array of shape (n_rows,) or None
+            Query of each row; needed (and looked at) only when the scaling is by query. A dataset
+            brings its own.
+        n_jobs : int or None
+            Threads; None means all cores.
+        """
+        if isinstance(X, Dataset) and X.filling is not None:
+            return self._scores_of_filled(X, n_jobs)
+        # The rows are read once. A value that is not finite makes a score that is not: only then
+        # is it looked for. What CSR leaves out is 0.
+        rows = self._raw_rows(X)
+        if self.scaling.needs_queries:
+            rows = self._scaled_rows(rows, X, qid, n_jobs)
+        n_threads = threads.resolve(n_jobs)
+        scores: NDArray[np.float64] = _core.scores(rows.core, self.coef, None, n_threads)
+        if has_non_finite(scores):
+            self._check_values(rows, n_jobs)
+            self._complete(scores, rows)
+            check_scores(scores)
+        return scores
+
+    def explain(self, X: Any, *, qid: Any = None, pair: tuple[int, int] | None = None) -> Any:
+        """What every feature contributes to a score, or to the difference of two.
+
+        Parameters
+        ----------
+        X : Dataset or matrix of shape (n_rows, n_features)
+            Raw rows.
+        qid : array of shape (n_rows,) or None
+            Query of each row, when the scaling is by query.
+        pair : (int, int) or None
+            Two rows of `X` to compare.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            Without `pair`, the ``x_ij·coef_j`` of all rows, which sum to the scores along each
+            row. With ``pair=(i, j)``, the vector ``(x_i - x_j) ∘ coef``, which sums to
+            ``score(i) - score(j)``. A missing value contributes what `missing` says.
+        """
+        if isinstance(X, Dataset) and X.filling is not None:
+            raise ValueError(
+                f"the missing values of {X.source} have been filled in; load it with "
+                "missing='keep' to have them explained too"
+            )
+        rows = self._raw_rows(X)
+        self._check_values(rows, None)
+        if self.scaling.needs_queries:
+            rows = self._scaled_rows(rows, X, qid, None)
+        if pair is None:
+            return contributions(rows, self.coef, self.missing)
+        i, j = _checked_pair(pair, rows.shape[0])
+        above, below = (rows.take(slice(k, k + 1)) for k in (i, j))
+        difference = dense_contributions(above, self.coef, self.missing) - dense_contributions(
+            below, self.coef, self.missing
+        )
+        return difference[0]
+
+    def export(
+        self,
+        target: str,
+        *,
+        name: str = "linrank",
+        feature_map: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
+        normalizers: str = "folded",
+        **options: Any,
+    ) -> Artefact:
+        """The model as a search engine, a database or another program takes it.
+
+        Parameters
+        ----------
+        target : str
+            One of ``linrank.export.TARGETS``.
+        name : str
+            What the model is to be called there.
+        feature_map : mapping, path or None
+            Names of features in the engine by names in the model, or by numbers as in the training
+            file; or a file of them, a JSON object or lines of two columns.
+        normalizers : {"folded", "engine"}
+            Whether the scaling of the training is in the weights, or done by the engine.
+        **options
+            Options that the target has of its own.
+
+        Returns
+        -------
+        Artefact
+            The files, with a text on where to put them and the request that uses them. It orders
+            rows as the model does; where it cannot, an :class:`linrank.ExportWarning` says why.
+        """
+        from linrank.export.targets import export
+
+        return export(
+            self, target, name=name, feature_map=feature_map, normalizers=normalizers, **options
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON, to be read by :func:`load_model`.
+
+        The file is written whole or not at all. Of mostly zeros only the others are written.
+        Beyond a million numbers or names the arrays go to a safetensors file of the same name
+        beside it (``pip install linrank[safetensors]``).
+        """
+        from linrank.models import file as model_file
+
+        scaling = self.scaling
+        contents = model_file.Contents(
+            self.coef,
+            self.feature_names,
+            scaling.kind,
+            scaling.factors,
+            self.training,
+            self.linrank_version,
+            self.missing.kind,
+            self.missing.values if self.missing.weights is None else self.missing.weights,
+            self.statistics,
+        )
+        model_file.write(contents, path)
+
+    def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
+        """Scores of rows that were filled in as those that the model was trained on."""
+        check_same_names(data.raw_feature_names, self.feature_names)
+        coef = self.missing.joined(self.coef, self._own_filling(data))
+        scaling = Scaling(self.scaling.kind) if self.scaling.needs_queries else Scaling()
+        plain = replace(data, filling=None, feature_names=None)
+        return LinearModel(coef, scaling=scaling).predict(plain, n_jobs=n_jobs)
+
+    def _own_filling(self, data: Dataset) -> Filling | None:
+        """How a data set was filled in, if that is how the model does it."""
+        filling, own = data.filling, self.missing
+        if filling is None:
+            return None
+        if filling.n_features != self.n_features:
+            raise self._of_other_size(filling.n_features)
+        values = filling.values is own.values or (
+            filling.values is not None
+            and own.values is not None
+            and np.array_equal(filling.values, own.values)
+        )
+        if filling.kind != own.kind or not values:
+            raise ValueError(
+                f"the missing values of {data.source} were filled in by missing={filling.kind!r} "
+                f"from that data, the model was trained with missing={own.kind!r} on other data; "
+                "load it with missing='keep', and the model fills them in"
+            )
+        return filling
+
+    def _raw_rows(self, X: Any) -> Rows:
+        rows = raw_rows(X, self.feature_names, check="later")
+        if rows.shape[1] != self.n_features:
+            raise self._of_other_size(rows.shape[1])
+        return rows
+
+    def _of_other_size(self, n_features: int) -> ValueError:
+        return ValueError(
+            f"the rows have {n_features} features, the model {self.n_features}; when reading a "
+            f"file, pass n_features={self.n_features}"
+        )
+
+    def _scaled_rows(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> Rows:
+        """The rows divided by their ranges within queries, missing values filled in before."""
+        self._check_values(rows, n_jobs)
+        queries = queries_of(X, rows.shape[0], qid)
+        return self.scaling.transform(self.missing.filled(rows), queries, n_jobs=n_jobs)
+
+    def _check_values(self, rows: Rows, n_jobs: int | None) -> None:
+        missing = self.missing.is_filled
+        check_values(rows, self.feature_names, missing=missing, n_jobs=n_jobs)
+
+    def _complete(self, scores: NDArray[np.float64], rows: Rows) -> None:
+        """Put in the scores of the rows that lack values, block by block."""
+        lacking = np.flatnonzero(np.isnan(scores))
+        added = self.missing.contributions(self.coef)
+        for begin in range(0, lacking.size, _BLOCK_ROWS):
+            index = lacking[begin : begin + _BLOCK_ROWS]
+            scores[index] = scores_with_missing(rows.take(index), self.coef, added)
+
+
+def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
+    """Read a model saved by :meth:`LinearModel.save` or :meth:`KernelModel.save`.
+
+    Parameters
+    ----------
+    path : str or path
+        The JSON file; a safetensors file that it names must lie beside it.
+
+    Returns
+    -------
+    LinearModel or KernelModel
+        Equal to the saved one, bit for bit.
+
+    Raises
+    ------
+    ModelFormatError
+        When the file is damaged, not a linrank model, or of a newer version. Nothing in a model
+        file is ever executed.
+    """
+    from linrank.models import file as model_file
+
+    return model_file.read(path, _from_contents)
+
+
+def _from_contents(contents: Contents | KernelContents) -> LinearModel | KernelModel:
+    from linrank.models.file import Contents
+
+    if not isinstance(contents, Contents):
+        from linrank.models.kernel import KernelModel
+
+        return KernelModel.from_contents(contents)
+    return LinearModel(
+        contents.coef,
+        contents.feature_names,
+        Scaling(contents.scaling, contents.factors),
+        contents.training,
+        contents.linrank_version,
+        _missing(contents),
+        contents.statistics,
+    )
+
+
+def _missing(contents: Contents) -> Missing:
+    is_weights = contents.missing == "indicator"
+    values, weights = (None, contents.filled) if is_weights else (contents.filled, None)
+    return Missing(contents.missing, values, weights)
+
+
+def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
+    try:
+        i, j = map(operator.index, pair)
+    except (TypeError, ValueError):
+        raise TypeError(f"pair must be two row numbers (i, j), got {pair!r}") from None
+    for index in (i, j):
+        if not -n_rows <= index < n_rows:
+            raise ValueError(f"pair names row {index}, but there are {n_rows} rows")
+    return i % n_rows, j % n_rows

@@ -1,0 +1,272 @@
+"""How a chunk is made of a dataset, the same on every machine, and what it adds to the objective.
+
+A recipe travels with the tasks: it is small, and says all that the parameters of an estimator say
+about the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.bounds import Box
+from linrank.data.dataset import Dataset, join_offsets, join_optional, join_rows
+from linrank.data.queries import Queries, part_query_weights
+from linrank.data.rows import Rows, without_offsets
+from linrank.data.scaling import Scaling
+from linrank.domination import newton
+from linrank.errors import NoPairsError
+from linrank.losses.base import ScoreLoss
+from linrank.losses.domination import DominationLoss
+from linrank.losses.hinge import Huber, SquaredHinge
+from linrank.pairs import Pairs, chosen
+from linrank.pairs.layering import Layering
+from linrank.parts.chunk import Chunk, Sizes, Terms
+from linrank.ranksvm import problem
+from linrank.ranksvm.plan import Plannable, draw_rows
+from linrank.system.threads import useful_threads
+
+Array = NDArray[Any]
+Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms
+
+
+class Recipe(Protocol):
+    """What makes chunks, and problems of samples of them."""
+
+    @property
+    def loss(self) -> str: ...
+    @property
+    def by_query(self) -> bool:
+        """Whether rows are scaled within their query, in a copy."""
+
+    @property
+    def seed(self) -> int:
+        """Of the samples: that of training in memory, so that they are the same."""
+
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        """The data with its rows as the loss is to see them."""
+
+    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
+        """The chunk of a dataset; ``factor`` multiplies the weights of its queries."""
+
+    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
+        """Rows of some queries, as `linrank.ranksvm.plan.draw_rows` draws them."""
+
+    def problem(
+        self,
+        pieces: Sequence[Piece],
+        C: float,
+        weight: float,
+        scale: Array | None,
+        box: Box | None,
+        n_threads: int,
+    ) -> Plannable:
+        """The problem of the pieces, its losses scaled up to those of the whole, ``weight``."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairTerms:
+    """The pairs of the labels of a chunk."""
+
+    pairs: Pairs
+    kind: str
+
+    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
+        if self.kind == "hinge":
+            return Huber(self.pairs, epsilon, n_threads)
+        return SquaredHinge(self.pairs, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class RankRecipe:
+    """Chunks of a RankSVM; the fields are parameters of `linrank.RankSVM`.
+
+    ``query_weight`` is a mapping from query id to weight. ``by_query`` says whether rows are
+    divided by their ranges within the query (``scale="query"``).
+    """
+
+    loss: str = "squared_hinge"
+    pairs: str = "all"
+    pair_weighting: str = "uniform"
+    query_normalization: str | None = None
+    query_weight: Mapping[Any, float] | None = None
+    by_query: bool = False
+    seed: ClassVar[int] = problem.SAMPLE_SEED
+
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        return _prepared(data, self.by_query, n_threads)
+
+    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
+        data = self.prepared(data, n_threads)
+        try:
+            pairs, _ = chosen(
+                data,
+                pairs=self.pairs,
+                pair_weighting=self.pair_weighting,
+                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
+                query_normalization=self.query_normalization,
+            )
+        except NoPairsError:
+            pairs = None
+        if pairs is None:
+            return _made(data, data.queries, None, 0, 0.0)
+        terms = PairTerms(pairs, self.loss)
+        return _made(data, data.queries, terms, pairs.n_pairs, pairs.total_weight())
+
+    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
+        assert isinstance(chunk.terms, PairTerms)  # queries with pairs are drawn
+        return _drawn(chunk.rows, chunk.terms.pairs, queries, limit, seed, first)
+
+    def problem(
+        self,
+        pieces: Sequence[Piece],
+        C: float,
+        weight: float,
+        scale: Array | None,
+        box: Box | None,
+        n_threads: int,
+    ) -> problem.Problem:
+        rows = join_rows([rows for rows, _ in pieces])
+        parts: list[Pairs] = [pairs for _, pairs in pieces]
+        pairs = Pairs(
+            _joined([part.queries for part in parts]),
+            join_optional([part.row_weight for part in parts]),
+            join_optional([part.query_weight for part in parts]),
+            join_optional([part.gain for part in parts]),
+            parts[0].adjacent,
+        )
+        own = pairs.total_weight()
+        n_threads = useful_threads(rows.nbytes, n_threads)
+        return problem.Problem(
+            rows, pairs, C * weight / own if own > 0 else C, scale, n_threads, self.loss, box=box
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTerms:
+    """The layers of a chunk."""
+
+    layering: Layering
+
+    def loss(self, epsilon: float, n_threads: int) -> ScoreLoss:
+        return DominationLoss(self.layering, n_threads)
+
+    def at_zero(self) -> float:
+        """The loss where all scores are 0."""
+        return _at_zero(self.layering)
+
+
+@dataclass(frozen=True, eq=False)
+class DominationRecipe:
+    """Chunks for the domination loss; the fields are parameters of `linrank.DominationRanker`.
+
+    ``margin`` is a number, a name or a tuple: whatever needs no other chunk than the one at hand.
+    """
+
+    layers: str | Callable[[Array], Any] = "labels"
+    margin: Any = None
+    query_weight: Mapping[Any, float] | None = None
+    by_query: bool = False
+    loss: ClassVar[str] = "domination"
+    seed: ClassVar[int] = newton.SAMPLE_SEED
+
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        return _prepared(data, self.by_query, n_threads)
+
+    def chunk(self, data: Dataset, n_threads: int = 1, factor: Array | None = None) -> Chunk:
+        data = self.prepared(data, n_threads)
+        try:
+            layering = Layering.of(
+                data,
+                layers=self.layers,
+                margin=self.margin,
+                query_weight=_times(part_query_weights(self.query_weight, data.queries), factor),
+            )
+        except NoPairsError:
+            return _made(data, data.queries, None, 0, 0.0)
+        terms = LayerTerms(layering)
+        return _made(data, layering.queries, terms, layering.n_pairs, terms.at_zero())
+
+    def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
+        assert isinstance(chunk.terms, LayerTerms)  # queries with pairs are drawn
+        return _drawn(chunk.rows, chunk.terms.layering, queries, limit, seed, first)
+
+    def problem(
+        self,
+        pieces: Sequence[Piece],
+        C: float,
+        weight: float,
+        scale: Array | None,
+        box: Box | None,
+        n_threads: int,
+    ) -> newton.RidgeProblem:
+        rows = join_rows([rows for rows, _ in pieces])
+        parts: list[Layering] = [layering for _, layering in pieces]
+        layering = Layering(
+            _joined([part.queries for part in parts]),
+            join_optional([part.shift for part in parts]),
+            join_optional([part.row_weight for part in parts]),
+            join_optional([part.query_weight for part in parts]),
+        )
+        own = _at_zero(layering)
+        factor = weight / own if own > 0.0 else 1.0
+        return newton.RidgeProblem(rows, layering, factor * C, scale, n_threads)
+
+
+def _times(weight: Array | None, factor: Array | None) -> Array | None:
+    if weight is None or factor is None:
+        return weight if factor is None else factor
+    return weight * factor
+
+
+def _prepared(data: Dataset, by_query: bool, n_threads: int) -> Dataset:
+    """The data with its rows scaled within queries, or as they are, and without offsets."""
+    if by_query:
+        data = Scaling("query").transformed(data, n_jobs=n_threads)
+    rows = without_offsets(data.rows)
+    return data if rows is data.rows else replace(data, rows=rows)
+
+
+def _made(
+    data: Dataset, queries: Queries, terms: Terms | None, n_pairs: int, weight: float
+) -> Chunk:
+    rows = data.rows
+    sizes = Sizes(
+        rows.shape[1],
+        rows.shape[0],
+        n_pairs,
+        rows.nbytes,
+        rows.is_sparse,
+        weight,
+        np.diff(queries.offsets),
+        queries.n_levels,
+    )
+    return Chunk(rows, terms, sizes)
+
+
+def _drawn(
+    rows: Rows, terms: Pairs | Layering, queries: Array, limit: int, seed: int, first: int
+) -> Piece:
+    """Rows of some queries in the order of their positions, and their terms."""
+    sample, positions, weight = draw_rows(terms.queries, queries, limit, seed, first)
+    order = sample.order
+    own = terms.on(Queries(sample.offsets, None, sample.levels, sample.n_levels), positions, weight)
+    return rows.take(np.asarray(order)), own
+
+
+def _joined(parts: Sequence[Queries]) -> Queries:
+    return Queries(
+        join_offsets([part.offsets for part in parts]),
+        None,
+        np.concatenate([part.levels for part in parts]),
+        np.concatenate([part.n_levels for part in parts]),
+    )
+
+
+def _at_zero(layering: Layering) -> float:
+    zeros = np.zeros(layering.queries.n_rows)
+    return float(DominationLoss(layering).at(zeros).value)

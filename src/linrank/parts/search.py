@@ -1,0 +1,211 @@
+"""The choice of C over data in parts: folds of whole queries, none of them copied."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank.data.dataset import Dataset
+from linrank.data.folds import fold_of_queries
+from linrank.data.scaling import Scaling
+from linrank.metrics import ERR, Measure, parse, parse_scoring
+from linrank.parts.fold_recipes import highest_label, only_queries
+from linrank.parts.parts import Parts
+from linrank.parts.path import path_of_parts
+from linrank.parts.recipes import RankRecipe
+from linrank.ranksvm.path import PathResult
+from linrank.search.folds import (
+    Fold,
+    Progress,
+    Reports,
+    as_folds,
+    check_selection,
+    judge,
+    side_by_side,
+)
+from linrank.search.ranksvm import Tuning
+from linrank.search.scores import evaluations, resized_models, score_matrix
+from linrank.solvers.result import Result
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PartsFold:
+    """Queries to train on, and what models are measured on."""
+
+    kept: Sequence[Array] | None  # masks by query, part by part; None for all
+    valid: Sequence[Array] | Dataset  # the same, or other data
+
+
+def folds_of(cv: Any, parts: Parts) -> list[PartsFold]:
+    """The folds of an estimator's parameter ``cv``, those that the same data in memory would have.
+
+    A number of folds looks at the sizes of the queries only. A splitter, or a list of row numbers,
+    sees the rows in the order of the queries' first appearance: 8 bytes a row here.
+    """
+    cv = 5 if cv is None else cv
+    numbers, lengths = parts.query_numbers, parts.lengths
+    sizes = np.empty(sum(map(len, lengths)), dtype=np.int64)
+    sizes[np.concatenate(numbers)] = np.concatenate(lengths)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"there must be at least 2 folds, got {cv}")
+        if not parts.has_ids:
+            raise ValueError(
+                f"cv={cv} deals out queries, and without qid all rows of {parts.where} are one; "
+                "give qid, or validation data: cv=(X_val, y_val)"
+            )
+        fold = fold_of_queries(sizes, int(cv))
+        return [_of_queries(numbers, fold != k, fold == k) for k in range(int(cv))]
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    rows = _Rows(len(query), parts.n_features)
+    stand_in = Dataset(rows, np.zeros(len(query)), query if parts.has_ids else None)  # type: ignore[arg-type]
+    return [
+        _from_rows(fold, query, numbers, len(sizes))
+        for fold in as_folds(cv, stand_in, np.empty((len(query), 0)))
+    ]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The shape of rows that are elsewhere."""
+
+    n_rows: int
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (self.n_rows, self.n_features)
+
+
+def _from_rows(fold: Fold, query: Array, numbers: Sequence[Array], n_queries: int) -> PartsFold:
+    """The same fold by query."""
+    if isinstance(fold.valid, Dataset):
+        return PartsFold(None, fold.valid)
+    is_in = np.zeros((2, n_queries), dtype=bool)
+    for k, rows in enumerate((fold.train, fold.valid)):
+        if rows is None:
+            is_in[k] = True
+            continue
+        is_in[k, query[rows]] = True
+        if is_in[k, query].sum() != len(np.unique(rows)):
+            raise ValueError(
+                "a fold of cv holds some of the rows of a query and not the others; queries are "
+                "trained on, or tested on, whole here"
+            )
+    return _of_queries(numbers, *is_in)
+
+
+def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFold:
+    return PartsFold([train[part] for part in numbers], [valid[part] for part in numbers])
+
+
+def tune_parts(
+    parts: Parts,
+    folds: Sequence[PartsFold],
+    recipe: RankRecipe,
+    Cs: Array,
+    *,
+    scoring: str = "ndcg@10",
+    convention: str = "linrank",
+    selection: str = "best",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Tuning:
+    """Measure the models of every fold's path, as `linrank.search.ranksvm.tune` does.
+
+    ``options`` are those of `linrank.parts.path.path_of_parts`.
+    """
+    parse_scoring(scoring)
+    check_selection(selection, len(folds))
+    reports, cancelled = Reports(progress, len(folds) * len(Cs)), threading.Event()
+
+    def run(k: int, n_threads: int) -> tuple[Array, PathResult]:
+        grid = iter(Cs.tolist())
+
+        def report(result: Result) -> None:
+            reports.tell(fold=k, C=next(grid), gap=result.gap, objective=result.value)
+
+        fold = folds[k]
+        found = path_of_parts(
+            parts,
+            recipe,
+            Cs,
+            kept=fold.kept,
+            progress=report,
+            callback=lambda _: cancelled.is_set(),
+            **options,
+        )
+        coefs, scaling = found.path.coefs, found.scaling
+        if isinstance(fold.valid, Dataset):
+            held_out = Fold(None, fold.valid)
+            scores = judge(coefs, fold.valid, held_out, k, scaling, scoring, convention=convention)
+        else:
+            scores = _judged(parts, fold.valid, coefs, k, scaling, scoring, convention)
+        return scores, found.path
+
+    most = parts.n_at_a_time
+    outcomes = side_by_side(run, len(folds), most, most, cancelled)
+    scores = np.array([score for score, _ in outcomes])
+    return Tuning(Cs, scores, selection, tuple(path for _, path in outcomes))
+
+
+def _judged(
+    parts: Parts,
+    valid: Sequence[Array],
+    coefs: Array,
+    k: int,
+    scaling: Scaling,
+    scoring: str,
+    convention: str,
+) -> Array:
+    """The measure of the models on the queries that fold k holds out; higher is better."""
+    own = [(np.flatnonzero(mask),) if mask.any() else None for mask in valid]
+    measure = parse(scoring)
+    with parts.opened(None) as data:
+        if isinstance(measure, ERR) and measure.y_max is None:  # the highest label of all parts
+            highest = [
+                h for h in data.gathering.each(highest_label, per_chunk=own) if h is not None
+            ]
+            measure = replace(measure, y_max=max(0.0, *highest))
+        args = (coefs, scaling, measure, convention)
+        found = [
+            part
+            for part in data.gathering.each(measure_queries, *args, per_chunk=own)
+            if part is not None
+        ]
+    numerator = np.concatenate([part[0] for part in found], axis=1)
+    denominator = np.concatenate([part[1] for part in found], axis=1).sum(axis=1)
+    if not (denominator > 0.0).all():
+        raise ValueError(
+            f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
+            f"{numerator.shape[1]} queries can be judged; use fewer folds or another measure"
+        )
+    values: Array = np.array([math.fsum(row) for row in numerator.tolist()]) / denominator
+    return values if measure.higher_is_better else 0.0 - values
+
+
+def measure_queries(
+    data: Dataset,
+    kept: Array,
+    coefs: Array,
+    scaling: Scaling,
+    measure: Measure,
+    convention: str,
+    *,
+    n_threads: int = 1,
+) -> tuple[Array, Array]:
+    """Numerators and denominators (n_models, n_kept) whose sums' ratio is the mean of a measure."""
+    part = only_queries(data, kept)
+    coefs = resized_models(coefs, part.n_features)
+    scores = score_matrix(coefs, part, scaling, n_threads)
+    found = evaluations(coefs, scores, part, measure, convention=convention, n_jobs=n_threads)
+    terms = [result.terms(next(iter(result))) for result in found]
+    return np.array([t[0] for t in terms]), np.array([t[1] for t in terms])

@@ -1,0 +1,293 @@
+"""Training from a store within a limit on memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
+
+from linrank.data.bounds import weight_bounds
+from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
+from linrank.io.store.outline import columns_of
+from linrank.io.store.store import Store
+from linrank.models.linear import LinearModel
+from linrank.parts.choices import check_domination, check_query_weight, check_rank
+from linrank.parts.parts import Opened, consecutive
+from linrank.parts.passes import Budget, Passes, sample_capacity
+from linrank.parts.recipes import DominationRecipe, RankRecipe
+from linrank.parts.risk import LARGEST_MATRIX
+from linrank.parts.train import train_domination_chunks, train_rank_chunks
+from linrank.ranksvm.plan import MOST_FACTORED
+from linrank.search.monitor import Monitor
+from linrank.system.memory import allowed, describe_bytes, resident
+from linrank.system.threads import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from linrank.parts.recipes import Recipe
+    from linrank.solvers.result import Callback, Result
+
+Array = NDArray[Any]
+WHERE = "a store within memory_limit"
+
+# What the process may take beside all that is counted: stacks of threads, arrays of the solver.
+_SPARE = 64 << 20
+
+
+def passes_over(
+    store: Store, recipe: Recipe, memory_limit: Any, n_threads: int, factors: Any = None
+) -> Passes:
+    """Passes over a store within ``memory_limit`` bytes of memory of this process in all.
+
+    What the process has in memory already counts, so that a limit on the process, or on its
+    container, can be given as it is.
+    """
+    limit = allowed(memory_limit)
+    assert limit is not None  # a limit that was given
+    matrices = _matrix_bytes(store.n_features, store.n_chunks)
+    used, copies = resident(), 2 if recipe.by_query else 1
+    free, least = limit - used - _SPARE - matrices, Budget.least(store, copies)
+    if free < least:
+        raise MemoryError(
+            f"memory_limit={memory_limit!r} is too small for {store.path}: the process has "
+            f"{describe_bytes(used)} in memory already, and passes over chunks of "
+            f"{describe_bytes(max(chunk.nbytes for chunk in store.chunks))} take "
+            f"{describe_bytes(limit - free - used + least)} more; allow "
+            f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks "
+            "(--chunk-size, chunk_bytes=)"
+        )
+    return Passes(store, recipe, Budget.of(store, free, copies), n_threads, factors)
+
+
+def _matrix_bytes(n_features: int, n_chunks: int) -> int:
+    """Bytes of what has the size of a Hessian, and of the products that are remembered.
+
+    Two Hessians, that of a sample, their factor and a copy of each that is being made; those of the
+    chunks that wait for their turn in the sum, one a level of its tree; and the parts that a kernel
+    adds up, 64 MB of them or two (see `PaddedSquare` in `core/products.hpp`).
+    """
+    remembered = 64 * 8 * n_features
+    if n_features > MOST_FACTORED:
+        return remembered
+    square = 8 * n_features**2
+    n_levels = n_chunks.bit_length() + 1 if n_features <= LARGEST_MATRIX else 0
+    parts = min(64 * square, max(64 << 20, 2 * square))
+    return remembered + (6 + n_levels) * square + parts
+
+
+def train_rank_store(
+    store: Store,
+    scaling: Scaling,
+    *,
+    memory_limit: Any,
+    options: Mapping[str, Any],
+    query_weight: Any = None,
+    bounds: tuple[Array, Array] | None = None,
+    w0: Array | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, int]:
+    """Minimise the objective of `ranksvm.train` over a store; the result, and the pairs.
+
+    ``options`` are C and ``linrank.options.TRAINING``; what passes cannot do is refused.
+    """
+    kinds = ("loss", "pairs", "pair_weighting", "query_normalization")
+    check_rank(WHERE, **{name: options[name] for name in (*kinds, "solver", "counting")})
+    recipe = RankRecipe(
+        **{name: options[name] for name in kinds},
+        query_weight=check_query_weight(query_weight),
+        by_query=scaling.needs_queries,
+    )
+    n_threads = resolve(n_jobs)
+    with passes_over(store, recipe, memory_limit, n_threads) as passes:
+        result, problem = train_rank_chunks(
+            passes,
+            recipe,
+            C=options["C"],
+            tol=options["tol"],
+            max_iter=options["max_iter"],
+            scale=scaling.factors,
+            bounds=bounds,
+            w0=w0,
+            capacity=sample_capacity(store),
+            n_threads=n_threads,
+            callback=callback,
+        )
+    return result, problem.n_pairs
+
+
+def train_domination_store(
+    store: Store,
+    scaling: Scaling,
+    *,
+    memory_limit: Any,
+    options: Mapping[str, Any],
+    query_weight: Any = None,
+    w0: Array | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, int]:
+    """The same for the domination loss; ``options`` are alpha and `linrank.options.DOMINATION`."""
+    check_domination(WHERE, **options)
+    recipe = DominationRecipe(
+        options["layers"],
+        options["margin"],
+        check_query_weight(query_weight),
+        by_query=scaling.needs_queries,
+    )
+    n_threads = resolve(n_jobs)
+    with passes_over(store, recipe, memory_limit, n_threads) as passes:
+        result, problem = train_domination_chunks(
+            passes,
+            recipe,
+            alpha=options["alpha"],
+            tol=options["tol"],
+            max_iter=options["max_iter"],
+            scale=scaling.factors,
+            w0=w0,
+            capacity=sample_capacity(store),
+            n_threads=n_threads,
+            callback=callback,
+        )
+    return result, problem.n_pairs
+
+
+_LOSSES = ("loss", "pairs", "pair_weighting", "query_normalization")
+
+
+def recipe_of(query_weight: Any, **given: Any) -> RankRecipe:
+    """The recipe of the losses of a RankSVM; what passes over a store cannot serve is refused.
+
+    ``given`` are its parameters that decide on them, and its solver and counting.
+    """
+    check_rank("a store within memory_limit", **given)
+    losses = {name: given[name] for name in _LOSSES}
+    return RankRecipe(**losses, query_weight=check_query_weight(query_weight))
+
+
+class StoreParts:
+    """The chunks of a store, read within a limit on memory."""
+
+    where: ClassVar[str] = "a store"
+    n_at_a_time: ClassVar[int] = 1  # the disk is what they would wait for
+
+    def __init__(self, store: Store, memory_limit: Any, n_threads: int = 1) -> None:
+        self.store, self.memory_limit, self.n_threads = store, memory_limit, n_threads
+        self.n_features = store.n_features
+        self.feature_names = store.feature_names
+        self.statistics = store.statistics
+        self.has_ids = store.has_ids
+        self.lengths = [store.query_lengths(i) for i in range(store.n_chunks)]
+        self.query_numbers = consecutive(self.lengths)
+
+    @contextmanager
+    def opened(
+        self, recipe: RankRecipe | None, factors: Sequence[Array] | None = None
+    ) -> Iterator[Opened]:
+        made_by: Any = _Themselves() if recipe is None else recipe
+        with self._passes(made_by, factors) as passes:
+            yield Opened(passes, sample_capacity(self.store), self.n_threads)
+
+    def _passes(self, recipe: Any, factors: Sequence[Array] | None) -> Passes:
+        passes = passes_over(self.store, recipe, self.memory_limit, self.n_threads, factors)
+        if isinstance(recipe, _Themselves):  # they are read once
+            passes.budget = replace(passes.budget, n_states=0, n_kept=0)
+        return passes
+
+
+class _Themselves:
+    """The recipe of data sets as they are."""
+
+    by_query: ClassVar[bool] = False
+
+    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
+        return data
+
+    def chunk(self, data: Dataset, n_threads: int = 1, factor: Any = None) -> Dataset:
+        return data
+
+
+Fitted = tuple["Result", int, Scaling, Monitor]  # and the number of pairs
+
+
+def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
+    """Whether a fit is to go over a store in passes; what does not belong together is refused.
+
+    ``others`` are arguments of ``fit`` that a store answers itself.
+    """
+    if not isinstance(X, Store):
+        if memory_limit is not None:
+            raise ValueError(
+                f"memory_limit={memory_limit!r} is for a store, got {type(X).__name__}: what is in "
+                "memory cannot be kept out of it; write it with linrank.Store.write, or leave "
+                "memory_limit out"
+            )
+        return False
+    for name, value in {"y": y, **others}.items():
+        if value is not None:
+            raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
+    return memory_limit is not None
+
+
+def fit_ranksvm(
+    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
+) -> Fitted:
+    """Minimise the objective of a `linrank.RankSVM` in passes over the store.
+
+    ``options`` are what `linrank.ranksvm.train.train` would be called with.
+    """
+    scaling = Scaling.of_statistics(ranker.scale, store.statistics)
+    monitor = Monitor.of(ranker, sets, scaling)
+    bounds = weight_bounds(ranker.positive, ranker.coef_bounds, columns_of(store), scaling.factors)
+    result, n_pairs = train_rank_store(
+        store,
+        scaling,
+        bounds=bounds,
+        **_asked(ranker, store.n_features, scaling, options, query_weight, monitor),
+    )
+    return result, n_pairs, scaling, monitor
+
+
+def fit_domination(
+    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
+) -> Fitted:
+    """The same for a `linrank.DominationRanker`, with its l2 penalty."""
+    scaling = Scaling.of_statistics(ranker.scale, store.statistics)
+    monitor = Monitor.of(ranker, sets, scaling)
+    result, n_pairs = train_domination_store(
+        store, scaling, **_asked(ranker, store.n_features, scaling, options, query_weight, monitor)
+    )
+    return result, n_pairs, scaling, monitor
+
+
+def model_of(
+    store: Store, result: Result, scaling: Scaling, settings: Mapping[str, Any], n_pairs: int
+) -> LinearModel:
+    """The model of a training on a store."""
+    sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
+    known = {**settings, **sizes}
+    model = LinearModel.of_sizes(result, store.feature_names, scaling, **known)
+    return model.knowing(store.statistics)
+
+
+def _asked(
+    ranker: Any,
+    n_features: int,
+    scaling: Scaling,
+    options: Mapping[str, Any],
+    query_weight: Any,
+    monitor: Monitor,
+) -> dict[str, Any]:
+    return {
+        "memory_limit": ranker.memory_limit,
+        "options": options,
+        "query_weight": query_weight,
+        "w0": ranker._start(scaling, n_features),
+        "n_jobs": ranker.n_jobs,
+        "callback": monitor,
+    }

@@ -1,0 +1,279 @@
+"""Regularisation paths: the models of a whole grid of C for the price of a few fits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.bounds import weight_bounds
+from linrank.data.dataset import Dataset
+from linrank.data.scaling import Scaling
+from linrank.errors import ConvergenceWarning, check_numbers
+from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
+from linrank.published.method import check_counting
+from linrank.ranksvm import train as ranksvm
+from linrank.ranksvm.plan import carried
+from linrank.ranksvm.problem import Problem
+from linrank.solvers.continuation import follow
+from linrank.solvers.result import Callback, Result
+
+Array = NDArray[Any]
+
+
+def as_grid(name: str, values: Any, auto: Sequence[float]) -> NDArray[np.float64]:
+    """The values of the parameter ``name`` > 0, ascending and each once; ``"auto"`` is ``auto``.
+
+    Examples
+    --------
+    >>> print(as_grid("alphas", [1, 0.01, 1], auto=[0.1]), as_grid("alphas", "auto", auto=[0.1]))
+    [0.01 1.  ] [0.1]
+    """
+    wrong = f"{name} must be 'auto' or numbers > 0, got {values!r}"
+    if isinstance(values, str):
+        if values != "auto":
+            raise ValueError(wrong)
+        values = auto
+    try:
+        grid = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(wrong) from None
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(f"{name} must be a non-empty list of numbers > 0, got shape {grid.shape}")
+    bad = ~(np.isfinite(grid) & (grid > 0))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise ValueError(f"{name}[{k}] is {grid[k]:g}; all must be finite and > 0")
+    return np.unique(grid)
+
+
+def train_path(
+    data: Dataset,
+    Cs: Sequence[float],
+    *,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    loss: str = LOSSES[0],
+    pairs: str = PAIRS[0],
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    seed: int = 0,
+    pair_weighting: str = PAIR_WEIGHTINGS[0],
+    solver: str = SOLVERS[0],
+    counting: str | None = None,
+    query_normalization: str | None = None,
+    callback: Callback | None = None,
+    **options: Any,
+) -> Iterator[Result]:
+    """Minimise the objective of `ranksvm.train` for every C of the ascending ``Cs``.
+
+    ``options`` are further ones of `train`: scale, query_weight, preferences, bounds, n_jobs.
+    Results are in the scaled space, and ``converged`` means a certified gap of at most ``tol·F``.
+    """
+    for C in Cs:
+        check_numbers(C, tol, max_iter)
+    ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
+    check_counting(solver, counting)
+    options |= {
+        "loss": loss,
+        "pairs": pairs,
+        "n_closest": n_closest,
+        "n_random": n_random,
+        "seed": seed,
+        "pair_weighting": pair_weighting,
+        "query_normalization": query_normalization,
+    }
+    is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
+    if tol is None:
+        tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
+    if not is_smooth:
+        options |= {"solver": solver, "counting": counting, "max_iter": max_iter}
+        by_gap = solver == "bundle" or loss == "hinge"
+        fit = partial(ranksvm.train, data, **options)
+        return one_by_one(fit, Cs, tol, callback, by_gap=by_gap)
+    problem = Problem.of(data, Cs[0], **options)
+    return follow(
+        problem.objective().at(np.zeros(data.n_features)),
+        Cs,
+        preconditioner=carried(problem),
+        tol=tol,
+        max_iter=100 if max_iter is None else max_iter,
+        callback=callback,
+    )
+
+
+def one_by_one(
+    fit: Callable[..., Result],
+    Cs: Sequence[float],
+    tol: float,
+    callback: Callback | None,
+    *,
+    by_gap: bool,
+) -> Iterator[Result]:
+    """The minimisers by ``fit(C=, tol=, w0=, callback=)``, from the last, to a certified gap.
+
+    ``by_gap`` says whether the gap is what ``fit`` itself stops at.
+    """
+    w = None
+    own = tol if by_gap else 1e-15  # other rules than the gap are not to stop it
+    for C in Cs:
+        asked = False
+
+        def watch(state: dict[str, Any], C: float = C) -> bool:
+            nonlocal asked
+            asked = callback is not None and bool(callback({**state, "C": C}))
+            return asked or state["gap"] <= tol * state["objective"]
+
+        result = fit(C=C, tol=own, w0=w, callback=watch)
+        if result.gap <= tol * result.value:
+            message = f"certified F - F* <= {tol:g}·F"
+            result = replace(result, converged=True, stopped="tolerance", message=message)
+        else:
+            result = replace(result, converged=False)
+        yield result
+        if asked:
+            return
+        w = result.w
+
+
+AUTO_CS = tuple(2.0**k for k in range(-15, 11))
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """The models for a grid of C, in ascending order of C.
+
+    Attributes
+    ----------
+    Cs : float64 array (n_C,)
+        The weights of the pair losses, ascending.
+    coefs : float64 array (n_C, n_features)
+        Coefficients of the raw features; row k is what ``RankSVM(C=Cs[k])`` has as ``coef_``, to
+        within its gap.
+    objectives : float64 array (n_C,)
+        ``F(w) = ½‖w‖² + C·L(w)`` of each.
+    gaps : float64 array (n_C,)
+        Certified: ``F(w) - min F <= gap``.
+    norms : float64 array (n_C,)
+        ``‖w‖``, of the scaled features where there is a scaling: what the objective sees.
+    n_iter, n_hvp : int64 arrays (n_C,)
+        Newton steps and Hessian products spent on each; 0 where the model of the C before was
+        certified for this one too.
+    converged : bool array (n_C,)
+        Whether the gap is at most ``tol·F``.
+    messages : tuple of str
+        Why each ended.
+    history : tuple of dicts
+        The iterates of each, as in ``RankSVM.history_``; seconds since the start of that C.
+    results : tuple of Result
+        What the solver returned, in the scaled space.
+    """
+
+    Cs: Array
+    coefs: Array
+    objectives: Array
+    gaps: Array
+    norms: Array
+    n_iter: Array
+    n_hvp: Array
+    converged: Array
+    messages: tuple[str, ...] = field(repr=False)
+    history: tuple[dict[str, list[float]], ...] = field(repr=False)
+    results: tuple[Result, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, Cs: Array, results: Sequence[Result], scaling: Scaling) -> PathResult:
+        """The results of a solver with their weights folded back to the raw features."""
+        return cls(
+            Cs=Cs[: len(results)],
+            coefs=np.array([scaling.fold(r.w) for r in results]),
+            objectives=np.array([r.value for r in results]),
+            gaps=np.array([r.gap for r in results]),
+            norms=np.array([np.sqrt(_core.dot(r.w, r.w)) for r in results]),
+            n_iter=np.array([r.n_iter for r in results], dtype=np.int64),
+            n_hvp=np.array([r.n_hvp for r in results], dtype=np.int64),
+            converged=np.array([r.converged for r in results], dtype=bool),
+            messages=tuple(r.message for r in results),
+            history=tuple(r.history for r in results),
+            results=tuple(results),
+        )
+
+    @property
+    def n_nonzero(self) -> Array:
+        """Coefficients other than 0 of each model."""
+        count: Array = np.count_nonzero(self.coefs, axis=1)
+        return count
+
+    @property
+    def seconds(self) -> Array:
+        """Wall time spent on each C."""
+        return np.array([history["seconds"][-1] for history in self.history])
+
+    def __len__(self) -> int:
+        return len(self.Cs)
+
+
+def as_Cs(Cs: Any) -> Array:
+    """The grid as an ascending float64 array, each value once."""
+    return as_grid("Cs", Cs, AUTO_CS)
+
+
+def warn_unless_certified(path: PathResult) -> None:
+    """Warn of the values of C whose gap stayed above the tolerance."""
+    open_ = np.flatnonzero(~path.converged)
+    if open_.size and path.results[open_[-1]].stopped != "callback":
+        k = int(open_[0])
+        warnings.warn(
+            f"the gap of {open_.size} of {len(path)} values of C is above the tolerance, "
+            f"C={path.Cs[k]:g} the first of them: {path.messages[k]}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def solve_path(
+    data: Dataset,
+    Cs: Array,
+    *,
+    scale: str = "none",
+    positive: bool = False,
+    coef_bounds: Any = None,
+    query_weight: Array | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+    progress: Callable[[Result], None] | None = None,
+    **options: Any,
+) -> tuple[PathResult, Scaling]:
+    """The path of a dataset and the scaling that went with it; ``Cs`` as `as_Cs` returns them.
+
+    ``progress`` is called with the result of each C; ``options`` are those of `train_path`.
+    """
+    scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
+    found = train_path(
+        scaling.transformed(data, n_jobs=n_jobs),
+        Cs.tolist(),
+        scale=scaling.factors,
+        bounds=weight_bounds(positive, coef_bounds, data, scaling.factors),
+        query_weight=query_weight,
+        n_jobs=n_jobs,
+        callback=callback,
+        **options,
+    )
+    results = list(reporting(found, progress))
+    return PathResult.of(Cs, results, scaling), scaling
+
+
+def reporting(
+    results: Iterable[Result], progress: Callable[[Result], None] | None
+) -> Iterator[Result]:
+    """The results, each told to ``progress`` as it comes."""
+    for result in results:
+        if progress is not None:
+            progress(result)
+        yield result

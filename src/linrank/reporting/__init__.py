@@ -1,1 +1,0 @@
-"""Reports: what a model does on test queries, as one page for people."""

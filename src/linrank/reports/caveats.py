@@ -1,0 +1,118 @@
+"""What a reader must know before believing the numbers: leakage, odd data, an unfinished fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linrank.judging.inspect import Overlap, Profile, findings, shared_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from linrank.data.dataset import Dataset
+    from linrank.reports.fits import Training
+
+FEW_QUERIES = 30  # below this an interval by resampling is too narrow
+
+# What has been dealt with already, or is said elsewhere: the report scales, and names conventions.
+_SETTLED = {"scales-differ", "huge-values"}
+_GRAVE = {"label-like-feature", "no-pairs"}
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """One thing to know, with the code that ``linrank inspect`` has for it."""
+
+    code: str
+    message: str
+    grave: bool = False
+
+
+def leakage(parts: Mapping[str, Dataset]) -> dict[tuple[str, str], Overlap]:
+    """Queries that two parts share, by the names of the parts: test and train first."""
+    pairs = [("test", "train"), ("valid", "train"), ("test", "valid")]
+    found = {
+        (one, other): shared_queries(parts[one], parts[other])
+        for one, other in pairs
+        if one in parts and other in parts
+    }
+    return {names: overlap for names, overlap in found.items() if overlap}
+
+
+def leakage_message(one: str, other: str, overlap: Overlap) -> str:
+    """The leak in a sentence or two; numbers, an example, and what they mean."""
+    n, of = max(overlap.n_ids, overlap.n_rows), overlap.n_queries
+    many = f"{n:,} of {of:,} {_WORDS[one]} queries"
+    example = f" (query {overlap.example} is one)" if overlap.example is not None else ""
+    told = _WORDS[other]
+    if not overlap.n_rows:
+        return (
+            f"{many} have the id of a {told} query{example}, but other rows. Where ids are "
+            "numbered anew in each file this means nothing; else the model "
+            "has been shown what it is judged by."
+        )
+    judged = "the numbers are too good" if one == "test" else "the choice of C is not to be trusted"
+    also = f"{overlap.n_rows:,} of {of:,} {_WORDS[one]} queries are {told} queries, row by row"
+    return f"{also}{example}: {judged}. Split by query, each query into one part only."
+
+
+_WORDS = {"train": "training", "valid": "validation", "test": "test"}
+
+
+def leakage_caveats(found: Mapping[tuple[str, str], Overlap]) -> Iterator[Caveat]:
+    """One for each two parts that share queries."""
+    for (one, other), overlap in found.items():
+        code = "leakage" if overlap.n_rows else "shared-ids"
+        yield Caveat(code, leakage_message(one, other, overlap), grave=overlap.n_rows > 0)
+
+
+def data_caveats(
+    parts: Mapping[str, Dataset],
+    profiles: Mapping[str, Profile],
+    found: Mapping[tuple[str, str], Overlap],
+    scaled: bool,
+) -> Iterator[Caveat]:
+    """Leakage, then what ``linrank inspect`` finds in each part, each finding once."""
+    yield from leakage_caveats(found)
+    found_in: dict[str, dict[str, str]] = {}
+    for name in parts:
+        for finding in findings(profiles[name]):
+            if not (scaled and finding.code in _SETTLED):
+                found_in.setdefault(finding.code, {})[name] = finding.message
+    for code, messages in found_in.items():
+        yield Caveat(code, _said(messages), grave=code in _GRAVE)
+    n_queries = parts["test"].queries.n_queries
+    if n_queries < FEW_QUERIES and parts["test"].qid is not None:
+        yield Caveat(
+            "few-queries",
+            f"There are {n_queries} test queries: intervals and p values of so few are rough.",
+        )
+
+
+def _said(messages: Mapping[str, str]) -> str:
+    """The message of the test data, or of the last part that has one; the others are named."""
+    *others, last = messages
+    told = f"{_WORDS[last].capitalize()} data: {messages[last]}."
+    if not others:
+        return told
+    names = " and ".join(_WORDS[name] for name in others)
+    return (
+        f"{told} So it is in the {names} data{'' if _same(messages) else ', with other numbers'}."
+    )
+
+
+def _same(messages: Mapping[str, str]) -> bool:
+    return len(set(messages.values())) == 1
+
+
+def training_caveats(training: Training) -> Iterator[Caveat]:
+    """A grid whose end is the best, a fit that stopped early."""
+    if training.tuning.edge is not None:
+        yield Caveat("edge-of-grid", f"{_sentence(training.tuning.edge)}.")
+    if not training.result.converged:
+        yield Caveat("not-converged", f"The fit is not converged: {training.result.message}.", True)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

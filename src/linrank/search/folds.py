@@ -1,0 +1,295 @@
+"""How models are judged on rows that they have not seen: the folds, their threads, the choice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linrank import _core
+from linrank.data.dataset import Dataset
+from linrank.data.folds import query_folds, row_folds
+from linrank.data.rows import Rows, StreamedRows
+from linrank.data.scaling import Scaling
+from linrank.errors import NoPairsError, TooFewPairsError
+from linrank.metrics import parse
+from linrank.options import SELECTIONS
+from linrank.search.monitor import validation_sets
+from linrank.search.scores import measured, model_scores
+from linrank.system.threads import resolve
+
+Array = NDArray[Any]
+Outcome = TypeVar("Outcome")
+Progress = Callable[[dict[str, Any]], None]
+
+_BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
+_COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """What models are trained on, and what they are measured on."""
+
+    train: Array | None  # numbers of rows; None for all
+    valid: Array | Dataset  # numbers of rows, or other data
+
+
+def deal(data: Dataset, n_folds: int) -> list[Fold]:
+    """Folds of whole queries; without query ids, of the rows of the one query there is."""
+    if n_folds < 2:
+        raise ValueError(f"there must be at least 2 folds, got {n_folds}")
+    if data.qid is None:
+        fold = row_folds(data.labels, n_folds)
+    else:
+        fold = query_folds(data.queries, n_folds)
+    return [Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+
+
+def as_folds(cv: Any, data: Dataset, X: Any) -> list[Fold]:
+    """The folds of an estimator's parameter ``cv``; 5 if it is None."""
+    cv = 5 if cv is None else cv
+    if isinstance(cv, tuple):
+        if len(cv) not in (2, 3):
+            raise ValueError(
+                f"cv is a tuple of {len(cv)}; validation data is (X_val, y_val, qid_val), and "
+                "pairs of row numbers go into a list"
+            )
+        return [Fold(None, held_out) for held_out in validation_sets(data, *_three(cv))]
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        return deal(data, int(cv))
+    if isinstance(cv, (str, bytes, bool)):
+        raise _wrong_cv(cv)
+    if hasattr(cv, "split"):
+        cv = cv.split(X, data.labels, data.qid)
+    elif not hasattr(cv, "__iter__"):
+        raise _wrong_cv(cv)
+    folds = [_fold(data, pair, k) for k, pair in enumerate(cv)]
+    if not folds:
+        raise ValueError("cv has no folds; an iterator serves one fit only, so pass a list")
+    return folds
+
+
+def _three(cv: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The six arguments of ``validation_sets`` from (X_val, y_val[, qid_val])."""
+    return (*cv, *(None,) * (6 - len(cv)))
+
+
+def _fold(data: Dataset, pair: Any, k: int) -> Fold:
+    """A split that keeps queries whole, or an error."""
+    try:
+        first, second = pair
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"cv[{k}] must be a pair (train, test) of row numbers, got {pair!r}"
+        ) from None
+    train, valid = (_row_numbers(part, data.n_rows, k) for part in (first, second))
+    if min(train.size, valid.size) == 0:
+        raise ValueError(f"fold {k + 1} of cv has {train.size} training and {valid.size} test rows")
+    if data.qid is not None:
+        queries = data.queries
+        of_row = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+        shared = np.intersect1d(of_row[train], of_row[valid])
+        if shared.size:
+            name = queries.ids.tolist()[shared[0]] if queries.ids is not None else shared[0]
+            raise ValueError(
+                f"fold {k + 1} of cv trains and tests on query {name!r} ({shared.size} such "
+                "queries); split by query, as QueryKFold does"
+            )
+    return Fold(train, valid)
+
+
+def _row_numbers(rows: Any, n_rows: int, k: int) -> NDArray[Any]:
+    """Row numbers of a fold, from themselves or from a mask of all rows."""
+    part = np.asarray(rows)
+    if part.dtype == bool and part.shape == (n_rows,):
+        return np.flatnonzero(part)
+    if part.ndim != 1 or (part.size and part.dtype.kind not in "iu"):
+        raise ValueError(
+            f"fold {k + 1} of cv must hold row numbers, got {part.dtype} of shape {part.shape}"
+        )
+    is_bad = (part < 0) | (part >= n_rows)
+    if is_bad.any():
+        raise ValueError(
+            f"fold {k + 1} of cv has the row {part[is_bad][0]}; those of X are 0 to {n_rows - 1}"
+        )
+    return part.astype(np.int64)
+
+
+def _wrong_cv(cv: Any) -> TypeError:
+    return TypeError(
+        "cv must be a number of folds, a splitter such as QueryKFold(5), a list of pairs "
+        f"(train, test), or a tuple (X_val, y_val, qid_val); got {cv!r}"
+    )
+
+
+def affordable_folds(data: Dataset) -> int:
+    """Folds at a time where each copies its training rows: the copies must not fill the memory.
+
+    Of rows that lie elsewhere, one: it is elsewhere that the work is done, and it is all for one.
+    """
+    if isinstance(data.rows, StreamedRows):
+        return 1
+    return max(1, _COPY_BYTES // max(1, data.rows.nbytes))
+
+
+def side_by_side(
+    run: Callable[[int, int], Outcome],
+    n_folds: int,
+    most: int,
+    n_threads: int,
+    cancelled: threading.Event,
+) -> list[Outcome]:
+    """``run(k, threads)`` of all folds, at most ``most`` at a time: the core releases the lock.
+
+    After a fault or Ctrl-C, ``cancelled`` is set and the folds are to end at their next iterate.
+    """
+    n_workers = min(n_folds, n_threads, most)
+    share = n_threads // n_workers
+
+    def run_named(k: int) -> Outcome:
+        try:
+            return run(k, share)
+        except (NoPairsError, TooFewPairsError) as error:
+            raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
+
+    if n_workers == 1:
+        return [run_named(k) for k in range(n_folds)]
+    with ThreadPoolExecutor(n_workers) as pool:
+        futures = [pool.submit(run_named, k) for k in range(n_folds)]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)  # a fault in the last fold ends the first
+            for future in futures:
+                if future.done():
+                    future.result()
+            return [future.result() for future in futures]
+        except BaseException:  # KeyboardInterrupt too
+            cancelled.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class Reports:
+    """What ``progress`` is told of models, from any thread: one after the other, and counted."""
+
+    def __init__(self, progress: Progress | None, n_total: int) -> None:
+        self._progress, self._n_done, self._n_total = progress, 0, n_total
+        self._lock = threading.Lock()
+
+    def tell(self, **state: Any) -> None:
+        """One model more."""
+        if self._progress is None:
+            return
+        with self._lock:
+            self._n_done += 1
+            self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})
+
+
+def judge(
+    coefs: Array,
+    data: Dataset,
+    fold: Fold,
+    k: int,
+    scaling: Scaling,
+    scoring: str,
+    *,
+    convention: str = "linrank",
+    n_jobs: int | None = None,
+) -> Array:
+    """The measure of every row of ``coefs`` on the validation part of fold k, higher is better.
+
+    An error has a minus sign, as the scores of scikit-learn's scorers have.
+    """
+    how: dict[str, Any] = {"convention": convention, "n_jobs": n_jobs}
+    is_elsewhere = isinstance(data.rows, StreamedRows)
+    if isinstance(fold.valid, Dataset) or scaling.needs_queries or is_elsewhere:
+        valid = fold.valid if isinstance(fold.valid, Dataset) else data.select(fold.valid)
+        return judged(model_scores(coefs, valid, scaling, scoring, **how), valid, k, scoring)
+    scores = _scores_of(coefs, data.rows, fold.valid, resolve(n_jobs))
+    qid = None if data.qid is None else data.qid[fold.valid]
+    valid = Dataset(data.rows.take(slice(0, 0)), data.labels[fold.valid], qid)  # no rows any more
+    return judged(measured(coefs, scores, valid, scoring, **how), valid, k, scoring)
+
+
+def _scores_of(coefs: Array, rows: Rows, index: Array, n_threads: int) -> Array:
+    """``(n_models, n_rows)`` scores of some rows, of which a block at a time is copied."""
+    scores = np.empty((len(coefs), len(index)))
+    step = max(1, _BLOCK_BYTES * n_threads * rows.shape[0] // max(1, rows.nbytes))
+    for begin in range(0, len(index), step):
+        block = rows.take(index[begin : begin + step]).core
+        for k, coef in enumerate(coefs):
+            scores[k, begin : begin + step] = _core.scores(block, coef, None, n_threads)
+    return scores
+
+
+def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:
+    """The measure of models on the validation part of fold k, signed so that higher is better."""
+    if np.isnan(values).any():
+        raise ValueError(
+            f"{scoring} is undefined on the validation part of fold {k + 1}: none of its "
+            f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
+        )
+    return values if parse(scoring).higher_is_better else 0.0 - values
+
+
+def check_selection(selection: str, n_folds: int) -> None:
+    """Refuse an unknown rule of choice, and one that needs more folds than there are."""
+    if selection not in SELECTIONS:
+        expected = " or ".join(map(repr, SELECTIONS))
+        raise ValueError(f"selection must be {expected}, got {selection!r}")
+    if selection == "one_se" and n_folds < 2:
+        raise ValueError(
+            "selection='one_se' needs the spread over at least two folds, and there is one "
+            "validation set; use selection='best' or folds"
+        )
+
+
+def first_best(mean: Array) -> int:
+    """Index of the largest mean; the first among those that differ by rounding only."""
+    return int(np.argmax(mean >= mean.max() - 1e-12 * abs(mean.max())))
+
+
+def simplest(scores: Array) -> int:
+    """Index of the first model whose mean is within one standard error of the largest.
+
+    ``scores`` is (n_folds, n_models), the most regularised model first; the error is that of the
+    best one: what the folds cannot tell from it.
+    """
+    mean = scores.mean(axis=0)
+    best = first_best(mean)
+    error = scores[:, best].std(ddof=1) / np.sqrt(len(scores))
+    return int(np.argmax(mean >= mean[best] - error))
+
+
+def edge(name: str, values: Array, mean: Array) -> str | None:
+    """What to say when the largest mean is at an end of a grid; None elsewhere.
+
+    ``values`` of the parameter ``name`` are in order, ascending or descending.
+    """
+    best = first_best(mean)
+    if len(values) == 1 or best not in (0, len(values) - 1):
+        return None
+    if np.ptp(mean) <= 1e-12 * abs(mean[0]):
+        taken = "smallest" if values[0] < values[-1] else "largest"
+        return (
+            f"every {name} of the grid scores {mean[0]:.6g}, and the {taken} is taken; "
+            "try a wider grid, or validation rows that tell models apart"
+        )
+    is_least = values[best] == min(values)
+    end, beyond = ("smallest", "smaller") if is_least else ("largest", "larger")
+    return f"the best {name}, {values[best]:g}, is the {end} of the grid; try {beyond} values too"
+
+
+def weight_of_part(
+    query_weight: Array | None, data: Dataset, part: Dataset, rows: Array | None
+) -> Array | None:
+    """The factors c_q in the order of the queries of a part, the ``rows``, of the data."""
+    if query_weight is None or rows is None:
+        return query_weight
+    whole, queries = data.queries, part.queries
+    by_row = whole.scatter(np.repeat(query_weight, np.diff(whole.offsets)))
+    return queries.gather(by_row[rows])[queries.offsets[:-1]]

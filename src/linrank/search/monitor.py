@@ -1,0 +1,329 @@
+"""What is watched while a solver runs: validation measure, early stopping, progress."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from linrank.data.dataset import Dataset
+from linrank.data.missing import Missing
+from linrank.data.queries import as_sizes
+from linrank.data.scaling import Scaling
+from linrank.metrics import convention, evaluate, parse, parse_scoring
+from linrank.models.linear import LinearModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from linrank.data.missing import Filling
+    from linrank.solvers.result import Result
+
+    State = dict[str, Any]
+    Callback = Callable[[State], bool | None]
+
+
+def entries(eval_set: Any, eval_qid: Any, eval_group: Any) -> list[tuple[Any, Any, Any, Any]]:
+    """``(X, y, qid, group)`` of every validation set, as given."""
+    pairs = [eval_set] if isinstance(eval_set, tuple) and len(eval_set) == 2 else list(eval_set)
+    qids, groups = (
+        _one_each("eval_qid", eval_qid, pairs),
+        _one_each("eval_group", eval_group, pairs),
+    )
+    return [(X, y, q, g) for (X, y), q, g in zip(pairs, qids, groups, strict=True)]
+
+
+def folds_or_validation(
+    cv: Any, eval_set: Any = None, eval_qid: Any = None, eval_group: Any = None
+) -> Any:
+    """The parameter ``cv``, or the validation data of ``fit`` as ``(X, y, qid)`` in its place.
+
+    Of several pairs in ``eval_set`` the last one decides, as it does for `early_stopping`.
+    """
+    if eval_set is None:
+        for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+            if value is not None:
+                raise ValueError(f"{name} is given without eval_set")
+        return cv
+    if cv is not None:
+        raise ValueError(
+            f"eval_set is there to choose by, and cv={cv!r} too; leave one of them out"
+        )
+    sets = entries(eval_set, eval_qid, eval_group)
+    if not sets:
+        raise ValueError("eval_set is empty; give a pair (X, y), or leave it out")
+    X, y, qid, group = sets[-1]
+    if group is None:
+        return X, y, qid
+    if qid is not None:
+        raise ValueError("give eval_qid (one id per row) or eval_group (sizes), not both")
+    sizes = as_sizes(group, len(y))
+    return X, y, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
+    if values is None:
+        return [None] * len(pairs)
+    each = list(values)
+    # A single validation set may come without the list around it.
+    if len(pairs) == 1 and (len(each) != 1 or np.ndim(each[0]) == 0):
+        return [values]
+    if len(each) != len(pairs):
+        raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
+    return each
+
+
+_UNUSED = "ndcg@10"  # a measure for no data
+
+logger = logging.getLogger("linrank")
+
+
+def validation_sets(
+    data: Dataset,
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+) -> list[Dataset]:
+    """The validation data of ``fit``, in the spelling of scikit-learn or of the tree libraries.
+
+    ``eval_set`` is a list of pairs ``(X, y)``, or one such pair; ``eval_qid`` (ids per row) or
+    ``eval_group`` (sizes) has one entry for each. All must match the training `data`.
+    """
+    filling = data.filling
+    n_features = data.n_features if filling is None else filling.n_features
+    missing = "error" if filling is None else "keep"
+    if eval_set is not None:
+        sets = _from_eval_set(X_val, y_val, qid_val, eval_set, eval_qid, eval_group, missing)
+    else:
+        sets = _from_arrays(X_val, y_val, qid_val, eval_qid, eval_group, missing)
+    for held_out in sets:
+        if (held_out.qid is None) != (data.qid is None):
+            lacking = "validation" if held_out.qid is None else "training"
+            remedy = "qid_val (with eval_set: eval_qid or eval_group)"
+            remedy = remedy if held_out.qid is None else "qid or group"
+            raise ValueError(
+                f"the {lacking} data has no query ids, the other has; pass {remedy} too"
+            )
+        if held_out.n_features != n_features:
+            raise ValueError(
+                f"the validation rows have {held_out.n_features} features, "
+                f"the training rows {n_features}"
+            )
+    return sets if filling is None else [filling.dataset(held_out) for held_out in sets]
+
+
+def _from_arrays(
+    X_val: Any, y_val: Any, qid_val: Any, eval_qid: Any, eval_group: Any, missing: str
+) -> list[Dataset]:
+    for name, value in (("eval_qid", eval_qid), ("eval_group", eval_group)):
+        if value is not None:
+            raise ValueError(f"{name} is given without eval_set")
+    if (X_val is None) != (y_val is None) or (X_val is None and qid_val is not None):
+        raise ValueError("X_val, y_val and qid_val belong together; pass the missing ones")
+    return [] if X_val is None else [Dataset.of(X_val, y_val, qid=qid_val, missing=missing)]
+
+
+def _from_eval_set(
+    X_val: Any,
+    y_val: Any,
+    qid_val: Any,
+    eval_set: Any,
+    eval_qid: Any,
+    eval_group: Any,
+    missing: str,
+) -> list[Dataset]:
+    if any(part is not None for part in (X_val, y_val, qid_val)):
+        raise ValueError("give X_val, y_val and qid_val, or eval_set, not both")
+    return [
+        Dataset.of(X, y, qid=qid, group=group, missing=missing)
+        for X, y, qid, group in entries(eval_set, eval_qid, eval_group)
+    ]
+
+
+class Watch(Protocol):
+    """Somebody else who is told of every iterate: callbacks of scikit-learn."""
+
+    def begin(self) -> None: ...
+    def report(self, n_iter: int, model: Callable[[], LinearModel] | None) -> bool: ...
+
+
+class Monitor:
+    """A callback for the solver.
+
+    It computes `scoring` on each validation set at every iterate, remembers the best iterate (of
+    the last set), and asks to stop after `patience` iterations without a better one.
+
+    Parameters
+    ----------
+    sets : list of Dataset
+        Validation data.
+    scoring : str
+        A measure, as in ``"ndcg@10"``; of an error, less is better.
+    scaling : Scaling
+        Of the training run: iterates live in the scaled space.
+    patience : int or None
+        None never asks to stop.
+    verbose : int
+        Report each iteration when positive.
+    callback : callable or None
+        Called with the state of the solver, the validation measures included; True stops.
+    watch : Watch or None
+        Told of every iterate as well; it may stop too.
+    filling : Filling or None
+        How missing values of the training rows were filled in.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[Dataset],
+        scoring: str,
+        scaling: Scaling,
+        *,
+        patience: int | None = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+        watch: Watch | None = None,
+        filling: Filling | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        many = len(sets) > 1
+        self.keys = [f"val{i if many else ''}_{scoring}" for i in range(len(sets))]
+        self.history: dict[str, list[float]] = {key: [] for key in self.keys}
+        self.best_iteration = 0
+        self.best_w: NDArray[np.float64] | None = None
+        self._sets = [
+            replace(data, rows=scaling.transform(data.rows, data.queries, n_jobs=n_jobs))
+            for data in sets
+        ]
+        self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
+        self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
+        self._patience, self._verbose, self._callback = patience, verbose, callback
+        self._watch, self._filling, self._has_weights = watch, filling, True
+        if watch is not None:
+            watch.begin()
+
+    @classmethod
+    def of(
+        cls,
+        ranker: Any,
+        sets: Sequence[Dataset],
+        scaling: Scaling,
+        filling: Filling | None = None,
+    ) -> Monitor:
+        """The monitor that the parameters of an estimator ask for."""
+        if ranker.early_stopping and not sets:
+            raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
+        parse_scoring(
+            ranker.scoring
+        )  # a misspelt name is told even where there is nothing to score yet
+        if ranker.n_iter_no_change < 1:
+            raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
+        return cls(
+            sets,
+            ranker.scoring,
+            scaling,
+            patience=ranker.n_iter_no_change if ranker.early_stopping else None,
+            verbose=ranker.verbose,
+            callback=ranker.callback,
+            watch=getattr(ranker, "_fit_watch", None),
+            filling=filling,
+            n_jobs=ranker.n_jobs,
+        )
+
+    @classmethod
+    def watching(cls, ranker: Any) -> Monitor:
+        """The monitor of an estimator that takes no validation data: progress and callback."""
+        options = {"verbose": ranker.verbose, "callback": ranker.callback}
+        monitor = cls((), _UNUSED, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
+        monitor._has_weights = False  # what the solver calls w are no weights of features
+        return monitor
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to do at an iterate."""
+        asked = (self._callback, self._watch)
+        return bool(self._sets) or self._verbose > 0 or any(each is not None for each in asked)
+
+    def __call__(self, state: State) -> bool:
+        if self._sets:
+            self._score(state["w"])
+        latest = {key: values[-1] for key, values in self.history.items()}
+        if self._verbose > 0:
+            _report(state, latest)
+        wanted = self._callback is not None and self._callback({**state, **latest})
+        if self._watch is not None:
+            model = (lambda: self._model(state["w"])) if self._has_weights else None
+            wanted = self._watch.report(int(state["n_iter"]), model) or wanted
+        return bool(wanted) or self._out_of_patience()
+
+    def best(self, result: Result) -> Result:
+        """The best iterate in place of the last one."""
+        i = self.best_iteration
+        if self.best_w is None or i == len(result.history["objective"]) - 1:
+            return result
+        history = result.history
+        return replace(
+            result,
+            w=self.best_w,
+            value=history["objective"][i],
+            gap=history["gap"][i],
+            # Where there is no gradient, the residual says the same of the smallest subgradient.
+            gradient_norm=history.get("gradient_norm", history["kkt_residual"])[i],
+            kkt_residual=history["kkt_residual"][i],
+            converged=False,
+            stopped="callback",
+            message=f"iteration {i} had the best {self.keys[-1]}",
+        )
+
+    def _score(self, w: NDArray[np.float64]) -> None:
+        model = LinearModel(self.scaling.fold(w))
+        # The start at 0 ranks nothing: in input order, rows sorted by label would be perfect.
+        rules = convention("linrank", ties="stable" if w.any() else "average")
+        for key, data in zip(self.keys, self._sets, strict=True):
+            scores = model.predict(data.rows, n_jobs=self._n_jobs)
+            values = evaluate(
+                data.labels, scores, qid=data.qid, metrics=(self._scoring,), convention=rules
+            )
+            self.history[key].append(float(values[self._scoring]))
+        if self._sets:
+            steering = self.history[self.keys[-1]]
+            gain = self._sign * (steering[-1] - steering[self.best_iteration])
+            # The first iterate always, later ones only when strictly better.
+            if self.best_w is None or gain > 0.0:
+                self.best_iteration, self.best_w = len(steering) - 1, w.copy()
+
+    def _model(self, w: NDArray[np.float64]) -> LinearModel:
+        """The model of an iterate, for raw rows."""
+        coef, missing = Missing.split(self.scaling.fold(w), self._filling)
+        return LinearModel(coef, scaling=self.scaling.of_first(coef.size), missing=missing)
+
+    def _out_of_patience(self) -> bool:
+        if self._patience is None:
+            return False
+        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
+
+
+def _report(state: State, latest: dict[str, float]) -> None:
+    """One line per iteration."""
+    told = [key for key in ("objective", "gap") if np.isfinite(state.get(key, np.nan))]
+    known = {key: state[key] for key in told}
+    values = "".join(f", {key} {value:.6g}" for key, value in {**known, **latest}.items())
+    # Solvers count iterations, descents steps.
+    place = f"step {state['n_steps']:,}" if "n_steps" in state else f"iteration {state['n_iter']}"
+    tell(f"linrank: {place}{values}")
+
+
+def tell(line: str) -> None:
+    """A line of progress: to the logger when somebody listens, else to standard error."""
+    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
+        logger.info(line)
+    else:
+        sys.stderr.write(line + "\n")

@@ -1,0 +1,364 @@
+"""descend: a stochastic fit on data in memory."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from linrank import _core
+from linrank.losses.hinge import Huber
+from linrank.objective import Ridge, Sum
+from linrank.options import ALGORITHMS, RECORDS
+from linrank.risk import Risk
+from linrank.solvers.certificate import duality_gap
+from linrank.stochastic.run import Rule, Run
+from linrank.stochastic.samplers import RECORDED, DrawnPairs, pair_sampler
+from linrank.system import threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.data.rows import Rows
+    from linrank.stochastic.run import Course
+    from linrank.stochastic.samplers import PairSampler
+
+    Array = NDArray[Any]
+    Callback = Callable[[dict[str, Any]], bool | None]
+    from collections.abc import Callable, Iterator
+
+BAND = 0.1  # ε of the smoothing that gives the dual point; the value is that of the hinge itself
+
+
+class ExactObjective:
+    """``λ/2 ‖w‖² + Σ ω max(0, 1 - w·x_ij) / Σ ω`` over all pairs that the sampler may draw.
+
+    It costs a pass over the rows and a sort of every query: no pair is listed.
+    """
+
+    at_zero = 1.0  # the objective of w = 0
+
+    def __init__(self, rows: Rows, sampler: PairSampler, alpha: float, n_threads: int) -> None:
+        C = 1.0 / (alpha * sampler.total_weight)
+        self._alpha = alpha
+        self._sum = Sum(Ridge(), Risk(rows, Huber(sampler.pairs, BAND, n_threads), C))
+
+    def __call__(self, w: Array) -> tuple[float, float]:
+        """(objective, certified bound on what it is above the minimum).
+
+        RankSVM's ``½‖w‖² + C Σ ω loss`` with ``C = 1/(λ Σω)`` is this objective divided by λ.
+        """
+        point = self._sum.at(w)
+        return self._alpha * float(point.primal), self._alpha * duality_gap(point)
+
+
+class SampledObjective:
+    """The same with the mean loss of some pairs, drawn once, in place of that of all pairs.
+
+    The pairs stay the same, so that two values differ by the weights and not by the draw. With
+    ``logistic=True`` the loss is ``log(1 + exp(-w·x_ij))``.
+    """
+
+    def __init__(self, drawn: DrawnPairs, alpha: float, *, logistic: bool = False) -> None:
+        self._order, places = np.unique(
+            np.concatenate([drawn.winners, drawn.losers]), return_inverse=True
+        )
+        n = len(drawn.winners)
+        self._winners, self._losers = places[:n], places[n:]
+        self._rows, self._alpha, self._logistic = drawn.rows, alpha, logistic
+        self.at_zero = math.log(2) if logistic else 1.0
+
+    def __call__(self, w: Array) -> tuple[float, float]:
+        """(objective, nan): a sample certifies nothing."""
+        scores = _core.scores(self._rows.core, w, self._order, 1)
+        margins = scores[self._winners] - scores[self._losers]
+        losses = np.logaddexp(0, -margins) if self._logistic else np.maximum(0, 1 - margins)
+        return 0.5 * self._alpha * float(w @ w) + float(losses.mean()), math.nan
+
+
+_PATIENCE = 2  # milestones without progress that `tol` takes for the end
+
+
+class Objective(Protocol):
+    """How good weights are."""
+
+    at_zero: float
+
+    def __call__(self, w: NDArray[Any]) -> tuple[float, float]:
+        """(objective, certified bound on what it is above the minimum, or nan)."""
+
+
+def milestones(n_steps: int) -> Iterator[int]:
+    """100, 178, 316, 562, 1000, ...: four a decade, the last step last."""
+    k, step = 0, 100
+    while step < n_steps:
+        yield step
+        k += 1
+        step = round(100 * 10 ** (k / 4))
+    yield n_steps
+
+
+class Watch:
+    """What happens at a milestone: history, tolerance, callback."""
+
+    def __init__(
+        self,
+        objective: Objective | None,
+        watched: Objective | None,
+        tol: float | None,
+        callback: Callback | None,
+    ) -> None:
+        self._objective, self._watched = objective, watched
+        self._tol, self._callback = tol, callback
+        self._start = time.perf_counter()
+        self._best, self._n_stalled = math.inf, 0
+        self.history: dict[str, list[float]] = {
+            key: [] for key in ("n_steps", "objective", "gap", "loss", "seconds")
+        }
+
+    @property
+    def latest(self) -> dict[str, float]:
+        return {key: values[-1] for key, values in self.history.items() if values}
+
+    def __call__(self, run: Course) -> tuple[str, str] | None:
+        """Why to stop, if so."""
+        seconds = time.perf_counter() - self._start
+        w, loss = run.weights()[0], float(run.mean_losses()[0])
+        value, gap = (math.nan, math.nan) if self._objective is None else self._objective(w)
+        for key, entry in zip(self.history, (run.n_steps, value, gap, loss, seconds), strict=True):
+            self.history[key].append(entry)
+        state = {"n_iter": len(self.history["n_steps"]), **self.latest, "w": w}
+        if self._callback is not None and self._callback(state):
+            return "callback", f"stopped by the callback after {run.n_steps:,} steps"
+        if self._tol is None or self._objective is None or self._watched is None:
+            return None
+        # Long first steps lead far away, and the objective may rise for some milestones before it
+        # falls: weights worse than none are not the end of a descent, nor is a stop of a first
+        # rule.
+        is_lost = value > (1 + self._tol) * self._objective.at_zero or run.changes
+        if self._watched is not self._objective:
+            value = self._watched(w)[0]
+        if value < (1 - self._tol) * self._best or is_lost:
+            self._best, self._n_stalled = min(value, self._best), 0
+            return None
+        self._n_stalled += 1
+        if self._n_stalled < _PATIENCE:
+            return None
+        return (
+            "tolerance",
+            f"the objective fell by less than {self._tol:g} of it for {_PATIENCE} milestones",
+        )
+
+
+_DEFAULT_ALPHA = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class DescentResult:
+    """The outcome of a stochastic fit.
+
+    Attributes
+    ----------
+    w : float64 array
+        The weights, averaged if asked for.
+    alpha : float
+        λ.
+    n_steps : int
+        Steps taken.
+    objective : float
+        At ``w``, as recorded; nan if it was not.
+    gap : float
+        Certified bound on ``objective - minimum``; nan unless the record is exact.
+    loss : float
+        Mean loss that the steps met, each pair before the update that it caused.
+    stopped : {"n_steps", "tolerance", "callback"}
+        Why it ended.
+    message : str
+        The same in words.
+    n_pairs : int
+        Pairs that the sampler may draw.
+    history : dict of lists
+        At each milestone "n_steps", "objective", "gap", "loss" and "seconds".
+    """
+
+    w: Array
+    alpha: float
+    n_steps: int
+    objective: float
+    gap: float
+    loss: float
+    stopped: str
+    message: str
+    n_pairs: int
+    history: dict[str, list[float]] = field(repr=False)
+
+    @property
+    def summary(self) -> dict[str, float | int | str]:
+        """What a model is to know of the run."""
+        names = ("alpha", "n_steps", "objective", "gap", "loss", "stopped", "n_pairs")
+        return {name: getattr(self, name) for name in names}
+
+
+def descend(
+    data: Dataset,
+    *,
+    algorithm: str = "pegasos",
+    alpha: float | None = None,
+    C: float | None = None,
+    aggressiveness: float = 1.0,
+    n_steps: int = 100_000,
+    sampling: str = "pairs",
+    average: str | None = None,
+    tol: float | None = None,
+    record: str | None = None,
+    seed: int = 0,
+    w0: Array | None = None,
+    query_weight: Array | None = None,
+    validation: Dataset | None = None,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> DescentResult:
+    """Learn weights from `n_steps` sampled pairs.
+
+    Parameters
+    ----------
+    data : Dataset
+        The rows, scaled if they are to be.
+    algorithm : {"pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid"}
+        See :mod:`linrank.stochastic.descent`; ``hybrid`` is ``pa`` first, ``pegasos`` after.
+    alpha, C : float, optional
+        λ, > 0, or the C of RankSVM with ``λ = 1/(C Σω)``, Σω the total weight of the pairs; 1e-4 if
+        neither is given.
+    aggressiveness : float
+        Largest step of ``pa``.
+    n_steps : int
+        Steps, at most if `tol` is given.
+    sampling : str
+        The distribution of the pairs; see :mod:`linrank.stochastic.samplers`.
+    average : {None, "weighted", "uniform"}
+        Of the iterates.
+    tol : float, optional
+        Stop when the objective has not fallen by the share `tol` for two milestones. It is that of
+        `record`, or, with `validation`, of pairs sampled there. While the weights are worse for
+        the training data than w = 0, no milestone counts.
+    record : {None, "sampled", "exact"}
+        The objective to compute at milestones, four a decade: on 16,384 pairs, or on all.
+    seed : int
+        Of the pairs. The same seed gives the same bits, whatever `n_jobs`.
+    w0 : array, optional
+        Weights to start from, with step sizes that do not erase them.
+    query_weight : array by query, optional
+        Factors c of the pair weights.
+    validation : Dataset, optional
+        Held-out data that `tol` looks at.
+    n_jobs : int, optional
+        Threads of the exact objective; the steps of one model are taken one after another.
+    callback : callable, optional
+        Called with the state at every milestone; True stops.
+    """
+    check_descent(algorithm, n_steps, record, tol)
+    sampler = pair_sampler(
+        data.queries,
+        sampling,
+        labels=data.labels,
+        row_weight=data.weight,
+        query_weight=query_weight,
+    )
+    alpha = regularisation(alpha, C, sampler.total_weight)
+    rule = Rule(algorithm, alpha, aggressiveness)
+    run = Run(data.rows, sampler, [rule], n_steps, average=average, seed=seed, w0=w0)
+    if record is None and tol is not None:
+        record = "sampled"
+    objective = _objective(data.rows, sampler, alpha, record, algorithm, seed, n_jobs)
+    watched = objective
+    if validation is not None and tol is not None:
+        held_out = pair_sampler(validation.queries, sampling, labels=validation.labels)
+        watched = _objective(validation.rows, held_out, alpha, "sampled", algorithm, seed, n_jobs)
+    watch = Watch(objective, watched, tol, callback)
+    verdict = ("n_steps", f"took all {n_steps:,} steps")
+    if objective is None and callback is None:
+        run.until(n_steps)
+    else:
+        for milestone in milestones(n_steps):
+            run.until(milestone)
+            if (ended := watch(run)) is not None:
+                verdict = ended
+                break
+    return finished(run, watch, verdict, alpha, sampler.n_pairs)
+
+
+def finished(
+    run: Course, watch: Watch, verdict: tuple[str, str], alpha: float, n_pairs: int
+) -> DescentResult:
+    """The outcome of a run that has come to its end."""
+    last, w = watch.latest, run.weights()[0]
+    return DescentResult(
+        w,
+        alpha,
+        run.n_steps,
+        last.get("objective", math.nan),
+        last.get("gap", math.nan),
+        float(run.mean_losses()[0]),
+        *verdict,
+        n_pairs,
+        watch.history,
+    )
+
+
+def regularisation(
+    alpha: float | None, C: float | None = None, total_weight: float = math.nan
+) -> float:
+    """λ from what the user gave: itself, or ``1/(C Σω)``, or the default."""
+    if alpha is not None and C is not None:
+        raise ValueError(f"give alpha or C, not both: got alpha={alpha} and C={C}")
+    for name, value in (("alpha", alpha), ("C", C)):
+        if value is not None and not (
+            isinstance(value, numbers.Real) and value > 0 and math.isfinite(value)
+        ):
+            raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+    if C is not None:
+        return 1.0 / (float(C) * total_weight)
+    return _DEFAULT_ALPHA if alpha is None else float(alpha)
+
+
+def check_descent(algorithm: str, n_steps: Any, record: str | None, tol: float | None) -> None:
+    """Refuse options that no data could make right."""
+    if algorithm not in ALGORITHMS:
+        expected = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"algorithm must be one of {expected}, got {algorithm!r}")
+    if not isinstance(n_steps, numbers.Integral) or isinstance(n_steps, bool) or n_steps < 1:
+        raise ValueError(f"n_steps must be an integer >= 1, got {n_steps!r}")
+    if record not in (None, *RECORDS):
+        expected = ", ".join(map(repr, RECORDS))
+        raise ValueError(f"record must be None or one of {expected}, got {record!r}")
+    if record == "exact" and algorithm == "logistic":
+        raise ValueError(
+            "record='exact' sums the hinge over all pairs; the logistic loss has no such sum: "
+            "use record='sampled'"
+        )
+    if tol is not None and not (tol > 0 and math.isfinite(tol)):
+        raise ValueError(f"tol must be finite and > 0, got {tol}")
+
+
+def _objective(
+    rows: Rows,
+    sampler: PairSampler,
+    alpha: float,
+    record: str | None,
+    algorithm: str,
+    seed: int,
+    n_jobs: int | None,
+) -> Objective | None:
+    if record is None:
+        return None
+    if record == "exact":
+        return ExactObjective(rows, sampler, alpha, threads.resolve(n_jobs))
+    drawn = DrawnPairs.of(rows, sampler, RECORDED, seed)
+    return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")

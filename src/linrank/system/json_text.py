@@ -1,0 +1,76 @@
+"""JSON that may be damaged, foreign or hostile: what it would make is counted before it is made."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+MAX_BRACKETS = 64  # no document of linrank has more lists and objects, nor nests deeper
+MAX_NUMBER_LENGTH = 64
+# Where a number begins, so that the places inside one are not tried again.
+_LONG_NUMBER = re.compile(rb"(?<![-+.0-9eE])[-+.0-9eE]{%d}" % (MAX_NUMBER_LENGTH + 1))
+
+
+class MalformedJSON(ValueError):
+    """The text is no JSON, or no JSON that has one meaning; the message says where and why."""
+
+
+class TooMuchJSON(MalformedJSON):
+    """The text would make more than the document can hold."""
+
+
+def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> Any:
+    """The value of a JSON text of at most that many values, lists and objects.
+
+    Time and memory are linear in the text: a value can take 25 times the memory of its text, so
+    values are counted first, by counting and cutting alone. NaN, infinities by name and keys that
+    come twice are refused.
+
+    Examples
+    --------
+    >>> parse(b'{"a": [1, 2.5]}', max_values=10)
+    {'a': [1, 2.5]}
+    >>> parse(b"[" * 1000, max_values=10)
+    Traceback (most recent call last):
+        ...
+    linrank.system.json_text.TooMuchJSON: more lists and objects than 64
+    """
+    _check_bulk(content, max_values, max_brackets)
+    try:
+        return json.loads(
+            content.decode(), object_pairs_hook=_distinct, parse_constant=_reject_constant
+        )
+    except UnicodeDecodeError as error:
+        raise MalformedJSON(f"not a text file (byte {error.start} is not UTF-8)") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise MalformedJSON(f"not JSON at {where} ({error.msg})") from None
+
+
+def _check_bulk(content: bytes, max_values: int, max_brackets: int) -> None:
+    # Without escaped characters, each quote begins or ends a string: every second piece between
+    # quotes lies in one. A string that does not end goes to the end of the text.
+    plain = content.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') > 2 * max_values:
+        raise TooMuchJSON(f"more than {max_values} values")
+    skeleton = b"".join(plain.split(b'"')[::2])
+    if skeleton.count(b"[") + skeleton.count(b"{") > max_brackets:
+        raise TooMuchJSON(f"more lists and objects than {max_brackets}")
+    if skeleton.count(b",") > max_values:
+        raise TooMuchJSON(f"more than {max_values} values")
+    if _LONG_NUMBER.search(skeleton):
+        raise TooMuchJSON(f"a number of more than {MAX_NUMBER_LENGTH} characters")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise MalformedJSON(f"the key {key[:80]!r} occurs twice")
+        found[key] = value
+    return found
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise MalformedJSON(f"holds {name}, which is not a finite number")

@@ -1,0 +1,141 @@
+"""How much memory there is, so that a size can be refused before it is taken."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from linrank.errors import check_positive
+
+_UNITS = "kMGTPE"
+_GROUP = "/sys/fs/cgroup"
+_SIZE = re.compile(
+    rf"([0-9]{{0,20}})(?:\.([0-9]{{0,20}}))? ?(?:([{_UNITS}])(i)?)?B?", re.IGNORECASE
+)
+_FORM = "a number of bytes, or a size such as '512MiB' or '1.5GB'"
+
+
+def available() -> int | None:
+    """Return the bytes that this process can still take, None where that is not known."""
+    limits = [_free(), _group_free()]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def allowed(memory_limit: int | float | str | None) -> int | None:
+    """Return the bytes that a user allows, checked; None for half of what is free, if known.
+
+    The other half is for what the size at hand does not count, and for others on the machine. A
+    limit is a number of bytes, or a size in words that `parse_bytes` reads.
+    """
+    if memory_limit is None:
+        free = available()
+        return None if free is None else free // 2
+    return parse_bytes(memory_limit, "memory_limit", ", or None")
+
+
+def parse_bytes(size: int | float | str, name: str = "size", otherwise: str = "") -> int:
+    """Return the bytes of a size that a user gives, 1 at least, rounded down.
+
+    Parameters
+    ----------
+    size : int, float or str
+        A finite number of bytes > 0, or a string: a decimal number and one of the units B, kB, MB,
+        GB, TB, PB and EB (powers of 1000) or KiB, MiB, ... EiB (powers of 1024). Case does not
+        matter, B may be left out.
+    name : str
+        What is called so in the message.
+    otherwise : str
+        What else it may be, for the message.
+
+    Examples
+    --------
+    >>> parse_bytes("1.5GB"), parse_bytes("512 MiB"), parse_bytes(1e6)
+    (1500000000, 536870912, 1000000)
+    """
+    if not isinstance(size, str):
+        check_positive(name, size, f"; it is {_FORM}{otherwise}")
+        return max(1, int(size))
+    match = _SIZE.fullmatch(size.strip())
+    digits = (match[1] + (match[2] or "")) if match else ""
+    if match is None or not digits.strip("0"):
+        raise ValueError(f"{name} must be {_FORM}{otherwise}, and > 0; got {size!r}")
+    power = 1 + _UNITS.lower().index(match[3].lower()) if match[3] else 0
+    unit: int = (1024 if match[4] else 1000) ** power
+    shift: int = 10 ** len(match[2] or "")
+    return max(1, int(digits) * unit // shift)  # in integers: 0.1 is no float
+
+
+def check_fits(n_bytes: int, what: str, remedy: str) -> None:
+    """Raise MemoryError, with ``what`` and ``remedy``, if ``n_bytes`` more do not fit."""
+    limit = available()
+    if limit is not None and n_bytes > limit:
+        raise MemoryError(
+            f"{what} would take {describe_bytes(n_bytes)} but {describe_bytes(limit)} "
+            f"are available; {remedy}"
+        )
+
+
+def describe_bytes(n_bytes: int) -> str:
+    """Return a size in words.
+
+    Examples
+    --------
+    >>> describe_bytes(1234), describe_bytes(8_600_000_000)
+    ('1.2 kB', '8.6 GB')
+    """
+    size, units = float(n_bytes), ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
+    while size >= 999.5 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.3g} {units[0]}" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
+def resident() -> int:
+    """Return the bytes of memory that only this process can give back, 0 where that is not known.
+
+    Pages of mapped files are not counted: the system drops them when it needs the room.
+    """
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+            kinds = ("RssAnon:", "RssShmem:")
+            return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(kinds))
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _free() -> int | None:
+    """Free memory and what the system can drop from its caches."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _group_free() -> int | None:
+    """What is left of the limit of a container (control groups, version 2)."""
+    try:
+        with open(os.path.join(_GROUP, "memory.max"), encoding="ascii") as file:
+            limit = int(file.read())  # "max" without a limit
+        with open(os.path.join(_GROUP, "memory.current"), encoding="ascii") as file:
+            used = int(file.read())
+    except (OSError, ValueError):
+        return None
+    return max(0, limit - max(0, used - _group_cache()))
+
+
+def _group_cache() -> int:
+    """Bytes of files that the container has in the cache: they give way to what is needed."""
+    try:
+        with open(os.path.join(_GROUP, "memory.stat"), encoding="ascii") as lines:
+            kinds = ("inactive_file ", "active_file ")
+            return sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
+    except (OSError, ValueError, IndexError):
+        return 0

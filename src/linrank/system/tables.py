@@ -1,0 +1,187 @@
+"""Tables for people: the same cells as plain text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal
+
+Align = Literal["left", "right"]
+
+# Only what holds in the dark, too: lines and text take the colour of the page.
+_STYLE = """<style>
+.linrank-sheet table { border-collapse: collapse; margin: 1em 0; min-width: min(100%, 38em); }
+.linrank-sheet caption { text-align: left; font-weight: bold; padding: 0.3em 0; }
+.linrank-sheet th, .linrank-sheet td { padding: 0.25em 0.7em; white-space: nowrap; }
+.linrank-sheet tr { border-bottom: 1px solid rgba(128, 128, 128, 0.4); }
+.linrank-sheet td { font-variant-numeric: tabular-nums; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its heading, and the side that its cells lean to (numbers to the right)."""
+
+    heading: str
+    align: Align = "right"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells under headings, all text already; notes below say what they mean.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequences of str
+        As many cells in each as there are columns.
+    title : str
+        A line above the table; none when empty.
+    notes : sequence of str
+        Lines below it.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]] = ()
+    title: str = ""
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        for k, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"row {k} of the table has {len(row)} cells for {len(self.columns)} columns"
+                )
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return columns padded to their widest cell, for a terminal.
+
+        With a ``width``, columns that do not fit come in further blocks below, each after the
+        first column again; the title is wrapped, the notes are the caller's.
+        """
+        rows = self._padded([[column.heading for column in self.columns], *self.rows])
+        blocks = [
+            "\n".join("  ".join(row[k] for k in block).rstrip() for row in rows)
+            for block in self._blocks([text_width(cell) for cell in rows[0]], width)
+        ]
+        title = self.title if width is None else textwrap.fill(self.title, width)
+        return "\n".join([*([title, ""] if title else []), "\n\n".join(blocks), *self.notes])
+
+    def _blocks(self, widths: Sequence[int], width: int | None) -> list[list[int]]:
+        """Numbers of the columns of each block."""
+        if width is None or not widths:
+            return [list(range(len(widths)))]
+        blocks, used = [[0]], widths[0]
+        for k, needed in enumerate(widths[1:], start=1):
+            used += 2 + needed
+            if used > width and len(blocks[-1]) > 1:
+                blocks.append([0])
+                used = widths[0] + 2 + needed
+            blocks[-1].append(k)
+        return blocks
+
+    def to_markdown(self) -> str:
+        """Return a table of GitHub's Markdown; notes become a list."""
+        rows = [[column.heading for column in self.columns], *self.rows]
+        padded = self._padded([[_cell(cell) for cell in row] for row in rows])
+        lines = [f"| {' | '.join(row)} |" for row in padded]
+        dashes = [
+            "-" * (len(cell) + 1) + (":" if column.align == "right" else "-")
+            for cell, column in zip(padded[0], self.columns, strict=True)
+        ]
+        lines.insert(1, f"|{'|'.join(dashes)}|")
+        title = [f"**{_cell(self.title)}**", ""] if self.title else []
+        notes = ["", *(f"- {note}" for note in self.notes)] if self.notes else []
+        return "\n".join([*title, *lines, *notes])
+
+    def to_html(self) -> str:
+        """Return a ``<table class="linrank">``, every cell escaped; notes become a list."""
+        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        heading = self._html_row("th", [column.heading for column in self.columns])
+        body = "\n".join(self._html_row("td", row) for row in self.rows)
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f'<table class="linrank">{title}<thead>{heading}</thead>\n<tbody>{body}</tbody></table>'
+            + (f'\n<ul class="notes">{notes}</ul>' if notes else "")
+        )
+
+    def _html_row(self, tag: str, row: Sequence[str]) -> str:
+        cells = "".join(
+            f'<{tag} style="text-align:{column.align}">{escape(cell)}</{tag}>'
+            for column, cell in zip(self.columns, row, strict=True)
+        )
+        return f"<tr>{cells}</tr>"
+
+    def _padded(self, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+        widths = [max(text_width(row[k]) for row in rows) for k in range(len(self.columns))]
+        pad: dict[Align, Callable[[str, int], str]] = {"left": _left, "right": _right}
+        return [
+            [
+                pad[column.align](cell, width)
+                for column, cell, width in zip(self.columns, row, widths, strict=True)
+            ]
+            for row in rows
+        ]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Several tables and one legend.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+    legend : sequence of str
+        Lines below the last table.
+    css_class : str
+        Of the element that holds the HTML.
+    """
+
+    tables: Sequence[Table]
+    legend: Sequence[str]
+    css_class: str
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the tables one below the other, then the legend, wrapped."""
+        lines = 100 if width is None else min(width, 100)
+        legend = [
+            textwrap.fill(note, lines, subsequent_indent="  ", break_long_words=False)
+            for note in self.legend
+        ]
+        return "\n\n".join([*(t.to_text(width) for t in self.tables), "\n".join(legend)])
+
+    def to_markdown(self) -> str:
+        """Return the tables one below the other, then the legend as a list."""
+        legend = "\n".join(f"- {note}" for note in self.legend)
+        return "\n\n".join([*(t.to_markdown() for t in self.tables), legend])
+
+    def to_html(self) -> str:
+        """Return tables and legend in one element; wide tables scroll inside it."""
+        tables = "\n".join(f'<div style="overflow-x:auto">{t.to_html()}</div>' for t in self.tables)
+        legend = "".join(f"<li>{escape(note)}</li>" for note in self.legend)
+        inside = f'{_STYLE}\n{tables}\n<ul class="notes">{legend}</ul>'
+        return f'<div class="linrank-sheet {self.css_class}">\n{inside}\n</div>'
+
+
+def text_width(text: str) -> int:
+    """Columns of a terminal that ``text`` takes: accents none, ideographs two."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _left(text: str, width: int) -> str:
+    return text + " " * (width - text_width(text))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - text_width(text)) + text
+
+
+def _cell(text: str) -> str:
+    """A bar or a line break would end the cell."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

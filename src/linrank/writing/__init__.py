@@ -1,1 +1,0 @@
-"""Data sets into files: tables, SVMlight/LETOR text, judgements."""
