@@ -245,7 +245,7 @@ for solver in ("tron", "prsvm", "prsvm+"):
     in_memory(f"RankSVM, {solver}", named("RankSVM", C=0.3, solver=solver, tol=1e-8))
 for counting in ("fenwick", "red-black-score", "avl", "wavelet"):
     options = {"C": 0.3, "solver": "tron", "counting": counting, "tol": 1e-8}
-    in_memory(f"RankSVM, tron by {counting}", named("RankSVM", **options), "csr")
+    in_memory(f"RankSVM, tron by {counting}", named("published.PublishedRankSVM", **options), "csr")
 in_memory("RankSVM, adjacent", named("RankSVM", pairs="adjacent", **TIGHT), "float64", "csr")
 in_memory("RankSVM, closest", named("RankSVM", pairs="closest", **CHOSEN, **TIGHT), "float64")
 in_memory("RankSVM, pruned", named("RankSVM", pairs="pruned", **CHOSEN, **TIGHT), "csr")

@@ -14,7 +14,6 @@ TRAINING = (
     "n_random",
     "pair_weighting",
     "solver",
-    "counting",
     "tol",
     "max_iter",
     "query_normalization",

@@ -15,7 +15,7 @@ from linrank.estimators.base import ExactRanker
 from linrank.parts.choices import check_query_weight, check_rank
 from linrank.parts.recipes import RankRecipe
 
-_CHOICES = ("loss", "pairs", "pair_weighting", "solver", "counting", "query_normalization")
+_CHOICES = ("loss", "pairs", "pair_weighting", "solver", "query_normalization")
 _NO_LIST: Refused = ("n_closest", "auto", "it counts listed pairs; use pairs='all' or 'adjacent'")
 _OF_RANKSVM: tuple[Refused, ...] = (
     _NO_LIST,
@@ -49,7 +49,7 @@ class RankSVM(ClusterRanker, ExactRanker):
     patience : float, default=60
         Seconds for which no worker may be there, or the scheduler silent, before
         :class:`linrank.errors.ClusterError` is raised.
-    solver, counting, n_closest, n_random, random_state
+    solver, n_closest, n_random, random_state
         Only their defaults; another value is refused.
 
     Attributes
@@ -76,7 +76,6 @@ class RankSVM(ClusterRanker, ExactRanker):
         n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         solver: str = "newton",
-        counting: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
@@ -103,7 +102,6 @@ class RankSVM(ClusterRanker, ExactRanker):
         self.n_random = n_random
         self.pair_weighting = pair_weighting
         self.solver = solver
-        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale

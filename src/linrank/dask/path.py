@@ -124,7 +124,7 @@ class RankOptions:
             "pair_weighting": self.pair_weighting,
             "query_normalization": self.query_normalization,
         }
-        check_rank("partitions of whole queries", solver="newton", counting=None, **known)
+        check_rank("partitions of whole queries", solver="newton", **known)
         return RankRecipe(**known, query_weight=check_query_weight(query_weight))
 
     def of_gathered(self, random_state: Any) -> dict[str, Any]:

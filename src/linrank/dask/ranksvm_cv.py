@@ -49,7 +49,7 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         Report each model when positive.
     client, on_split, patience
         As in :class:`linrank.dask.RankSVM`.
-    n_closest, n_random, solver, counting, random_state
+    n_closest, n_random, solver, random_state
         Only their defaults; another value is refused.
 
     Attributes
@@ -78,7 +78,6 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         solver: str = "newton",
-        counting: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
@@ -103,7 +102,6 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
             n_random=n_random,
             pair_weighting=pair_weighting,
             solver=solver,
-            counting=counting,
             tol=tol,
             max_iter=max_iter,
             scale=scale,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,11 +13,16 @@ from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows, check_values
-from linrank.errors import NoPairsError, check_one_of
+from linrank.errors import ConvergenceWarning, NoPairsError, check_one_of
+from linrank.estimators.callbacks import CallbackSupport, with_callbacks
+from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
+from linrank.methods.base import Task
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.options import AVERAGES, DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
+from linrank.parts.stores import is_limited
+from linrank.search.monitor import validation_sets
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
@@ -24,11 +30,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from sklearn.utils import Tags
+    from typing_extensions import Self
 
     from linrank.data.missing import Filling
     from linrank.data.rows import Rows
     from linrank.data.scaling import Scaling
     from linrank.export.artefact import Artefact
+    from linrank.methods.base import Method, Trained
     from linrank.models.linear import LinearModel
     from linrank.search.monitor import Monitor
     from linrank.solvers.result import Result
@@ -277,6 +285,106 @@ def _n_rows(X: Any) -> int:
     if shape is not None:
         return int(shape[0]) if len(shape) else 0
     return len(X) if hasattr(X, "__len__") else 0
+
+
+class MethodRanker(CallbackSupport, FittedRanker):
+    """The fit of every estimator that trains one model, written once.
+
+    A subclass inherits its ``__init__`` from the parameters of ``method``.
+    """
+
+    method: ClassVar[Method]
+
+    @with_callbacks
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features), Dataset or Store
+            NumPy or SciPy matrix or data frame; float32 stays float32. A data set or store has
+            labels, query ids and weights of its own.
+        y : array of shape (n_rows,)
+            Real labels; only their order within a query matters, unless a parameter says otherwise.
+        qid : array of shape (n_rows,)
+            Query of each row, of any hashable type and in any order. None: all rows are one query.
+        sample_weight : array of shape (n_rows,)
+            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
+        query_weight : mapping from query id to weight, or array
+            Query weights ``c >= 0``. An array has an element for each query, in order of first
+            appearance (or of `group`), or for each row, constant within each query.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            `scoring` is computed on them at every iteration.
+        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
+            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
+            `early_stopping`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
+        validation = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
+        if "store" in self.method.places and is_limited(X, y, self.memory_limit, **own):
+            columns = columns_of(X)
+            sets = self._validation_sets(columns, validation)
+            self._train(X, columns, sets, query_weight)
+            self._note_columns(columns)
+            return self
+        data = self._training_data(X, y, **own)
+        return self._train(data, data, self._validation_sets(data, validation), query_weight)
+
+    def _validation_sets(self, data: Dataset, given: tuple[Any, ...]) -> tuple[Dataset, ...]:
+        if not hasattr(self, "scoring") and any(part is not None for part in given):
+            raise TypeError(f"{type(self).__name__} takes no validation data; leave it out")
+        return tuple(validation_sets(data, *given))
+
+    def _train(
+        self,
+        data: Dataset | Store,
+        columns: Dataset,
+        sets: tuple[Dataset, ...],
+        query_weight: Any,
+        preferences: Preferences | None = None,
+    ) -> Self:
+        """Let the method train, and set the attributes of the fit."""
+        is_warm = getattr(self, "warm_start", False) and hasattr(self, "model_")
+        start = self.model_ if is_warm else None
+        trained = self.method.train(Task(data, self, sets, query_weight, preferences, start))
+        if trained.doubt:
+            message = f"{type(self).__name__} {trained.doubt}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        self._adopt_trained(trained, columns)
+        return self
+
+    def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
+        """Set the attributes of the fit; those of an earlier one that it lacks are taken away."""
+        self._adopt_model(trained.model, data)
+        monitor = trained.monitor
+        best = monitor.best_iteration if monitor is not None and monitor.keys else None
+        for name, value in {"best_iteration": best, **trained.attributes}.items():
+            if value is not None:
+                setattr(self, f"{name}_", value)
+            elif hasattr(self, f"{name}_"):
+                delattr(self, f"{name}_")
 
 
 class LinearRanker(FittedRanker):

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from linrank.data.bounds import weight_bounds
-from linrank.data.queries import query_weights
-from linrank.data.scaling import Scaling
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import ExactRanker
-from linrank.estimators.callbacks import CallbackSupport, with_callbacks
-from linrank.io.store.outline import columns_of
-from linrank.models.linear import LinearModel
-from linrank.parts.stores import fit_ranksvm, is_limited, model_of
-from linrank.ranksvm.train import train
-from linrank.search.monitor import Monitor, validation_sets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from linrank.data.dataset import Dataset
-    from linrank.data.preferences import Preferences
-    from linrank.io.store.store import Store
-    from linrank.solvers.result import Result
+from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.estimators.callbacks import with_callbacks
+from linrank.methods.parameters import RankSVMParameters
+from linrank.methods.registry import RANKSVM
+from linrank.search.monitor import validation_sets
 
 
-class RankSVM(CallbackSupport, ExactRanker):
+class RankSVM(MethodRanker, LinearRanker, RankSVMParameters):
     """Linear ranker by RankSVM on all pairs, or on fewer.
 
     Minimises ``½‖w‖² + C Σ_q Σ_(i above j in q) ω_ij l(1 - w·(x_i - x_j))``, where ``i above j``
@@ -59,10 +44,6 @@ class RankSVM(CallbackSupport, ExactRanker):
         with a line search, for either loss. ``tron``: the trust-region method as published, on one
         thread; a reference, for the squared hinge over all pairs. ``prsvm`` and ``prsvm+``: the
         same on listed pairs, and level by level.
-    counting : str or None, default=None
-        How ``tron`` and ``bundle`` count violated pairs, one of ``linrank.published.COUNTINGS``;
-        None is ``"selection-tree"`` for ``tron``, and as in ``newton`` for ``bundle``. Changes the
-        time, not the result.
     tol : float or None, default=None
         ``newton`` stops when its estimate of ``F(w) - F*`` is below ``tol·F(w)`` (default 1e-4),
         and on up to 2²⁰ values `duality_gap_`, a certified bound on it, too; for the hinge when
@@ -156,112 +137,7 @@ class RankSVM(CallbackSupport, ExactRanker):
     [3, 2, 1, 1, 2]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        pairs: str = "all",
-        n_closest: int | str = "auto",
-        n_random: int | str = "auto",
-        pair_weighting: str = "uniform",
-        solver: str = "newton",
-        counting: str | None = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        scale: str = "none",
-        missing: str = "error",
-        query_normalization: str | None = None,
-        positive: bool = False,
-        coef_bounds: Any = None,
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        n_iter_no_change: int = 5,
-        scoring: str = "ndcg@10",
-        random_state: Any = None,
-        memory_limit: float | str | None = None,
-        callback: Callable[[dict[str, Any]], bool | None] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.pairs = pairs
-        self.n_closest = n_closest
-        self.n_random = n_random
-        self.pair_weighting = pair_weighting
-        self.solver = solver
-        self.counting = counting
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.missing = missing
-        self.query_normalization = query_normalization
-        self.positive = positive
-        self.coef_bounds = coef_bounds
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        group: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        qid_val: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-    ) -> RankSVM:
-        """Learn ``coef_`` from labelled rows.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features), Dataset or Store
-            NumPy or SciPy matrix or data frame; float32 stays float32. A data set or store has
-            labels, query ids and weights of its own.
-        y : array of shape (n_rows,)
-            Real labels; only their order within a query matters, unless `pair_weighting` says
-            otherwise.
-        qid : array of shape (n_rows,)
-            Query of each row, of any hashable type and in any order. None: all rows are one query.
-        sample_weight : array of shape (n_rows,)
-            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
-        query_weight : mapping from query id to weight, or array
-            Query weights ``c >= 0``. An array has an element for each query, in order of first
-            appearance (or of `group`), or for each row, constant within each query.
-        group : array of shape (n_queries,)
-            Sizes of consecutive queries, in place of `qid`.
-        X_val, y_val, qid_val : validation data
-            `scoring` is computed on them at every iteration.
-        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
-            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
-            `early_stopping`.
-
-        Returns
-        -------
-        RankSVM
-            The fitted estimator.
-        """
-        given = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-        if is_limited(X, y, self.memory_limit, **own):
-            return self._fit_in_passes(X, given, query_weight)
-        data = self._training_data(X, y, qid, group, sample_weight)
-        return self._fit(data, validation_sets(data, *given), query_weight)
+    method = RANKSVM
 
     @with_callbacks
     def fit_pairs(
@@ -324,61 +200,4 @@ class RankSVM(CallbackSupport, ExactRanker):
             X, pairs, pair_weight, qid, across_queries, y, sample_weight, query_weight, group
         )
         sets = validation_sets(data, X_val, y_val, qid_val, None, None, None)
-        return self._fit(data, sets, query_weight, preferences)
-
-    def _fit_in_passes(
-        self, store: Store, validation: tuple[Any, ...], query_weight: Any
-    ) -> RankSVM:
-        columns = columns_of(store)
-        sets = validation_sets(columns, *validation)
-        options = {"C": self.C, **self._options()}
-        result, n_pairs, scaling, monitor = fit_ranksvm(store, sets, self, options, query_weight)
-        model = model_of(store, result, scaling, self._settings(options), n_pairs)
-        self._note_columns(columns)
-        return self._conclude(result, model, columns, monitor)
-
-    def _fit(
-        self,
-        data: Dataset,
-        sets: list[Dataset],
-        query_weight: Any,
-        preferences: Preferences | None = None,
-    ) -> RankSVM:
-        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling, data.filling)
-        options = {"C": self.C, **self._options()}
-        result = train(
-            scaling.transformed(data, n_jobs=self.n_jobs),
-            **options,
-            scale=scaling.factors,
-            query_weight=query_weights(query_weight, data.queries),
-            preferences=preferences,
-            bounds=weight_bounds(self.positive, self.coef_bounds, data, scaling.factors),
-            w0=self._start(scaling, data.n_features, data.filling),
-            n_jobs=self.n_jobs,
-            callback=monitor,
-        )
-        settings = self._settings(options)
-        if preferences is not None:
-            settings["n_preferences"] = len(preferences)
-        model = LinearModel.of(result, data, scaling, **settings)
-        self._conclude(result, model, data, monitor)
-        self.n_pairs_ += settings.get("n_preferences", 0)
-        return self
-
-    def _conclude(
-        self, result: Result, model: LinearModel, data: Dataset, monitor: Monitor
-    ) -> RankSVM:
-        """Warn where the tolerance was missed, and set the attributes of the fit."""
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"RankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
-        if self.early_stopping:
-            best = monitor.best(result)
-            model = model if best is result else model.moved_to(best, data, monitor.scaling)
-            result = best
-        self._adopt_validation(monitor)
-        self._adopt(result, model, data)
-        self.history_ = {**result.history, **monitor.history}
-        return self
+        return self._train(data, data, tuple(sets), query_weight, preferences)

@@ -45,7 +45,7 @@ class RankSVMCV(ExactRanker):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the smallest C among equals. ``one_se``: the
         smallest C within one standard error of it.
-    loss, pairs, n_closest, n_random, pair_weighting, solver, counting
+    loss, pairs, n_closest, n_random, pair_weighting, solver
         As in :class:`linrank.RankSVM`; the path is fast for the squared hinge by ``newton``. A
         number of pairs holds for the training part of each fold as for all data.
     tol : float or None, default=None
@@ -119,7 +119,6 @@ class RankSVMCV(ExactRanker):
         n_random: int | str = "auto",
         pair_weighting: str = "uniform",
         solver: str = "newton",
-        counting: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
         scale: str = "none",
@@ -142,7 +141,6 @@ class RankSVMCV(ExactRanker):
         self.n_random = n_random
         self.pair_weighting = pair_weighting
         self.solver = solver
-        self.counting = counting
         self.tol = tol
         self.max_iter = max_iter
         self.scale = scale
@@ -219,7 +217,7 @@ class RankSVMCV(ExactRanker):
         """The same over a store that is read pass after pass."""
         training = self._options()
         settings = self._settings(training) | {"scoring": self.scoring}
-        kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver", "counting")
+        kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
         recipe = recipe_of(query_weight, **{name: training[name] for name in kinds})
         parts = StoreParts(store, self.memory_limit, resolve(self.n_jobs))
         names = ("tol", "max_iter", "scale", "positive", "coef_bounds")

@@ -24,6 +24,7 @@ from linrank.models.checks import (
     raw_rows,
     sizes_of_pairs,
 )
+from linrank.models.file.contents import KernelContents
 from linrank.options import KERNELS
 from linrank.system import threads
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from linrank.data.dataset import Dataset
-    from linrank.models.file.contents import KernelContents, Scalar
+    from linrank.models.file.contents import Scalar
 
 Array = NDArray[Any]
 

@@ -18,7 +18,6 @@ def check_rank(
     pairs: str,
     pair_weighting: str,
     solver: str,
-    counting: str | None,
     query_normalization: str | None,
 ) -> None:
     """Raise ValueError for a choice of `linrank.RankSVM` that chunks cannot serve.
@@ -29,11 +28,6 @@ def check_rank(
     if solver != "newton":
         raise ValueError(
             f"solver={solver!r} reads rows that are all in memory, not {where}; use solver='newton'"
-        )
-    if counting is not None:
-        raise ValueError(
-            f"counting={counting!r} belongs to published methods, which read rows that are all in "
-            f"memory, not {where}; leave counting out"
         )
     if pairs in SELECTED_PAIRS:
         raise ValueError(

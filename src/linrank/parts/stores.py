@@ -97,7 +97,7 @@ def train_rank_store(
     ``options`` are C and ``linrank.options.TRAINING``; what passes cannot do is refused.
     """
     kinds = ("loss", "pairs", "pair_weighting", "query_normalization")
-    check_rank(WHERE, **{name: options[name] for name in (*kinds, "solver", "counting")})
+    check_rank(WHERE, **{name: options[name] for name in (*kinds, "solver")})
     recipe = RankRecipe(
         **{name: options[name] for name in kinds},
         query_weight=check_query_weight(query_weight),
@@ -163,7 +163,7 @@ _LOSSES = ("loss", "pairs", "pair_weighting", "query_normalization")
 def recipe_of(query_weight: Any, **given: Any) -> RankRecipe:
     """The recipe of the losses of a RankSVM; what passes over a store cannot serve is refused.
 
-    ``given`` are its parameters that decide on them, and its solver and counting.
+    ``given`` are its parameters that decide on them, and its solver.
     """
     check_rank("a store within memory_limit", **given)
     losses = {name: given[name] for name in _LOSSES}

@@ -28,7 +28,6 @@ def ranksvm_path(
     n_random: int | str = "auto",
     pair_weighting: str = "uniform",
     solver: str = "newton",
-    counting: str | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
     scale: str = "none",
@@ -57,7 +56,7 @@ def ranksvm_path(
     Cs : "auto" or array of float
         Weights of the pair losses, > 0; sorted, and each used once. ``"auto"`` is 2^-15, 2^-14,
         ..., 2^10.
-    loss, pairs, n_closest, n_random, pair_weighting, solver, counting
+    loss, pairs, n_closest, n_random, pair_weighting, solver
         As in :class:`linrank.RankSVM`. The squared hinge by ``newton`` is what the path is fast
         for; other combinations fit one C after the other, each from the last.
     tol : float or None, default=None
@@ -111,7 +110,6 @@ def ranksvm_path(
         "pairs": pairs,
         "pair_weighting": pair_weighting,
         "solver": solver,
-        "counting": counting,
         "query_normalization": query_normalization,
     }
     if is_limited(X, y, memory_limit, **own):

@@ -5,6 +5,8 @@ all give the same sums. One thread, double precision, rows in CSR. `factorize_by
 of low rank by its pairs, on any rows.
 """
 
+from typing import Any
+
 from linrank.options import COUNTINGS
 from linrank.published.counting import Counted, TreeHinge
 from linrank.published.factorized import FactorizedByPairs, factorize_by_pairs
@@ -15,7 +17,16 @@ __all__ = [
     "Counted",
     "ExplicitPairs",
     "FactorizedByPairs",
+    "PublishedRankSVM",
     "TreeHinge",
     "factorize_by_pairs",
     "published_loss",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "PublishedRankSVM":
+        raise AttributeError(f"module 'linrank.published' has no attribute {name!r}")
+    from importlib import import_module  # the estimator stands above all that it uses
+
+    return import_module("linrank.estimators.published").PublishedRankSVM

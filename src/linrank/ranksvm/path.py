@@ -17,7 +17,6 @@ from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
 from linrank.errors import ConvergenceWarning, check_numbers
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
-from linrank.published.method import check_counting
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.plan import carried
 from linrank.ranksvm.problem import Problem
@@ -66,7 +65,6 @@ def train_path(
     seed: int = 0,
     pair_weighting: str = PAIR_WEIGHTINGS[0],
     solver: str = SOLVERS[0],
-    counting: str | None = None,
     query_normalization: str | None = None,
     callback: Callback | None = None,
     **options: Any,
@@ -79,7 +77,6 @@ def train_path(
     for C in Cs:
         check_numbers(C, tol, max_iter)
     ranksvm.check_choices(loss, pairs, pair_weighting, solver, query_normalization)
-    check_counting(solver, counting)
     options |= {
         "loss": loss,
         "pairs": pairs,
@@ -93,7 +90,7 @@ def train_path(
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
     if not is_smooth:
-        options |= {"solver": solver, "counting": counting, "max_iter": max_iter}
+        options |= {"solver": solver, "max_iter": max_iter}
         by_gap = solver == "bundle" or loss == "hinge"
         fit = partial(ranksvm.train, data, **options)
         return one_by_one(fit, Cs, tol, callback, by_gap=by_gap)

@@ -1,0 +1,1 @@
+"""Methods as values: what each is called, which parameters it has, and how it trains."""

@@ -1,0 +1,132 @@
+"""Method, Task, Trained: what the shells know of a way of learning to rank, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from linrank.data.dataset import Dataset
+    from linrank.data.preferences import Preferences
+    from linrank.io.store.store import Store
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
+    from linrank.search.monitor import Monitor
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is to train on, wherever it lies, and what is asked beside its parameters.
+
+    Attributes
+    ----------
+    data : Dataset or Store
+        The rows: in memory, or a store that is read in passes.
+    parameters : object
+        Has the fields of ``Method.parameters``: one of these dataclasses, or an estimator.
+    sets : tuple of Dataset
+        Validation data, measured at every iterate.
+    query_weight : mapping, array or None
+        As users give it.
+    preferences : Preferences or None
+        Listed pairs beside those of the labels.
+    start : LinearModel or None
+        Where the weights begin; at 0 if None.
+    """
+
+    data: Dataset | Store
+    parameters: Any
+    sets: tuple[Dataset, ...] = ()
+    query_weight: Any = None
+    preferences: Preferences | None = None
+    start: LinearModel | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training leaves behind.
+
+    Attributes
+    ----------
+    model : LinearModel or KernelModel
+        Scores raw rows.
+    result : object
+        What the solver returned, of the iterate that was kept.
+    attributes : dict
+        What the estimator shows of it beyond what all do, by name; None takes an attribute away.
+    monitor : Monitor or None
+        What watched the iterates.
+    is_done : bool
+        Whether what was asked for was reached.
+    doubt : str
+        What to say when it was not.
+    """
+
+    model: LinearModel | KernelModel
+    result: Any
+    attributes: Mapping[str, Any]
+    monitor: Monitor | None = None
+    is_done: bool = True
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A training in words, for people and for programs.
+
+    Attributes
+    ----------
+    lines : tuple of (str, str)
+        A label and a sentence each.
+    facts : dict
+        What a JSON report says.
+    """
+
+    lines: tuple[tuple[str, str], ...]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of learning to rank, declared once; estimators, searches and commands are made of it.
+
+    Attributes
+    ----------
+    name : str
+        As in ``--method NAME``.
+    summary : str
+        What it minimises, in a line.
+    parameters : type
+        A dataclass of one model's parameters.
+    train : callable
+        From a `Task` to a `Trained`.
+    describe : callable
+        From a `Trained` and its parameters to a `Description`.
+    search : type or None
+        A dataclass of the parameters of a search, grids in place of what is chosen.
+    path : callable or None
+        From a `Task`, whose parameters are those of the search, and folds to what was found.
+    places : tuple of str
+        Beside memory, what it can train on: "store" (in passes), "cluster", "stream".
+    """
+
+    name: str
+    summary: str
+    parameters: type
+    train: Callable[[Task], Trained]
+    describe: Callable[[Trained, Any], Description]
+    search: type | None = None
+    path: Callable[..., Any] | None = None
+    places: tuple[str, ...] = field(default=())
+
+
+def later(where: str) -> Callable[..., Any]:
+    """The function ``"module:name"``, imported when it is called: a table of methods stays light."""
+    module, _, name = where.partition(":")
+
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(import_module(module), name)(*args, **options)
+
+    return call

@@ -1,0 +1,125 @@
+"""What all methods of linear models do before and after they solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from linrank.data.dataset import Dataset
+from linrank.data.queries import query_weights
+from linrank.data.scaling import Scaling
+from linrank.io.store.outline import columns_of
+from linrank.io.store.store import Store
+from linrank.methods.base import Task, Trained
+from linrank.models.linear import LinearModel
+from linrank.search.monitor import Monitor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A task made ready: the scaling of its rows, and who watches the iterates.
+
+    ``columns`` is the data set, or what a store knows of its columns without reading rows.
+    """
+
+    task: Task
+    columns: Dataset
+    scaling: Scaling
+    monitor: Monitor
+
+    @classmethod
+    def of(cls, task: Task) -> Ground:
+        """The scaling of all rows: one pass, or none where a store has their statistics."""
+        p, data = task.parameters, task.data
+        if isinstance(data, Store):
+            columns = columns_of(data)
+            scaling = Scaling.of_statistics(p.scale, data.statistics)
+        else:
+            columns = data
+            scaling = Scaling.fit(p.scale, data.rows, weight=data.weight, n_jobs=p.n_jobs)
+        monitor = Monitor.of(p, task.sets, scaling, columns.filling)
+        return cls(task, columns, scaling, monitor)
+
+    @property
+    def in_passes(self) -> bool:
+        """Whether the rows stay on disk."""
+        return isinstance(self.task.data, Store)
+
+    @property
+    def scaled(self) -> Dataset:
+        """The rows as losses see them but for the factors of their columns."""
+        return self.scaling.transformed(self.columns, n_jobs=self.task.parameters.n_jobs)
+
+    @property
+    def query_weight(self) -> Any:
+        """One number for each query; of a store, as users gave it."""
+        given = self.task.query_weight
+        return given if self.in_passes else query_weights(given, self.columns.queries)
+
+    @property
+    def start(self) -> NDArray[np.float64] | None:
+        """Where the weights of the scaled columns begin."""
+        model, filling = self.task.start, self.columns.filling
+        if model is None:
+            return None
+        n_features = self.columns.n_features if filling is None else filling.n_features
+        if model.coef.size != n_features:
+            raise ValueError(
+                f"warm_start=True, but X has {n_features} features and the previous fit had "
+                f"{model.coef.size}; set warm_start=False"
+            )
+        return self.scaling.unfold(model.missing.joined(model.coef, filling))
+
+    def model_of(
+        self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
+    ) -> LinearModel:
+        """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
+        store = self.task.data
+        if not isinstance(store, Store):
+            if self.task.preferences is not None:
+                settings = {**settings, "n_preferences": len(self.task.preferences)}
+            known = {**settings, **self._index_base}
+            return LinearModel.of(result, self.columns, self.scaling, **known)
+        sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
+        known = {**settings, **sizes, **self._index_base}
+        model = LinearModel.of_sizes(result, store.feature_names, self.scaling, **known)
+        return model.knowing(store.statistics)
+
+    @property
+    def _index_base(self) -> dict[str, int]:
+        """The number of the first feature in the file, for those who read the model's features."""
+        base = self.task.data.index_base
+        return {} if base is None else {"index_base": base}
+
+    def conclude(
+        self, result: Any, model: LinearModel, attributes: Callable[[Any], dict[str, Any]]
+    ) -> Trained:
+        """The end of a training that minimises; the best iterate where it was to stop early.
+
+        ``attributes`` gives what is to be shown of the result that is kept, beside what all show.
+        """
+        p, doubt = self.task.parameters, ""
+        if result.stopped in ("max_iter", "precision"):
+            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
+            doubt = f"did not converge: {result.message}{remedy}"
+        if p.early_stopping:
+            best = self.monitor.best(result)
+            if best is not result:
+                model = model.moved_to(best, self.columns, self.scaling)
+                result = best
+        shown = {
+            "n_iter": result.n_iter,
+            "converged": result.converged,
+            "objective": result.value,
+            "duality_gap": result.gap,
+            "history": {**result.history, **self.monitor.history},
+            "n_pairs": model.training["n_pairs"],
+            **attributes(result),
+        }
+        return Trained(model, result, shown, self.monitor, result.converged, doubt)

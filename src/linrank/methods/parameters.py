@@ -1,0 +1,556 @@
+"""The parameters of every method, each declared once: name, type, default, choices, one line of help.
+
+Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them, the
+command line fills argparse from them, so it still starts in a blink.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from linrank.options import (
+    ALGORITHMS,
+    APPROXIMATIONS,
+    AVERAGES,
+    CONSTRAINTS,
+    COUNTINGS,
+    CURVATURES,
+    DOMINATION_SOLVERS,
+    KERNELS,
+    LAYERS,
+    LOSSES,
+    MISSING,
+    ORDERS,
+    PAIR_WEIGHTINGS,
+    PAIRS,
+    PENALTIES,
+    QUERY_NORMALIZATIONS,
+    RECORDS,
+    SAMPLINGS,
+    SCALES,
+    SELECTIONS,
+    SOLVERS,
+)
+
+SCORING = "ndcg@10"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter as the command line has it.
+
+    Attributes
+    ----------
+    help : str
+        One line; the default is added to it.
+    kind : str
+        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
+        "count" and so on.
+    flags : tuple of str
+        How it is spelt, if not ``--name-of-the-parameter``.
+    choices : tuple
+        The values of a "choice".
+    metavar : str or None
+        What stands for the value in the help.
+    told : str or None
+        What the help says of the default, where the value itself does not say it.
+    """
+
+    help: str
+    kind: str = "choice"
+    flags: tuple[str, ...] = ()
+    choices: tuple[Any, ...] = ()
+    metavar: str | None = None
+    told: str | None = None
+
+
+def declare(default: Any, help: str = "", kind: str = "choice", **details: Any) -> Any:
+    """A field of a dataclass; without help, the command line has no such option."""
+    metadata = {"option": Option(help, kind, **details)} if help else {}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def choose(choices: tuple[Any, ...], help: str, **details: Any) -> Any:
+    """A field with a few values, the first of which is the default."""
+    return declare(choices[0], help, "choice", choices=choices, **details)
+
+
+def options_of(parameters: type) -> dict[str, Option]:
+    """The parameters that the command line has, by name."""
+    fields = dataclasses.fields(parameters)
+    return {f.name: f.metadata["option"] for f in fields if "option" in f.metadata}
+
+
+def defaults_of(parameters: type) -> dict[str, Any]:
+    """All parameters and their defaults, by name."""
+    return {f.name: f.default for f in dataclasses.fields(parameters)}
+
+
+def values_of(parameters: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Some values, of a dataclass or of an estimator."""
+    return {name: getattr(parameters, name) for name in names}
+
+
+plain = dataclass(eq=False, repr=False, kw_only=True)
+TOL = {"flags": ("-e", "--tol"), "metavar": "TOL"}
+
+
+@plain
+class Rows:
+    """What is done to the rows before any training, and by how many threads."""
+
+    scale: str = choose(
+        SCALES,
+        "scale features by their deviation, their range, or their range in each query; part of the "
+        "model, which scores raw rows",
+    )
+    random_state: Any = declare(
+        None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
+    )
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+@plain
+class Filled(Rows):
+    """The rows of linear models may lack values."""
+
+    missing: str = choose(
+        MISSING,
+        "what a missing value (NaN, null) of a table means in training: an error, 0, the mean of "
+        "the feature, or 0 and a learnt weight; the model remembers it",
+    )
+
+
+@plain
+class Watched:
+    """What is watched while one model is trained."""
+
+    early_stopping: bool = False
+    n_iter_no_change: int = 5
+    scoring: str = SCORING
+    callback: Any = None
+
+
+@plain
+class PairLosses:
+    """Which pairs are compared, by which loss, and how heavily."""
+
+    loss: str = choose(LOSSES, "loss of a pair")
+    pairs: str = choose(
+        PAIRS,
+        "compare all labels of a query, neighbouring ones, the --n-closest pairs, or these and "
+        "--n-random others",
+    )
+    n_closest: int | str = declare(
+        "auto",
+        "--pairs closest and pruned: pairs in order of closeness of their labels, the last ones "
+        "drawn by --seed",
+        "size",
+        metavar="N|auto",
+        told="auto, all of neighbouring labels",
+    )
+    n_random: int | str = declare(
+        "auto",
+        "--pairs pruned: pairs drawn from the others by --seed",
+        "size",
+        metavar="N|auto",
+        told="auto, as many as the closest",
+    )
+    pair_weighting: str = choose(
+        PAIR_WEIGHTINGS,
+        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+    )
+    query_normalization: str | None = choose(
+        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+    )
+
+
+def weight_of_losses(help: str = "weight of the pair losses") -> Any:
+    """The field C."""
+    return declare(1.0, help, "positive", flags=("-c", "--C"), metavar="C")
+
+
+# ---- RankSVM ------------------------------------------------------------------------------------
+
+
+@plain
+class RankSVMTraining(PairLosses, Filled):
+    """What one model and a search over C have in common."""
+
+    solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
+    tol: float | None = declare(
+        None,
+        "newton: stop when F is within about TOL·F of its minimum; for the hinge, and bundle "
+        "always, when certified to be; tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
+        "positive",
+        **TOL,
+        told="1e-4; hinge, bundle and tron: 1e-3",
+    )
+    max_iter: int | None = declare(
+        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
+    )
+    positive: bool = declare(False, "keep all coefficients >= 0 (newton)", "flag")
+    coef_bounds: Any = declare(
+        None,
+        "keep LOW <= coefficient <= HIGH for features numbered as in DATA (newton); an empty LOW "
+        "or HIGH leaves that end open",
+        "bounds",
+        flags=("--bounds",),
+        metavar="F:LOW:HIGH,...",
+    )
+    memory_limit: float | str | None = declare(
+        None,
+        "train in passes over a store, within so many 10⁶ bytes",
+        "size_in_bytes",
+        metavar="MB",
+    )
+
+
+@dataclass(eq=False, repr=False)
+class RankSVMParameters(RankSVMTraining, Watched):
+    """Parameters of `linrank.RankSVM`."""
+
+    C: float = weight_of_losses()
+    _: dataclasses.KW_ONLY
+    warm_start: bool = False
+
+
+@plain
+class PublishedParameters(Filled, Watched):
+    """Parameters of the published baselines for the squared hinge on all pairs."""
+
+    C: float = weight_of_losses()
+    solver: str = choose(
+        ("tron", "bundle", "prsvm", "prsvm+"),
+        "the trust-region method, cutting planes, or the first on listed pairs, or level by level",
+    )
+    loss: str = choose(LOSSES, "loss of a pair; bundle takes both")
+    counting: str | None = declare(
+        None,
+        "how tron and bundle count violated pairs",
+        "choice",
+        choices=COUNTINGS,
+        told=COUNTINGS[0],
+    )
+    tol: float | None = declare(
+        None,
+        "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F",
+        "positive",
+        **TOL,
+        told="1e-3",
+    )
+    max_iter: int | None = declare(
+        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
+    )
+    query_normalization: str | None = choose(
+        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+    )
+
+
+# ---- the domination loss ------------------------------------------------------------------------
+
+
+@plain
+class DominationTraining(Filled):
+    """What one model and a search over alpha have in common."""
+
+    margin: Any = declare(
+        None,
+        "a number between neighbouring layers, or linear[:K1[,K2]] or log[:K1[,K2]] for "
+        "K1·label + K2 or K1·log(label) + K2 over the lowest layer",
+        "margin",
+        metavar="M",
+    )
+    layers: Any = choose(LAYERS, "every label a layer, or labels > 0 above the rest")
+    pooled: bool = declare(False, "take all rows for one query", "flag")
+    solver: str = choose(DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
+    negative_sampling: float | None = declare(
+        None,
+        "keep a share F of the lowest layer of each query, drawn by --seed",
+        "share",
+        metavar="F",
+    )
+    curvature: str = CURVATURES[0]
+    order: str = choose(ORDERS, "of the features in a sweep")
+    tol: float | None = declare(
+        None,
+        "stop when certified to be within TOL·F of the minimum",
+        "positive",
+        **TOL,
+        told="1e-4",
+    )
+    max_iter: int | None = declare(
+        None,
+        "sweeps over the features, or Newton steps, at most",
+        "count",
+        metavar="N",
+        told="1000; newton: 100",
+    )
+
+
+@dataclass(eq=False, repr=False)
+class DominationParameters(DominationTraining, Watched):
+    """Parameters of `linrank.DominationRanker`."""
+
+    penalty: str = choose(PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
+    alpha: float = declare(1.0, "weight α of the penalty", "positive", metavar="A")
+    _: dataclasses.KW_ONLY
+    feature_induction: int | None = declare(
+        None,
+        "start without features and add the N that promise most, until none does",
+        "count",
+        metavar="N",
+    )
+    warm_start: bool = False
+    memory_limit: float | str | None = declare(
+        None,
+        "--penalty l2: train in passes over a store, within so many 10⁶ bytes",
+        "size_in_bytes",
+        metavar="MB",
+    )
+
+
+# ---- stochastic descent -------------------------------------------------------------------------
+
+
+@plain
+class DescentTraining(Filled):
+    """What one model and a search over λ have in common."""
+
+    aggressiveness: float = declare(1.0, "largest step of --algorithm pa", "positive", metavar="A")
+    n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
+    sampling: str = choose(SAMPLINGS, "how pairs are drawn; pairs: all with the same probability")
+    average: bool | str = declare(
+        False, "keep an average of the weights over the steps", "average", choices=AVERAGES
+    )
+    record: str | None = declare(
+        None,
+        "compute the objective on the way, four times in each power of ten steps: over all pairs, "
+        "or over a sample",
+        "choice",
+        choices=RECORDS,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class SGDParameters(DescentTraining, Watched):
+    """Parameters of `linrank.SGDRanker`."""
+
+    algorithm: str = choose(ALGORITHMS, "how a pair changes the weights")
+    _: dataclasses.KW_ONLY
+    alpha: float | None = declare(
+        None,
+        "λ of λ/2 ‖w‖² + mean loss of a pair; or give -c C, λ = 1/(C·pairs)",
+        "positive",
+        metavar="L",
+        told="1e-4",
+    )
+    C: float | None = declare(
+        None, "λ = 1/(C·pairs), in place of --alpha", "positive", flags=("-c", "--C"), metavar="C"
+    )
+    tol: float | None = declare(
+        None,
+        "stop when the objective has stopped falling by the share TOL",
+        "positive",
+        **TOL,
+        told="never",
+    )
+    warm_start: bool = False
+    steps_per_row: float = 4.0
+    buffer_mb: float = 64
+    passes: int | None = declare(
+        None, "--memory-limit: times that each part of the store is visited", "count", metavar="N"
+    )
+    memory_limit: float | str | None = declare(
+        None,
+        "descend over a store part by part, within so many 10⁶ bytes",
+        "size_in_bytes",
+        metavar="MB",
+    )
+
+
+# ---- duals of low rank --------------------------------------------------------------------------
+
+
+@plain
+class LowRankTraining(Filled):
+    """What both methods have in common."""
+
+    tol: float | None = declare(
+        None,
+        "factorized: stop when f falls by at most TOL·|f| an epoch; regularized: when certified to "
+        "be within TOL·|Ψ|",
+        "positive",
+        **TOL,
+        told="1e-6",
+    )
+    max_iter: int | None = declare(
+        None,
+        "epochs or iterations at most",
+        "count",
+        metavar="N",
+        told="2000; regularized: 1000",
+    )
+    query_normalization: str | None = choose(
+        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+    )
+
+
+@dataclass(eq=False, repr=False)
+class FactorizedParameters(LowRankTraining, Watched):
+    """Parameters of `linrank.FactorizedRankSVM`."""
+
+    n_components: int = declare(
+        5, "numbers of each row that make up its duals", "count", metavar="K"
+    )
+    C: float = weight_of_losses("largest dual variable of a pair")
+    _: dataclasses.KW_ONLY
+    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    keep_factors: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class RegularizedParameters(LowRankTraining, Watched):
+    """Parameters of `linrank.RegularizedRankSVM`."""
+
+    gamma: float = declare(
+        10.0, "weight of the nuclear norm, 0 for none", "nonnegative", metavar="G"
+    )
+    lam: float = declare(
+        0.1, "what ties the duals to the matrix of low rank", "positive", metavar="L"
+    )
+    C: float = weight_of_losses("largest dual variable of a pair")
+    _: dataclasses.KW_ONLY
+    memory_limit: float | str | None = declare(
+        None,
+        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes",
+        "size_in_bytes",
+        metavar="MB",
+    )
+    keep_duals: bool = False
+
+
+# ---- kernels ------------------------------------------------------------------------------------
+
+
+@plain
+class KernelTraining(PairLosses, Rows):
+    """What one model and a search over C and γ have in common."""
+
+    degree: int = declare(3, "d of poly", "count", metavar="D")
+    coef0: float = declare(0.0, "c of poly and sigmoid", "finite", metavar="C")
+    tol: float | None = declare(
+        None,
+        "stop when certified to be within TOL·F of the minimum",
+        "positive",
+        **TOL,
+        told="1e-4; hinge: 1e-3",
+    )
+    max_iter: int | None = declare(
+        None, "Newton steps at most", "count", metavar="N", told="100; hinge: 500"
+    )
+    memory_limit: float | str | None = declare(
+        None,
+        "for kernel matrices, in 10⁶ bytes",
+        "size_in_bytes",
+        metavar="MB",
+        told="half of what is free",
+    )
+
+
+@dataclass(eq=False, repr=False)
+class KernelParameters(KernelTraining):
+    """Parameters of `linrank.KernelRankSVM`."""
+
+    kernel: Any = choose(
+        KERNELS, "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b"
+    )
+    _: dataclasses.KW_ONLY
+    gamma: float | str = declare("scale", "γ, or scale or auto", "width", metavar="G")
+    C: float = weight_of_losses()
+    approximation: str | None = choose(
+        APPROXIMATIONS,
+        "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
+        "all rows",
+    )
+    n_components: int | None = declare(None, "size of the approximation", "count", metavar="M")
+    callback: Any = None
+
+
+# ---- searches -----------------------------------------------------------------------------------
+
+
+@plain
+class Choosing:
+    """How a search measures models on rows that they have not seen, and chooses among them."""
+
+    cv: Any = None
+    scoring: str = SCORING
+    selection: str = choose(
+        SELECTIONS, "the best mean, or the simplest model within one standard error of it"
+    )
+
+
+@dataclass(eq=False, repr=False)
+class RankSVMSearch(RankSVMTraining, Choosing):
+    """Parameters of `linrank.RankSVMCV`."""
+
+    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^10")
+
+
+@dataclass(eq=False, repr=False)
+class DominationSearch(DominationTraining, Choosing):
+    """Parameters of `linrank.DominationRankerCV`."""
+
+    penalty: str = choose(PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
+    alphas: Any = declare("auto", "values of α", "grid", metavar="GRID")
+    _: dataclasses.KW_ONLY
+    n_alphas: int = declare(
+        50, "values of α, from the one that leaves no weight", "count", metavar="N"
+    )
+    eps: float | None = declare(
+        None, "down to E times that", "share", metavar="E", told="1e-3; l2: 1e-6"
+    )
+    max_features: int | None = declare(
+        None, "end the path with the first model of more than N weights", "count", metavar="N"
+    )
+
+
+@dataclass(eq=False, repr=False)
+class SGDSearch(DescentTraining, Choosing):
+    """Parameters of `linrank.SGDRankerCV`."""
+
+    alphas: Any = declare("auto", "values of λ", "grid", metavar="GRID", told="1e-7:1:10")
+    _: dataclasses.KW_ONLY
+    algorithms: Any = declare(
+        ALGORITHMS[0], f"of {', '.join(ALGORITHMS)}", "algorithms", metavar="NAME,..."
+    )
+
+
+@dataclass(eq=False, repr=False)
+class FactorizedSearch(LowRankTraining, Choosing):
+    """Parameters of `linrank.FactorizedRankSVMCV`."""
+
+    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
+    _: dataclasses.KW_ONLY
+    n_components: int = declare(
+        5, "numbers of each row that make up its duals", "count", metavar="K"
+    )
+    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+
+
+@dataclass(eq=False, repr=False)
+class KernelSearch(KernelTraining, Choosing):
+    """Parameters of `linrank.KernelRankSVMCV`."""
+
+    kernel: Any = choose(
+        KERNELS, "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b"
+    )
+    _: dataclasses.KW_ONLY
+    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
+    gammas: Any = declare(
+        "auto", "values of γ", "grid", metavar="GRID", told="4^-3 to 4^3 times that of scale"
+    )

@@ -1,0 +1,46 @@
+"""METHODS: the table of all methods, which the shells go through. A new method is a line here."""
+
+from __future__ import annotations
+
+from linrank.errors import did_you_mean
+from linrank.methods import parameters as of
+from linrank.methods.base import Method, later
+
+METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Add a method under its name; one that is there already is replaced."""
+    METHODS[method.name] = method
+    return method
+
+
+def method_named(name: str) -> Method:
+    """The method, or a ValueError that names the nearest one."""
+    if name not in METHODS:
+        known = ", ".join(METHODS)
+        raise ValueError(
+            f"no method is named {name!r}{did_you_mean(name, METHODS)}; known: {known}"
+        )
+    return METHODS[name]
+
+
+RANKSVM = register(
+    Method(
+        "ranksvm",
+        "linear RankSVM on all pairs of every query: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
+        of.RankSVMParameters,
+        later("linrank.methods.ranksvm:train"),
+        later("linrank.methods.ranksvm:describe"),
+        places=("store", "cluster"),
+    )
+)
+PUBLISHED = register(
+    Method(
+        "published",
+        "the same objective by the methods of the literature, as published: for comparison",
+        of.PublishedParameters,
+        later("linrank.methods.published:train"),
+        later("linrank.methods.ranksvm:describe"),
+    )
+)
