@@ -3,6 +3,7 @@
 Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them, the
 command line fills argparse from them, so it still starts in a blink.
 """
+# ruff: noqa: RUF009  (a field is declared by a call)
 
 from __future__ import annotations
 

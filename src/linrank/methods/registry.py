@@ -18,10 +18,8 @@ def register(method: Method) -> Method:
 def method_named(name: str) -> Method:
     """The method, or a ValueError that names the nearest one."""
     if name not in METHODS:
-        known = ", ".join(METHODS)
-        raise ValueError(
-            f"no method is named {name!r}{did_you_mean(name, METHODS)}; known: {known}"
-        )
+        near, known = did_you_mean(name, METHODS), ", ".join(METHODS)
+        raise ValueError(f"no method is named {name!r}{near}; known: {known}")
     return METHODS[name]
 
 
