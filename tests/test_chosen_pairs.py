@@ -345,10 +345,6 @@ def test_a_fold_with_fewer_pairs_is_named(graded):
         ({"pairs": "closest", "n_random": 5}, "n_random=5 belongs to pairs='pruned', got"),
         ({"pairs": "pruned", "solver": "tron"}, r"published method: .*pairs='all'.*'pruned'"),
         ({"pairs": "closest", "solver": "prsvm"}, r"Use solver='newton'"),
-        (
-            {"pairs": "closest", "n_closest": 9, "solver": "bundle", "counting": "avl"},
-            "counting='avl' is a published way to count all pairs, not those of pairs='closest'",
-        ),
         ({"pairs": "closest", "random_state": -1}, "random_state must be an integer from 0"),
     ],
 )

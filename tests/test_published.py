@@ -16,7 +16,7 @@ from linrank.data.synthetic import make_ranking
 from linrank.losses.hinge import SquaredHinge
 from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
-from linrank.published import COUNTINGS, Counted, ExplicitPairs, TreeHinge
+from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge
 from linrank.ranksvm.train import train
 from linrank.system import memory
 from strategies import scored_queries
@@ -145,13 +145,13 @@ def test_explicit_pairs_are_all_pairs():
 
 def test_the_estimator_passes_the_way_on():
     data = DATA["three levels"]
-    ranker = RankSVM(solver="tron", counting="avl").fit(data.X, data.y, qid=data.qid)
+    ranker = PublishedRankSVM(solver="tron", counting="avl").fit(data.X, data.y, qid=data.qid)
     plain = RankSVM(solver="tron").fit(data.X, data.y, qid=data.qid)
     assert_allclose(ranker.coef_, plain.coef_, atol=1e-8)
     with pytest.raises(
         ValueError, match=r"counting must be one of selection-tree, .*, got 'abacus'"
     ):
-        RankSVM(solver="tron", counting="abacus").fit(data.X, data.y, qid=data.qid)
+        PublishedRankSVM(solver="tron", counting="abacus").fit(data.X, data.y, qid=data.qid)
 
 
 # ---- what is refused ----------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def test_the_refit_is_the_fit_at_the_chosen_C(data, fitted):
         {"loss": "hinge"},
         {"pairs": "adjacent"},
         {"pair_weighting": "grade_diff", "query_normalization": "pairs"},
-        {"solver": "tron", "max_iter": 200, "counting": "avl"},
+        {"solver": "tron", "max_iter": 200},
         {"coef_bounds": (-0.2, 0.05)},
     ],
 )

@@ -194,7 +194,6 @@ def test_validation_data_stop_early(client):
         ({"solver": "bundle"}, "solver='bundle' reads rows that are all in memory, not a cluster"),
         ({"pairs": "closest"}, "pairs='closest' lists pairs of all queries"),
         ({"n_closest": 5}, "n_closest=5 does not go with"),
-        ({"counting": "avl"}, "counting='avl' belongs to published methods"),
         ({"random_state": 1}, "random_state=1 does not go with"),
         ({"early_stopping": True}, "needs validation data"),
         ({"patience": 0}, "patience must be a number of seconds > 0, got 0"),

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from linrank.dask.domination import DominationRanker
-    from linrank.dask.estimators import RankSVM
+    from linrank.dask.estimators import DominationRanker, RankSVM
     from linrank.dask.evaluating import evaluate
     from linrank.dask.scoring import predict
 
@@ -38,7 +37,7 @@ __all__ = [
 
 # Where each public name lives; they are imported on first use, as those of linrank.
 _HOME = {
-    "DominationRanker": "linrank.dask.domination",
+    "DominationRanker": "linrank.dask.estimators",
     "RankSVM": "linrank.dask.estimators",
     "RankSVMCV": "linrank.dask.ranksvm_cv",
     "evaluate": "linrank.dask.evaluating",

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from linrank.dask.estimators import check_ranksvm
+from linrank.dask.estimators import ClusterRanker, check_ranksvm
 from linrank.dask.partitions import Partitions
 from linrank.dask.parts import DaskParts
 from linrank.dask.path import RankOptions
-from linrank.dask.ranker import ClusterRanker
 from linrank.dask.training import datasets_on
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
