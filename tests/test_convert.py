@@ -11,10 +11,11 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank.data.survey import ReadingOptions
 from linrank.data.svmlight import load
 from linrank.errors import DataFormatError
@@ -82,7 +83,7 @@ def texts(draw):
     return "\n".join(lines).encode() + b"\n"
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     text=texts(),
     storage=st.sampled_from(["auto", "dense", "csr"]),

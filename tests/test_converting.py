@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
 from linrank.data.comments import Comments
 from linrank.data.words import Words
@@ -60,7 +61,7 @@ def assert_same(found: Dataset, data: Dataset) -> None:
         assert_array_equal(found.weight, data.weight)
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(rich_datasets(words=st.sampled_from(["a", "7", "b-ü", "07"])))
 def test_every_format_into_every_other(tmp_path_factory, data):
     """Ids without blanks: text and stores take part."""
@@ -78,7 +79,7 @@ def test_every_format_into_every_other(tmp_path_factory, data):
         assert_same(load(target), data)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(rich_datasets(), st.data())
 def test_tables_hold_any_ids(tmp_path_factory, data, draw):
     """Commas, quotes, tabs, line ends and letters of any kind in ids of queries and documents."""

@@ -37,7 +37,7 @@ def train(*arguments):
 def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, capsys):
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     options = ["-c", "0.3", "-e", "1e-12", "--scale", "standard"]
-    assert train(store, here, *options, "--memory-limit", "1GB") == 0
+    assert train(store, here, *options, "--memory-limit", "64GB") == 0
     address = cluster.scheduler_address
     assert main(["train", str(store), str(there), *options, "--dask", address, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -50,7 +50,7 @@ def test_a_cluster_trains_the_model_of_memory(cluster, store, tmp_path, capsys):
 def test_the_domination_loss_on_a_cluster(cluster, store, tmp_path):
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     options = ["--method", "domination", "--penalty", "l2", "--alpha", "0.3", "-e", "1e-12"]
-    assert train(store, here, *options, "--memory-limit", "1GB") == 0
+    assert train(store, here, *options, "--memory-limit", "64GB") == 0
     kept = ["--checkpoint", tmp_path / "weights.ckpt"]
     assert train(store, there, *options, "--dask", cluster.scheduler_address, *kept) == 0
     assert kept[1].exists()
