@@ -76,6 +76,18 @@ def test_a_terminal_that_is_gone(tmp_path, waiting):
 ENDS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 
 
+@pytest.fixture
+def heeded():
+    """Signals are what a command finds that is not run by nohup or by the tests."""
+    usual = {number: signal.SIG_DFL for number, _ in ENDS}
+    usual[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(("number", "status"), ENDS)
 def test_a_module_that_is_being_imported_is_not_disturbed(tmp_path, monkeypatch, number, status):
     """Compiled ones end the process when they are struck while they set themselves up."""
@@ -125,6 +137,7 @@ def test_a_command_that_is_run_by_an_import_can_be_ended(tmp_path, number, statu
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(("number", "status"), ENDS)
 def test_a_library_that_makes_an_error_of_its_own_of_it(capsys, monkeypatch, number, status):
     """NumPy says that its extensions are broken when its import is interrupted."""
