@@ -349,7 +349,7 @@ except OSError as error:
     print("refused:", error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     assert "File too large while the store was written; what was written is removed" in done.stdout
     assert done.stdout.rstrip().endswith(repr(str(tmp_path / "s")))

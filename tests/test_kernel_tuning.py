@@ -384,7 +384,7 @@ def test_the_threads_change_nothing(data, fitted):
 
 def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
     seen, part = [], FoldKernels.part
-    gate = threading.Barrier(2, timeout=30)
+    gate = threading.Barrier(2, timeout=120)
 
     def spy(self, k, n_threads):
         seen.append(n_threads)

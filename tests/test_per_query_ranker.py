@@ -692,7 +692,7 @@ def test_an_interrupt_ends_all_threads(n_jobs):
         [sys.executable, "-c", INTERRUPTED, str(n_jobs)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert run.returncode == 0, run.stderr
