@@ -19,6 +19,7 @@ SANITIZE := build/sanitize
 FUZZ_SECONDS ?= 20
 DEMO_DIR ?= demo-report
 PYTEST_ARGS ?=
+TEST_JOBS ?= 2
 BENCH_ARGS ?=
 REPRODUCE_ARGS ?=
 
@@ -38,10 +39,10 @@ demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write a re
 # CI runs this. pytest comes last, so that its summary is the last thing printed.
 test: FUZZ_SECONDS = 5
 test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanitizers (short), then all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile $(PYTEST_ARGS)
 
-test-all: override PYTEST_ARGS += -m ''
-test-all: test  ## The same with the tests that take minutes: kills at random moments, and others
+test-all: override PYTEST_ARGS += -m '' --hypothesis-profile=thorough
+test-all: test  ## The same with the tests that take minutes, and with many more examples of each law
 
 browser:  ## Install Chromium (Debian, Ubuntu; as root): `make test` then looks at the report in it
 	command -v chromium > /dev/null || { apt-get -qq update && \

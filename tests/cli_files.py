@@ -51,6 +51,6 @@ def interrupted(command, at):
             break
     seen += process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=300) == 130
     assert seen.endswith("linrank: interrupted\n")
     assert "Traceback" not in seen

@@ -1,11 +1,19 @@
-"""Fixtures that several test modules share, and how Hypothesis behaves on a busy machine."""
+"""Fixtures that several test modules share, and a start that is the same on every machine."""
 
-from hypothesis import HealthCheck, settings
+import signal
 
 from cli_files import files
+from hypothesis_profiles import register_profiles
 
 __all__ = ["files"]
 
-# How long an example takes says nothing of the code where other programs run beside the tests.
-settings.register_profile("linrank", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("linrank")
+register_profiles()
+
+# A shell ignores Ctrl-C for what it runs in the background, and nohup a lost terminal; all programs
+# that the tests start would ignore them too, and none could be interrupted. What a handler does is
+# not passed on: they start with the default, while nohup keeps its promise to the tests themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda number, frame: None)

@@ -171,9 +171,9 @@ def saved(file: str, bench: Bench) -> Numbers:
         for k in ("objective", "gap", "n_iter", "n_steps")
         if k in model.training
     }
-    if hasattr(model, "coef"):
-        return {"coef": model.coef, **kept}
-    return {"scores": model.predict(bench.X[:20]), **kept}
+    if isinstance(model, linrank.KernelModel):
+        return {"scores": model.predict(bench.X[:20]), **kept}
+    return {"coef": model.coef, **kept}
 
 
 # ---- the fits -----------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from hypothesis_profiles import examples
 from kernel_models import kernel_models
 from linrank import KernelModel, ModelFormatError, load_model
 from linrank.data.rows import CsrRows
@@ -368,8 +369,12 @@ def check_loads_or_refuses(path):
     assert np.isfinite(model.coef).all()
     if model.n_features < 1000:
         zeros = np.zeros((2, model.n_features))
-        with np.errstate(all="ignore"):
-            assert model.predict(zeros, qid=[0, 1]).shape == (2,)
+        try:
+            with np.errstate(all="ignore"):
+                assert model.predict(zeros, qid=[0, 1]).shape == (2,)
+        except ValueError as error:  # numbers that are finite, their products not
+            if "overflows on these rows" not in str(error):
+                raise
     return True
 
 
@@ -395,7 +400,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)  # each writes a file
+@examples(40)  # each writes a file
 @given(model=kernel_models(), key=st.sampled_from(sorted(VALID)), value=JSON)
 def test_any_value_in_place_of_any_field(model, key, value, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "any-value.json"
@@ -405,7 +410,7 @@ def test_any_value_in_place_of_any_field(model, key, value, tmp_path_factory):
     check_loads_or_refuses(path)
 
 
-@settings(max_examples=40)  # each writes a file
+@examples(40)  # each writes a file
 @given(model=kernel_models(), data=st.data())
 def test_any_bytes_in_place_of_those_of_an_array(model, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "any-bytes.json"

@@ -14,9 +14,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from hypothesis_profiles import examples
 from linrank import LinearModel, ModelFormatError, load_model
 from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
@@ -543,7 +544,7 @@ STRANGE = [
     st.sampled_from(["mean", "indicator"]),
     st.lists(st.tuples(st.integers(0, 999), st.sampled_from(STRANGE)), min_size=1, max_size=3),
 )
-@settings(max_examples=100)
+@examples(100)
 def test_any_document_of_version_4_is_read_or_refused(kind, changes):
     """Every value of the document is replaced by what does not belong there."""
     numbers = np.array([0.5, 0.0, 2.0])

@@ -9,10 +9,11 @@ import lzma
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import linrank
+from hypothesis_profiles import examples
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
 from linrank.stochastic.batches import (
@@ -64,7 +65,7 @@ def text_of(n_rows=60, n_features=5, density=1.0, seed=0, first=1):
     return "".join(lines).encode()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 70),
     st.integers(1, 400),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
 
+from hypothesis_profiles import examples
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
@@ -112,7 +113,7 @@ def test_a_second_generic_solver_agrees(box):
     assert_allclose(result.value, best.fun, rtol=1e-8)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(datasets(weights=True), st.integers(0, 2**32 - 1), st.sampled_from([0.01, 1.0, 20.0]))
 def test_the_kkt_conditions_hold(data, seed, C):
     """Free variables have no gradient, those at a bound one that points outwards."""

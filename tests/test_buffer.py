@@ -7,10 +7,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.stochastic.memory import ROW_COST, Buffer, CsrArena, DenseArena
@@ -98,7 +99,7 @@ batch = st.lists(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     st.lists(st.tuples(batch, st.integers(0, 12), st.integers(0, 20), st.booleans()), max_size=12),
     st.integers(1, 4),

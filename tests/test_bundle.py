@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from explicit_pairs import ExplicitPairs
+from hypothesis_profiles import examples
 from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
@@ -52,7 +53,7 @@ def test_the_optimum_is_that_of_the_list_of_pairs(data, C, loss):
     assert np.linalg.norm(result.w - w) <= np.sqrt(2 * 4e-8 * truth)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(datasets(weights=True), st.sampled_from(sorted(LOSSES)), st.floats(1e-3, 100.0))
 def test_every_small_problem_is_certified(data, loss, C):
     """Ties, equal rows, margins of exactly 1, and queries without pairs."""

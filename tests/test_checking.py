@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, RankSVM, load_model
 from linrank.cli.main import main
 from linrank.data.rows import as_rows
@@ -65,7 +66,7 @@ def plain(X, low, high):
     return np.array(found).T
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.integers(1, 4).flatmap(
         lambda d: st.lists(st.lists(number, min_size=d, max_size=d), min_size=1, max_size=9)

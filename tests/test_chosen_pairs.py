@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import (
     NoPairsError,
     RankSVM,
@@ -87,7 +88,7 @@ def entries(data: Dataset, swept: Any, listed: Any) -> dict[tuple[int, int], flo
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     case=scored_queries(max_rows=12, min_rows=2),
     pairs=st.sampled_from(["closest", "pruned"]),

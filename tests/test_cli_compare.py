@@ -226,7 +226,7 @@ def wait_for_the_end_of_workers(folder):
 def test_an_interrupt_ends_all_processes_and_leaves_nothing(long_contest, tmp_path):
     process, folder = long_contest
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     assert err.endswith("linrank: interrupted\n")
@@ -241,7 +241,7 @@ def test_who_is_told_to_end_cleans_up_too(long_contest, name):
     process, folder = long_contest
     number = getattr(signal, name)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 128 + number
     assert (out, "Traceback" in err) == ("", False)
     assert os.listdir(folder) == []

@@ -35,7 +35,7 @@ def tell(child, lines):
     child.stdin.write("".join(lines).encode())
 
 
-def answer(child, timeout=60.0):
+def answer(child, timeout=300.0):
     """A line of the child, or None where it has nothing to say."""
     ready, _, _ = select.select([child.stdout], [], [], timeout)
     return child.stdout.readline().decode() if ready else None
@@ -45,7 +45,7 @@ def end(child):
     child.stdin.close()
     rest = child.stdout.read().decode()
     child.stdout.close()
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=300) == 0
     return rest
 
 
@@ -63,7 +63,10 @@ def test_a_stream_has_the_bits_of_the_file(files, by_query, capsys, kind, option
     assert output(capsys, files["valid"], model, "--stream", *options) == whole
     with open(files["valid"], "rb") as text:
         done = subprocess.run(
-            [*COMMAND, "predict", "-", model, *options], stdin=text, capture_output=True, timeout=60
+            [*COMMAND, "predict", "-", model, *options],
+            stdin=text,
+            capture_output=True,
+            timeout=300,
         )
     assert (done.stdout.decode(), done.returncode) == (whole, 0)
 

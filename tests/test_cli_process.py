@@ -69,7 +69,7 @@ def test_broken_pipe_is_quiet(files, tmp_path, unbuffered):
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    assert (process.wait(timeout=60), error) == (141, b"")
+    assert (process.wait(timeout=300), error) == (141, b"")
 
 
 def test_interrupt_leaves_the_old_model_and_nothing_else(tmp_path):
@@ -93,7 +93,7 @@ def test_interrupt_while_reading_a_pipe(tmp_path):
     process.stdin.write("1 qid:1 1:1\n" * 20_000)  # more than a pipe holds: it is being read
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in error
     assert os.listdir(tmp_path) == []

@@ -192,7 +192,7 @@ def interrupted(arguments, saved, number, wait):
         time.sleep(0.002)
     time.sleep(wait)
     process.send_signal(number)
-    error = process.communicate(timeout=60)[1]
+    error = process.communicate(timeout=300)[1]
     return process.returncode, error
 
 
@@ -248,7 +248,7 @@ def test_ctrl_c_does_not_wait_for_a_pipe_that_gives_nothing(data, tmp_path):
     process.stdin.flush()
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=120) == 130
     process.stdin.close()
     process.stderr.close()
     assert saved.exists()

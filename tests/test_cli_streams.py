@@ -184,7 +184,7 @@ def command_that(lines, folder):
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-        timeout=60,
+        timeout=300,
     )
     return done.returncode, done.stderr
 
@@ -227,6 +227,6 @@ def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
     told = process.stderr.read()
     process.stderr.close()
     # Ended by the signal itself where all was done already.
-    assert process.wait(timeout=60) in (0, 130, -signal.SIGINT)
+    assert process.wait(timeout=300) in (0, 130, -signal.SIGINT)
     assert "Traceback" not in told
     assert "Error" not in told

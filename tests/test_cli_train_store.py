@@ -43,10 +43,10 @@ def test_the_command_trains_what_the_estimator_trains(
     flags: list[str], ranker: Any, store: Store, tmp_path: Path, capsys: Any
 ) -> None:
     model = tmp_path / "model.json"
-    assert run("train", store.path, model, "--memory-limit", "2GB", "--json", *flags) == 0
+    assert run("train", store.path, model, "--memory-limit", "64GB", "--json", *flags) == 0
     told = json.loads(capsys.readouterr().out)
     found = linrank.load_model(model)
-    fitted = ranker.set_params(memory_limit="2GB").fit(store)
+    fitted = ranker.set_params(memory_limit="64GB").fit(store)
     np.testing.assert_array_equal(found.coef, fitted.coef_)
     assert told["data"]["chunks"] == store.n_chunks > 1
     assert found.training["n_rows"] == store.n_rows

@@ -6,10 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import NoPairsError, RankSVM, evaluate
 from linrank.clicks import (
     STRATEGIES,
@@ -89,7 +90,7 @@ def test_preferences_equal_the_definition(strategy, lists, random, weighted):
 
 
 @given(lists=logs())
-@settings(max_examples=30)
+@examples(30)
 def test_a_count_is_a_repetition(lists):
     repeated = [(*rest, 1) for *rest, count in lists for _ in range(count)]
     if not any(any(c) and not all(c) for _, _, c, _ in lists):

@@ -9,12 +9,13 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import linrank
+from hypothesis_profiles import examples
 from linrank.judging.compare import compare, compare_evaluations, corrected
 from linrank.metrics import Evaluation, evaluate
 
@@ -88,7 +89,7 @@ def test_the_interval_of_a_pooled_measure_resamples_queries():
 
 
 @pytest.mark.parametrize("test", TESTS)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seed=st.integers(0, 1000), n_queries=st.sampled_from([2, 12, 40]))
 def test_exchanging_the_methods_turns_the_signs(test, seed, n_queries):
     y, scores, qid = problem(n_queries, seed)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -47,7 +47,6 @@ def some(seed: int, n: int, halves: bool = False):
     return both[0], both[1]
 
 
-@settings(deadline=None)
 @given(VALUES, st.integers(0, 2**32 - 1))
 def test_fixed_point_sums_are_exact_in_any_order(values, seed):
     rounded = fixed_point(values, len(values))
@@ -58,7 +57,6 @@ def test_fixed_point_sums_are_exact_in_any_order(values, seed):
     assert np.max(np.abs(rounded - values)) <= step
 
 
-@settings(deadline=None)
 @given(arrays(np.float64, 100, elements=st.integers(0, 10**9).map(lambda k: k / 2)))
 def test_fixed_point_keeps_counts(counts):
     assert_array_equal(fixed_point(counts, 100), counts)
@@ -152,7 +150,6 @@ def test_queries_on_which_both_are_equal_do_not_matter():
     )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.booleans())
 def test_the_order_of_queries_does_not_matter_to_the_exact_test(seed, n, halves):
     a, b = some(seed, n, halves)
@@ -284,13 +281,11 @@ def test_corrections_by_hand(correction, expected):
 P_VALUES = arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1))
 
 
-@settings(deadline=None)
 @given(P_VALUES)
 def test_bh_equals_scipy(p):
     assert_allclose(corrected(p, "bh"), stats.false_discovery_control(p), rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(P_VALUES)
 def test_holm_lies_between_none_and_bonferroni_and_keeps_the_order(p):
     holm = corrected(p, "holm")

@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
 from linrank.io.tables import csv
 from linrank.io.tables import files as parquet
@@ -61,7 +62,7 @@ def assert_same(found: Dataset, data: Dataset) -> None:
         assert_array_equal(found.weight, data.weight)
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(rich_datasets(words=st.sampled_from(["a", "7", "b-ü", "07"])))
 def test_every_format_into_every_other(tmp_path_factory, data):
     """Ids without blanks: text and stores take part."""
@@ -79,7 +80,7 @@ def test_every_format_into_every_other(tmp_path_factory, data):
         assert_same(load(target), data)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(rich_datasets(), st.data())
 def test_tables_hold_any_ids(tmp_path_factory, data, draw):
     """Commas, quotes, tabs, line ends and letters of any kind in ids of queries and documents."""

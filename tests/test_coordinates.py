@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -55,7 +56,7 @@ def loss_along(layering, X, scale, w, r):
     return at
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(), st.booleans())
 def test_slopes_are_the_derivatives(problem, is_sparse):
     layering, X, scale, w = problem
@@ -71,7 +72,7 @@ def test_slopes_are_the_derivatives(problem, is_sparse):
     assert_allclose(hessian, np.maximum(second, 1e-10 * bound), rtol=1e-5, atol=1e-8)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(problems(max_rows=12), st.floats(-5.0, 5.0))
 def test_the_bounds_hold_everywhere(problem, t):
     layering, X, scale, w = problem
@@ -89,7 +90,7 @@ def test_the_bounds_hold_everywhere(problem, t):
         assert rise <= min(0.5 * bound[r] * t * t, local) + allowance
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     problems(),
     st.sampled_from(PENALTIES),

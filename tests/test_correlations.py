@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import reference
-from linrank.metrics import evaluate, parse
+from linrank.metrics import evaluate
+from linrank.metrics import names as parse
 
 DEFINITIONS = {
     "gamma": reference.goodman_kruskal_gamma,
@@ -31,7 +33,7 @@ def rankings(draw):
     return np.array(y, dtype=float), np.array(s, dtype=float), np.array(qid)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(rankings())
 def test_they_equal_their_definitions(case):
     y, s, qid = case

@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from hypothesis_profiles import examples
 from linrank.clicks import Impressions, counterfactual_value, harvest, power_law, simulate_clicks
 
 PROPENSITY = np.array([1.0, 0.6, 0.4, 0.2])
@@ -124,7 +125,7 @@ models = st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=N_ROWS, max_size=N
     st.sampled_from([None, 2.03]),  # no weight is just that: rounding would decide what is clipped
     st.none() | models,
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_estimates_equal_the_definition(lists, scores, metric, estimator, max_weight, model):
     log = impressions_of(lists)
     options = {"metric": metric, "estimator": estimator, "max_weight": max_weight}
@@ -203,7 +204,7 @@ def test_a_bound_and_rows_never_shown_lower_the_estimate_and_a_model_fills_the_g
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_the_ranking_that_was_shown_earns_its_clicks(seed):
     """Where λ = p and rows stay where they were, every click counts as itself."""
     rng = np.random.default_rng(seed)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from hypothesis_profiles import examples
 from linrank.data.queries import Queries
 from linrank.data.rows import CsrRows, as_rows
 from linrank.stochastic.descent import RULES, Descent, Learner
@@ -106,7 +107,7 @@ def sampled_problem(seed=0, n_rows=200):
     return rows, pair_sampler(queries)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     st.lists(st.integers(0, 1500), max_size=6),
     st.sampled_from(ALGORITHMS),

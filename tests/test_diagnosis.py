@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 
+from hypothesis_profiles import examples
 from linrank import Dataset, LinearModel, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.judging.inspect import Profile
@@ -48,7 +49,7 @@ def costliest(labels, scores):
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2)), min_size=1, max_size=12)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(rows, min_size=1, max_size=4), st.randoms())
 def test_counts_and_the_costliest_pair_are_those_of_all_pairs(queries, random):
     lines = [(q, y, s) for q, query in enumerate(queries) for y, s in query]

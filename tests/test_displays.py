@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import linrank
 from display_cases import HISTORY, HOSTILE, cases, cell, comparison, path_of
+from hypothesis_profiles import examples
 from linrank import (
     ComparisonDisplay,
     ConvergenceDisplay,
@@ -252,7 +253,7 @@ def test_weights_that_cannot_be_drawn(ax):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.integers(1, 12))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_bars_of_a_pair_sum_to_the_difference(contributions, n):
     ax = Figure().subplots()
     PairExplanationDisplay(contributions, n=n).plot(ax)

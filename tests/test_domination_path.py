@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import ConvergenceWarning, DominationRanker, domination_path, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.domination import path as path_problem
@@ -72,7 +73,7 @@ def test_the_path_equals_separate_fits(options):
         assert_allclose(found.coefs[k], one.coef_, atol=5e-3 * max(1e-9, np.abs(one.coef_).max()))
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(seed=st.integers(0, 10_000), n_features=st.integers(1, 12))
 def test_every_model_is_the_optimum_of_the_plain_problem(seed, n_features):
     data = small(seed, n_features=n_features)

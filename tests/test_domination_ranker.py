@@ -47,16 +47,22 @@ def check_optimum(ranker, plain, penalty, alpha):
     assert found - best <= ranker.duality_gap_ + 1e-6 * found
 
 
+# Weights and repetitions take other ways to the optimum.
+@parametrize_with_checks([DominationRanker(tol=1e-8)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        DominationRanker(tol=1e-8),  # weights and repetitions take other ways to the optimum
         DominationRanker("l2"),
         DominationRanker("none", max_iter=20),
         DominationRanker("l2", solver="coordinate"),
         DominationRanker(scale="standard", warm_start=True),
     ]
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # separable rows have no minimum
         check(estimator)

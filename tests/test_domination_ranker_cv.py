@@ -163,10 +163,16 @@ def test_the_end_of_the_grid_is_told(data):
 # ---- attributes and parameters ------------------------------------------------------------------
 
 
-@parametrize_with_checks(
-    [DominationRankerCV(cv=2, n_alphas=4), DominationRankerCV("l2", [0.1, 1.0], cv=2)]
-)
+@parametrize_with_checks([DominationRankerCV(cv=2, n_alphas=4)])
 def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([DominationRankerCV("l2", [0.1, 1.0], cv=2)])
+def test_scikit_learn_checks_of_l2(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)

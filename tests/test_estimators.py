@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 
+from hypothesis_profiles import examples
 from linrank import (
     ConvergenceWarning,
     DominationRanker,
@@ -112,7 +113,7 @@ def test_query_normalization_counts_every_query_once(data):
     assert_allclose(ranker.objective_, value, rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(datasets(weights=False), st.data())
 def test_a_weight_equals_repetition(case, draw):
     if case.queries.n_pairs == 0:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from explicit_pairs import ExplicitPairs
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.pairs import Pairs
@@ -41,7 +42,7 @@ def has_pairs(data: Dataset) -> bool:
 
 
 @pytest.mark.parametrize("work", PAIR_WORK)
-@settings(max_examples=60)
+@examples(60)
 @given(
     data=datasets().filter(has_pairs),
     K=st.integers(1, 4),

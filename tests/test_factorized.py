@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
 from explicit_pairs import ExplicitPairs
+from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
@@ -29,7 +30,7 @@ def feasible(V, b, constraint):
     return (V >= 0).all() and (inside <= b * (1 + 1e-12)).all()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(datasets(weights=True), st.sampled_from(CONSTRAINTS), st.integers(1, 4), st.integers(0, 99))
 def test_equals_the_sum_over_pairs(data, constraint, K, seed):
     assume(data.queries.n_pairs > 0)

@@ -341,15 +341,22 @@ def expected_failures(estimator):
     return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in kinds}
 
 
+@parametrize_with_checks([FactorizedRankSVM(2)], expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        FactorizedRankSVM(2),
         FactorizedRankSVM(2, constraint="ball", scale="standard"),
         FactorizedRankSVM(1, query_normalization="pairs", keep_factors=True),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dual_values import by_pair, dual_value, fit
 from explicit_pairs import ExplicitPairs
+from hypothesis_profiles import examples
 from linrank import RankSVM, dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.duals import hinge as band
@@ -20,7 +21,7 @@ from linrank.ranksvm.problem import Problem
 from small_data import small, weighted
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 1000), st.sampled_from([0.01, 1.0, 100.0]), st.booleans())
 def test_hinge_duals_are_optimal(seed, C, is_weighted):
     """Feasible, and as good as an interior-point method on all pairs; the fit is a rough one."""

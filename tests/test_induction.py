@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
 
+from hypothesis_profiles import examples
 from linrank import DominationRanker, evaluate, make_ranking, plots
 from linrank.data.scaling import Scaling
 from linrank.domination.descent import Descent, descend
@@ -40,7 +41,7 @@ def plain(data=DATA):
 # ---- the certificate of some features -----------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     seed=st.integers(0, 1000),
     penalty=st.sampled_from(["l1", "l2"]),

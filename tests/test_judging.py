@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.io.fusion import fused
 from linrank.io.judgements import judged
@@ -27,7 +28,7 @@ def rows_of(pairs: list[tuple[object, str | None]]) -> Dataset:
     return replace(data, qid=qid, comments=Comments(words.text, words.offsets))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(st.tuples(IDS, DOCUMENTS), min_size=1, max_size=12),
     st.dictionaries(st.tuples(IDS, DOCUMENTS), st.sampled_from([-1.0, 0.0, 1.0, 2.5]), min_size=1),
@@ -89,7 +90,7 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(RUNS)
 def test_runs_side_by_side(tables):
     data = fused([Run.from_dict(table) for table in tables])

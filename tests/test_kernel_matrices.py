@@ -6,10 +6,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
@@ -27,7 +28,7 @@ def normal(*shape, seed=0):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 300), st.integers(0, 3))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_symmetric_product_is_the_product(seed, n, gap):
     rng = np.random.default_rng(seed)
     Q = rng.normal(size=(n, n + gap))[:, :n]
@@ -214,7 +215,7 @@ def test_not_semidefinite(n):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 80))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_lanczos_values_are_quotients(seed, n):
     """Within the spectrum always; its ends where the steps exhaust the space."""
     rng = np.random.default_rng(seed)

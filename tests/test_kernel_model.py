@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import linrank
+from hypothesis_profiles import examples
 from kernel_models import kernel_models, scores_by_definition
 from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
 from linrank.data.rows import CsrRows, DenseRows
@@ -271,7 +272,7 @@ def test_pairs_are_counted_where_the_training_does_not_say():
 # ---- the file -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)  # each writes a file
+@examples(40)  # each writes a file
 @given(model=kernel_models())
 def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "kernel.json"
@@ -283,7 +284,7 @@ def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
     assert path.read_bytes() == content
 
 
-@settings(max_examples=40)  # each writes a file
+@examples(40)  # each writes a file
 @given(model=kernel_models())
 def test_round_trip_through_a_second_file(model, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "kernel-beside.json"
@@ -296,7 +297,7 @@ def test_round_trip_through_a_second_file(model, tmp_path_factory):
     same(model, load_model(path))
 
 
-@settings(max_examples=40)  # each writes a file
+@examples(40)  # each writes a file
 @given(model=kernel_models(), data=st.data())
 def test_a_loaded_model_gives_the_same_scores(model, data, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "kernel-scores.json"

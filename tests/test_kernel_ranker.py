@@ -51,21 +51,31 @@ def expected_failures(estimator):
     return {}
 
 
+# A matrix of kernel values is input of another kind.
+@parametrize_with_checks(
+    [KernelRankSVM(tol=TINY), KernelRankSVM("precomputed", tol=TINY)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter=1 or 2, and TINY
+        check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        KernelRankSVM(tol=TINY),
         KernelRankSVM("linear", tol=TINY),
         KernelRankSVM("poly", degree=2, coef0=1.0, loss="hinge"),
-        KernelRankSVM("precomputed", tol=TINY),
         KernelRankSVM(scale="standard", query_normalization="pairs", tol=TINY),
         KernelRankSVM(approximation="nystroem", tol=TINY),
         KernelRankSVM(approximation="fourier", n_components=20, tol=TINY),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # max_iter=1 or 2, and TINY
+        warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)
 
 

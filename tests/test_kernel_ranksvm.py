@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.svm import SVC
 
+from hypothesis_profiles import examples
 from kernel_twin import KernelTwin, plain_kernel
 from linrank import KernelRankSVM, RankSVM, make_ranking
 from linrank.data.dataset import Dataset
@@ -187,7 +188,7 @@ def test_gamma_is_that_of_scikit_learn():
     assert_allclose(ranker.gamma_, 1 / (4 * repeated.var()), rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(datasets(max_rows=12), st.data())
 def test_a_weight_equals_repetition(case, draw):
     if case.queries.n_pairs == 0:

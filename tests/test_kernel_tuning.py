@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hypothesis_profiles import examples
 from linrank import (
     ConvergenceWarning,
     KernelRankSVM,
@@ -310,7 +311,7 @@ def test_models_start_from_the_one_before(data, monkeypatch):
 # ---- the family of matrices ---------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.integers(0, 1000),
     st.sampled_from(["rbf", "poly"]),
@@ -381,7 +382,7 @@ def test_the_threads_change_nothing(data, fitted):
 
 def test_folds_run_side_by_side_as_memory_allows(data, monkeypatch):
     seen, part = [], FoldKernels.part
-    gate = threading.Barrier(2, timeout=30)
+    gate = threading.Barrier(2, timeout=120)
 
     def spy(self, k, n_threads):
         seen.append(n_threads)

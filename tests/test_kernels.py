@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.rows import DenseRows, as_rows
 from linrank.kernels.functions import Kernel
@@ -75,7 +76,7 @@ def blocks(draw):
     return made, rng.normal(size=n_b)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(kernels(), blocks())
 def test_matrix_and_product_are_the_formula(kernel, case):
     ((X, A), (Y, B)), v = case
@@ -89,7 +90,7 @@ def test_matrix_and_product_are_the_formula(kernel, case):
     np.testing.assert_allclose(image, expected @ v, rtol=1e-10, atol=1e-12 * scale * len(Y))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(kernels(), blocks())
 def test_the_same_rows_twice_are_computed_once(kernel, case):
     """Half of the entries and their mirror image are what all of them are."""
@@ -186,7 +187,7 @@ def test_rows_of_different_width():
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.2, 1.0]), st.sampled_from([0.0, 1e4]))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_gamma_scale_is_that_of_scikit_learn(seed, density, offset):
     from sklearn.svm import SVC
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import NoPairsError
 from linrank.data.dataset import Dataset
 from linrank.losses.domination import DominationLoss
@@ -57,7 +58,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@settings(max_examples=40)
+@examples(40)
 @given(case=scored_queries(max_rows=12), k=st.integers(-3, 3))
 def test_layers_and_margins_are_those_of_the_definition(name, case, k):
     """Every form of margin against the sum over pairs that its docstring states."""

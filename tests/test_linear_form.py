@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from export_cases import statistics
+from hypothesis_profiles import examples
 from linrank import ExportWarning, LinearModel, RankSVM, make_ranking
 from linrank.data.missing import Missing
 from linrank.data.scaling import Scaling
@@ -130,7 +131,7 @@ def test_too_wide_a_span_keeps_the_large_and_warns_of_the_small():
     assert LinearForm.of(LinearModel([1e60, 1e-60], ["a", "b"]), precision="float64").factor == 1.0
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(
     exponents=st.lists(st.integers(-1000, 1000), min_size=1, max_size=5),
     reach=st.integers(-200, 200),
@@ -157,7 +158,7 @@ def test_precision_is_one_of_two():
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
 def test_numbers_read_back_as_the_same_bits(value):
     (single,) = singles([value])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import _core, reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
@@ -258,7 +259,7 @@ def _with_int64(X):
 
 @pytest.mark.parametrize("name", ["squared_hinge", "huber"])
 @pytest.mark.parametrize("storage", STORAGES)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data(), n=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
 def test_products_with_the_rows_are_the_definition(storage, name, data, n, seed):
     """Fused products, explicit Hessian, scores and gradient, for rows in any order and storage."""

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank.metrics import convention, evaluate, evaluate_run, parse
+from linrank.metrics import convention, evaluate, evaluate_run
+from linrank.metrics import names as parse
 
 
 def queries(seed, n_queries=30, n_levels=4, decimals=1, most=14):

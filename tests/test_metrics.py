@@ -8,12 +8,14 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import reference
-from linrank.metrics import convention, evaluate, parse, rank_within_queries
+from linrank.metrics import convention, evaluate, rank_within_queries
+from linrank.metrics import names as parse
 
 RULES = ("stable", "average", "pessimistic", "docid")
 
@@ -93,7 +95,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("ties", RULES)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(case=scored_queries())
 def test_core_equals_definition(ties, case):
     """Every measure of every query, in any row order, under every tie rule."""
@@ -118,7 +120,7 @@ def test_core_equals_definition(ties, case):
         assert_allclose(result[name], expected, rtol=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(case=scored_queries(max_queries=3, max_rows=40, lowest=-20, highest=20))
 def test_pair_counts_equal_definition(case):
     """Counts are exact with few and many levels, and accuracies follow from them."""
@@ -323,7 +325,7 @@ def shares(part, total, over):
     return math.fsum(values) / len(values) if values else math.nan
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(case=scored_queries(max_queries=4, max_rows=25, lowest=-8, highest=8))
 def test_domination_errors_equal_definition(case):
     """Ties, queries of one level and of one row, few and many levels, rows in any order."""

@@ -8,12 +8,13 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import Dataset, RankSVM, load_model
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, as_rows
@@ -75,7 +76,7 @@ def test_rows_are_filled_as_by_hand(policy, weighted, sparse):
     assert_allclose(values, filled_by_hand(X, policy, weight), rtol=1e-13)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(POLICIES))
 def test_sparse_rows_are_filled_as_dense_ones(seed, policy):
     rng = np.random.default_rng(seed)

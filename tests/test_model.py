@@ -147,7 +147,7 @@ def test_a_sparse_model_of_millions_of_features_needs_no_second_file(tmp_path, m
     with ThreadPoolExecutor(1) as pool:
         received = pool.submit(pipe.read_bytes)
         model.save(pipe)
-        assert received.result(timeout=30) == (tmp_path / "m.json").read_bytes()
+        assert received.result(timeout=120) == (tmp_path / "m.json").read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["names", "factors", "half", "beyond"])
@@ -225,7 +225,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         received = pool.submit(pipe.read_bytes)
         LinearModel([1.0, 2.0]).save(pipe)
-        copy.write_bytes(received.result(timeout=30))
+        copy.write_bytes(received.result(timeout=120))
     assert pipe.is_fifo()
     assert load_model(copy).coef.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="takes two files and cannot go to a pipe or device"):

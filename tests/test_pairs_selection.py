@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
 from linrank.pairs import chosen_sizes, closest, pruned, random
@@ -58,7 +59,7 @@ def sized(draw):
 # ---- what is chosen -----------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(sized())
 def test_closest_takes_pairs_in_order_of_closeness(case):
     y, qid, pairs, n, seed = case
@@ -72,7 +73,7 @@ def test_closest_takes_pairs_in_order_of_closeness(case):
     assert sorted(listed(closest(y, qid))) == sorted(first)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(sized())
 def test_random_pairs_are_pairs_and_none_is_chosen_twice(case):
     y, qid, pairs, n, seed = case
@@ -85,7 +86,7 @@ def test_random_pairs_are_pairs_and_none_is_chosen_twice(case):
     assert set(found) <= pairs.keys()
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(sized(), st.integers(1, 40))
 def test_pruned_is_the_closest_and_others(case, n_random):
     y, qid, pairs, n, seed = case
@@ -104,7 +105,7 @@ def test_pruned_is_the_closest_and_others(case, n_random):
     assert len(random(y, qid)) == n_adjacent
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(scored_queries(max_rows=14), st.integers(0, 4))
 def test_blocks_number_the_pairs_of_a_difference(case, difference):
     cells = Cells.of(case.queries)

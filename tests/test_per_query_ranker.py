@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from hypothesis_profiles import examples
 from linrank import (
     ConvergenceWarning,
     DominationRanker,
@@ -135,7 +136,7 @@ def test_bounds_hold_for_raw_features_called_by_name(X, Y):
     assert (np.abs(coef[:, 0]) == 0.01).any()  # they bind
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     hnp.arrays(
         np.int8, st.tuples(st.integers(3, 12), st.integers(1, 4)), elements=st.integers(-1, 2)
@@ -281,7 +282,7 @@ def test_sampled_negatives_keep_the_meaning_of_alpha(X, Y):
     assert 0 < distance < 0.2 * np.abs(whole).max()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.floats(0.01, 1.0), st.integers(0, 2**40))
 def test_a_sampled_fit_sees_all_positives_and_a_share_of_the_others(share, seed):
     X = np.random.default_rng(0).standard_normal((40, 2))
@@ -369,7 +370,7 @@ def test_scores_of_some_topics_are_columns_of_all(X, Y):
         ranker.decision_function(X, topics=["v", "q"])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(-2, 2), min_size=1, max_size=20), st.integers(1, 25))
 def test_the_highest_are_the_first_of_a_stable_order(scores, k):
     scores = np.array(scores, dtype=float)
@@ -688,7 +689,7 @@ def test_an_interrupt_ends_all_threads(n_jobs):
         [sys.executable, "-c", INTERRUPTED, str(n_jobs)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert run.returncode == 0, run.stderr

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import Preferences, RankSVM, make_ranking, reference
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
@@ -386,7 +387,7 @@ def test_bad_rows_are_refused_before_the_pairs():
         RankSVM().fit_pairs(np.float64(3.0), [[0, 1]])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(preferences=preferences_of(6))
 def test_merging_keeps_every_weight(preferences):
     merged = preferences.merged()

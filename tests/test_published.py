@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import RankSVM, _core, reference
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
@@ -48,7 +49,7 @@ def test_all_ways_agree_bit_for_bit_on_counts(case):
 
 
 @pytest.mark.parametrize("name", SQUARED)
-@settings(max_examples=40)
+@examples(40)
 @given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
 def test_the_sums_are_the_definition(name, problem, seed):
     case, u, c = problem
@@ -82,7 +83,7 @@ def test_the_sums_are_those_of_production(name, n_levels):
 
 
 @pytest.mark.parametrize("counting", COUNTINGS)
-@settings(max_examples=30)
+@examples(30)
 @given(problem=weighted_queries(), seed=st.integers(0, 2**32 - 1))
 def test_the_hinge_lies_above_its_planes(counting, problem, seed):
     case, u, c = problem

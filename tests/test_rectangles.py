@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.pairs import Pairs, choose_pairs
@@ -64,7 +65,7 @@ class Case:
 
 
 @given(scored_queries(max_rows=16), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_pair_has_its_entry(case, seed):
     """The staircase holds every pair once, with its bound; other entries are no pairs."""
     this = Case(case, seed)
@@ -80,7 +81,7 @@ def test_every_pair_has_its_entry(case, seed):
 
 
 @given(scored_queries(max_rows=14), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_loss_is_a_maximum_over_alpha(case, seed):
     """Value, gradient, curvature and maximiser, pair by pair."""
     this = Case(case, seed)
@@ -116,7 +117,7 @@ def test_the_loss_is_a_maximum_over_alpha(case, seed):
 
 
 @given(scored_queries(max_rows=14), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_sums_of_the_certificate(case, seed):
     this = Case(case, seed)
     assume(this.at.n_blocks > 0)

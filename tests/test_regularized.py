@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from explicit_pairs import ExplicitPairs, box_quadratic_program
+from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.lowrank import proximal, splitting
@@ -107,7 +108,7 @@ def test_optimum_by_a_generic_solver(gamma, lam, C, is_weighted):
     st.sampled_from([0.05, 1.0, 20.0]),
     st.sampled_from([0.1, 2.0]),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_certificate_holds_on_any_data(data, gamma, lam, C):
     """Sparse, dense, float32, tied rows, one-level queries: within the gap of the lower bound."""
     try:

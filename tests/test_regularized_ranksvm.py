@@ -52,14 +52,23 @@ REPEATED = {
 
 
 @parametrize_with_checks(
+    [RegularizedRankSVM(tol=1e-7)], expected_failed_checks=lambda estimator: REPEATED
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # checks with max_iter=1 or 2
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
     [
-        RegularizedRankSVM(tol=1e-7),
         RegularizedRankSVM(gamma=0.0),
         RegularizedRankSVM(gamma=0.3, scale="standard", query_normalization="pairs"),
     ],
     expected_failed_checks=lambda estimator: REPEATED,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # checks with max_iter=1 or 2
         check(estimator)

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import Qrels, Run, evaluate, evaluate_run, load_qrels, load_run, reference
 from linrank.metrics import convention
 from linrank.metrics.runs import JudgedRun
@@ -90,7 +91,7 @@ def test_complete_counts_what_nobody_found():
 
 
 @pytest.mark.parametrize("ties", ["stable", "average", "pessimistic", "docid"])
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(data=st.data())
 def test_every_measure_equals_its_definition(ties, data):
     """A list that ends, and rows behind it that count among those to be found."""

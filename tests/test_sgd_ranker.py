@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from hypothesis_profiles import examples
 from linrank import (
     ConvergenceWarning,
     NoPairsError,
@@ -135,7 +136,7 @@ def test_a_shift_of_every_query_changes_nothing(data):
     assert_allclose(moved.coef_, plain.coef_, rtol=1e-8, atol=1e-10)
 
 
-@settings(deadline=None, max_examples=10)
+@examples(10)
 @given(st.integers(0, 2**32))
 def test_labels_count_by_their_order_and_ids_by_their_equality(seed):
     data = make_ranking(8, (3, 9), 3, n_levels=3, dtype="float64", random_state=seed)
@@ -606,16 +607,21 @@ def expected_failures(estimator):
     return failures
 
 
+@parametrize_with_checks([SGDRanker(n_steps=2000)], expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        SGDRanker(n_steps=2000),
         SGDRanker("pa", n_steps=2000),
         SGDRanker("hybrid", n_steps=2000, average=True, scale="standard"),
         SGDRanker(n_steps=2000, warm_start=True, record="exact"),
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     check(estimator)
 
 

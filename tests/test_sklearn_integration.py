@@ -18,8 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linrank import QueryKFold, RankerMixin, RankSVM, evaluate, make_ranking, ranking_scorer
 
-RANKERS = [
-    RankSVM(),
+OTHERS = [
     RankSVM(solver="tron"),
     RankSVM(scale="standard"),
     RankSVM(scale="minmax"),
@@ -28,8 +27,14 @@ RANKERS = [
 ]
 
 
-@parametrize_with_checks(RANKERS)
+@parametrize_with_checks([RankSVM()])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS)
+def test_scikit_learn_checks_of_other_parameters(estimator, check):
     check(estimator)
 
 

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -41,7 +41,6 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(rows=ROWS, n_runs=st.integers(1, 5), most=st.integers(1, 400))
 def test_a_merge_is_a_stable_sort(tmp_path_factory, rows, n_runs, most):
     """Whatever the runs and the memory; whole queries come together."""

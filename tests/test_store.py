@@ -11,12 +11,13 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import Store
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows, as_rows
@@ -29,9 +30,7 @@ from linrank.io.store.writer import StoreWriter
 from stored_data import assert_same, dense, example, grouped
 from strategies import datasets
 
-quick = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quick = examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 # ---- what comes back ----------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from hypothesis_profiles import examples
 from linrank import Store
 from linrank.errors import DataFormatError
 from linrank.io.store.array_files import Buffer
@@ -222,9 +223,7 @@ anything = st.one_of(numbers, st.text(max_size=5), st.lists(numbers, max_size=3)
 
 
 @given(draw=st.data())
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_change_of_a_signed_manifest(sound, tmp_path, draw):
     """It opens, or there is a DataFormatError: no other error, and no crash when it is read."""
     path = tmp_path / "store"

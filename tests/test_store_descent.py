@@ -49,7 +49,7 @@ def ranker(**options):
 @pytest.mark.parametrize("scale", ["none", "standard", "query"])
 def test_a_store_gives_the_bits_of_its_chunks_in_memory(tmp_path, sparse, scale):
     store = written(tmp_path, ranking(sparse=sparse))
-    fitted = ranker(scale=scale, memory_limit="2GB", record="exact").fit(store)
+    fitted = ranker(scale=scale, memory_limit="64GB", record="exact").fit(store)
     scaling = fitted.model_.scaling
     parts = [scaling.applied(store.read(i)) for i in range(store.n_chunks)]
     expected = descend_chunks(
@@ -62,7 +62,7 @@ def test_a_store_gives_the_bits_of_its_chunks_in_memory(tmp_path, sparse, scale)
 
 def test_what_the_fit_knows_of_the_store(tmp_path):
     data = ranking(names=list("abcde"), text_ids=True)
-    fitted = ranker(memory_limit="2GB").fit(written(tmp_path, data))
+    fitted = ranker(memory_limit="64GB").fit(written(tmp_path, data))
     assert fitted.n_features_in_ == 5
     assert fitted.feature_names_in_.tolist() == list("abcde")
     assert fitted.n_queries_ == data.queries.n_queries
@@ -82,21 +82,21 @@ def test_query_weights_and_warm_starts_and_validation_work_as_in_memory(tmp_path
     store = written(tmp_path, data)
     ids = data.queries.ids.tolist()
     weight = {id_: float(k % 3) for k, id_ in enumerate(ids)}
-    by_id = ranker(memory_limit="2GB").fit(store, query_weight=weight)
-    by_query = ranker(memory_limit="2GB").fit(store, query_weight=[k % 3 for k in range(len(ids))])
+    by_id = ranker(memory_limit="64GB").fit(store, query_weight=weight)
+    by_query = ranker(memory_limit="64GB").fit(store, query_weight=[k % 3 for k in range(len(ids))])
     assert_array_equal(by_id.coef_, by_query.coef_)
-    assert (by_id.coef_ != ranker(memory_limit="2GB").fit(store).coef_).any()
+    assert (by_id.coef_ != ranker(memory_limit="64GB").fit(store).coef_).any()
     with pytest.raises(ValueError, match="has no weight for 29 of 30 queries"):
-        ranker(memory_limit="2GB").fit(store, query_weight={ids[0]: 1.0})
+        ranker(memory_limit="64GB").fit(store, query_weight={ids[0]: 1.0})
     held_out = ranking(seed=5, text_ids=True)
     given = {"X_val": held_out.X, "y_val": held_out.y, "qid_val": held_out.qid}
-    stopped = ranker(memory_limit="2GB", early_stopping=True, warm_start=True)
+    stopped = ranker(memory_limit="64GB", early_stopping=True, warm_start=True)
     stopped.fit(store, **given)
     first = stopped.coef_
     stopped.set_params(n_steps=1).fit(store, **given)
     assert_allclose(stopped.coef_, first, atol=0.5 * abs(first).max())
     with pytest.raises(ValueError, match="no query ids"):
-        ranker(memory_limit="2GB").fit(store, X_val=held_out.X, y_val=held_out.y)
+        ranker(memory_limit="64GB").fit(store, X_val=held_out.X, y_val=held_out.y)
 
 
 def test_the_outline_has_the_shape_and_the_queries_and_takes_no_room(tmp_path):
@@ -139,7 +139,7 @@ def test_a_store_of_real_data_ranks_as_well_as_in_memory(tmp_path):
     store = Store.of(tmp_path / "store", train, chunk_bytes=100_000)
     assert store.n_chunks > 10
     given = {"average": True, "scale": "standard", "n_steps": 100_000}
-    stored = SGDRanker("hybrid", **given, random_state=0, memory_limit="2GB").fit(store)
+    stored = SGDRanker("hybrid", **given, random_state=0, memory_limit="64GB").fit(store)
     plain = SGDRanker("hybrid", **given, random_state=0)
     plain.fit(train.X, train.y, qid=train.qid)
 

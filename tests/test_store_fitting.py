@@ -57,7 +57,7 @@ def test_passes_find_what_memory_finds(
 
     ranker = clone(ranker).set_params(scale=scale)
     whole = in_memory(clone(ranker), data)
-    ample = clone(ranker).set_params(memory_limit="4GB").fit(store)
+    ample = clone(ranker).set_params(memory_limit="64GB").fit(store)
     tight = clone(ranker).set_params(memory_limit=resident() + TIGHT).fit(store)
     np.testing.assert_array_equal(ample.coef_, tight.coef_)
     size = np.abs(whole.coef_).max()
@@ -81,7 +81,7 @@ def test_a_mapped_store_is_the_data(data: linrank.Dataset, store: Store) -> None
 def test_validation_stops_early_over_a_store(data: linrank.Dataset, store: Store) -> None:
     held_out = {"X_val": data.X, "y_val": data.y, "qid_val": data.qid}
     options: dict[str, Any] = {"early_stopping": True, "n_iter_no_change": 1, "C": 0.1}
-    ranker = linrank.RankSVM(memory_limit="4GB", **options).fit(store, **held_out)
+    ranker = linrank.RankSVM(memory_limit="64GB", **options).fit(store, **held_out)
     best = ranker.history_["val_ndcg@10"][ranker.best_iteration_]
     scores = ranker.predict(data.X)
     measured = linrank.evaluate(data.y, scores, qid=data.qid, metrics=["ndcg@10"])
@@ -93,7 +93,7 @@ def test_query_weights_by_id(data: linrank.Dataset, store: Store) -> None:
     whole = linrank.RankSVM(C=0.1, tol=1e-12).fit(
         data.X, data.y, qid=data.qid, sample_weight=data.weight, query_weight=weights
     )
-    ranker = linrank.RankSVM(C=0.1, tol=1e-12, memory_limit="4GB")
+    ranker = linrank.RankSVM(C=0.1, tol=1e-12, memory_limit="64GB")
     found = ranker.fit(store, query_weight=weights)
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=0, atol=1e-8)
     with pytest.raises(ValueError, match="mapping from query id to weight"):
@@ -113,7 +113,7 @@ def test_query_weights_by_id(data: linrank.Dataset, store: Store) -> None:
 )
 def test_what_passes_cannot_do_is_refused(ranker: Any, message: str, store: Store) -> None:
     with pytest.raises(ValueError, match=message):
-        ranker.set_params(memory_limit="4GB").fit(store)
+        ranker.set_params(memory_limit="64GB").fit(store)
 
 
 def test_a_limit_is_for_stores_and_large_enough(data: linrank.Dataset, store: Store) -> None:

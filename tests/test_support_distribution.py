@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from dual_values import by_pair, fit
 from explicit_pairs import ExplicitPairs
@@ -28,7 +28,6 @@ def ranks(labels: np.ndarray, qid: np.ndarray) -> np.ndarray:
     )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(case=scored_queries(max_rows=20))
 def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     listed = case.pairs()
@@ -52,7 +51,6 @@ def test_it_is_the_slope_of_every_pair_by_order_difference(case):
     assert not found.is_sample
 
 
-@settings(deadline=None)
 @given(case=scored_queries(max_rows=20))
 def test_chunks_hold_every_pair_whatever_their_size(case):
     listed = case.pairs()

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import concordance_index, reference
 
 
@@ -28,7 +29,7 @@ def times(draw, most=40):
     )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(times(), st.sampled_from([0.0, 1e-8, 0.25, 0.3, 10.0]))
 def test_counts_equal_the_definition(case, tolerance):
     event, time, risk, qid = case

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import linrank
+from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.errors import DataFormatError
@@ -74,7 +75,7 @@ def assert_equal(data: Dataset, truth: Parsed, dtype: str) -> None:
 # ---- equals the definition ----------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     texts(), st.sampled_from([1, 7, 32, 33, 200, 1 << 20]), st.sampled_from([1, 3]),
     st.sampled_from(["float32", "float64"]),
@@ -89,7 +90,7 @@ def test_load_equals_definition(text: bytes, block_size: int, n_threads: int, dt
     assert_equal(read(text, block_size, n_threads, dtype=dtype), truth, dtype)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts(), st.sampled_from([1, 40, 1 << 20]))
 def test_csr_keeps_what_was_written(text: bytes, block_size: int) -> None:
     """CSR has exactly the entries of the text, written zeros too, however a piece was stored."""

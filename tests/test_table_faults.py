@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import linrank
+from hypothesis_profiles import examples
 from linrank import _core
 from linrank.errors import DataFormatError
 from table_files import TABLE, write_table
@@ -39,7 +40,7 @@ def test_nan_is_missing_and_a_column_of_nulls_too():
     assert linrank.load(table, missing="zero").X.tolist() == [[0, 0], [1, 0]]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     hnp.arrays(np.float32, st.tuples(st.integers(1, 40), st.integers(1, 20)),
                elements=st.floats(width=32, allow_infinity=False)),
@@ -189,7 +190,7 @@ def test_the_size_in_the_metadata_is_checked_before_memory_is_taken(tmp_path, mo
         linrank.load(path)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_interleaved_columns_are_the_transpose(data):
     n_rows, n_columns = data.draw(st.integers(0, 600)), data.draw(st.integers(1, 20))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from hypothesis_profiles import examples
 from linrank.io.tables.columns import Column
 from linrank.io.tables.roles import CONVENTIONS, IF_PRESENT, TableOptions, assign
 
@@ -115,7 +116,7 @@ def test_what_a_model_knows_is_selected_by_name():
     assert vector.features == ("features",)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.permutations(["rel", "qid", "docno:text", "f1", "f2", "f3"]))
 def test_roles_do_not_depend_on_the_order_of_columns(columns):
     roles = roles_of(*columns)

@@ -6,10 +6,11 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank import DataFormatError, LinearModel, load
 from linrank.io.text_stream import MOST_DENSE, TextStream, whole_queries
 
@@ -48,7 +49,7 @@ drops = st.lists(st.integers(1, 60), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize("n_features", [12, 7, MOST_DENSE + 1])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(problems, drops)
 def test_the_rows_are_those_of_the_whole_text(n_features, queries, sizes):
     text = text_of(queries)
@@ -67,7 +68,7 @@ def test_the_rows_are_those_of_the_whole_text(n_features, queries, sizes):
     assert stream.n_rows == whole.n_rows
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(problems, drops, st.sampled_from([12, MOST_DENSE + 1]))
 def test_queries_come_whole_and_score_alike_in_any_blocks(queries, sizes, n_features):
     text = text_of(queries)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from hypothesis_profiles import examples
 from linrank.lowrank import thresholding
 from linrank.lowrank.thresholding import leading, svt
 from plain_regularized import plain_svt
@@ -37,7 +38,7 @@ def check(M, threshold):
     st.sampled_from([1e-200, 1e-12, 1.0, 1e12, 1e200]),
     st.integers(0, 10**6),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_thresholding_is_the_definition(m, n, rank, share, scale, seed):
     """Any shape, rank, threshold and scale, squares beyond the range of doubles included."""
     M = matrix(m, n, rank, scale, seed)
@@ -68,7 +69,7 @@ def test_a_threshold_of_zero_keeps_the_matrix():
 
 
 @given(st.integers(0, 1000), st.floats(0.0, 3.0), st.floats(0.0, 3.0))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_rank_never_grows_with_the_threshold(seed, one, other):
     M = matrix(6, 9, seed=seed)
     low, high = sorted([one, other])

@@ -187,7 +187,7 @@ def test_the_threads_change_nothing(data):
 
 
 def test_folds_run_side_by_side_and_share_the_threads(data, monkeypatch):
-    seen, gate = [], threading.Barrier(2, timeout=30)
+    seen, gate = [], threading.Barrier(2, timeout=120)
 
     def spy(part, Cs, *, n_jobs, **options):
         seen.append(n_jobs)

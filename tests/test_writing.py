@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
+from hypothesis_profiles import examples
 from linrank import load
 from linrank.data.dataset import Dataset
 from linrank.io.words import Comments, Words
@@ -60,7 +61,7 @@ def assert_same(found: Dataset, data: Dataset) -> None:
         assert_array_equal(found.weight, data.weight)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(datasets(weights=True), st.sampled_from(["auto", "dense", "csr"]))
 def test_text_reads_back(tmp_path_factory, data, storage):
     path = tmp_path_factory.mktemp("text") / "data.txt"
@@ -193,7 +194,7 @@ def test_missing_values_are_null_in_tables_and_refused_in_text(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["csv", "parquet"]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(datasets(storages=("csr",)))
 def test_sparse_rows_are_vectors_of_spark(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("table") / "data"

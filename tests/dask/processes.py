@@ -73,9 +73,9 @@ def processes(folder: Path, n_workers: int, nanny: bool = False) -> Iterator[tup
     try:
         for _ in range(n_workers):
             running.add_worker()
-        client = distributed.Client(scheduler_file=str(running.file), timeout="20s")
+        client = distributed.Client(scheduler_file=str(running.file), timeout="60s")
         if n_workers:
-            client.wait_for_workers(n_workers, timeout=50)
+            client.wait_for_workers(n_workers, timeout=120)
         yield running, client
     finally:
         running.end()

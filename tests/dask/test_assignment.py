@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -13,8 +13,6 @@ from linrank.dask.joining import join_datasets, rows_of_queries
 from linrank.dask.summaries import Census
 from linrank.data.dataset import Dataset, join_ids
 from linrank.data.queries import Queries
-
-LAWS = settings(deadline=None)  # the first example of a test also pays for its imports
 
 
 @st.composite
@@ -44,7 +42,6 @@ def after(census, lengths, moves):
     return where
 
 
-@LAWS
 @given(held_queries())
 def test_every_query_ends_whole_and_no_row_is_lost(held):
     census, lengths = counted(held)
@@ -58,7 +55,6 @@ def test_every_query_ends_whole_and_no_row_is_lost(held):
     }
 
 
-@LAWS
 @given(held_queries())
 def test_only_split_queries_move_and_they_go_where_they_were(held):
     census, lengths = counted(held)
@@ -82,7 +78,6 @@ def test_only_split_queries_move_and_they_go_where_they_were(held):
         assert sorted(left[source].tolist()) == sorted(np.concatenate(every).tolist())
 
 
-@LAWS
 @given(held_queries())
 def test_the_owner_holds_most_rows_or_the_one_that_does_was_full(held):
     """A plain twin of the rule: queries by size, most rows first, equals by load."""
@@ -123,7 +118,6 @@ def test_shuffled_rows_end_in_partitions_of_like_size(n_parts):
     assert load.max() <= 1.25 * load.mean()
 
 
-@LAWS
 @given(st.lists(st.lists(st.integers(-3, 5), unique=True, max_size=6), min_size=1, max_size=5))
 def test_the_census_numbers_queries_as_memory_does(parts):
     arrays = [np.array(a, np.int64) for a in parts]
@@ -147,7 +141,6 @@ def test_ids_that_differ_stay_different():
     assert join_ids([np.array([1], np.int32), np.array([2])]).dtype == np.int64
 
 
-@LAWS
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=20), st.data())
 def test_rows_of_queries_are_those_of_a_mask(qid, data):
     queries = Queries.of(np.zeros(len(qid)), qid)

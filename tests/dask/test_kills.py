@@ -18,7 +18,7 @@ from linrank.dask.checkpoint import Keeper
 from linrank.errors import CheckpointError, ClusterError
 
 N_PARTS = 6
-pytestmark = pytest.mark.time_limit(180)  # a process that starts anew takes long on a busy machine
+pytestmark = pytest.mark.time_limit(600)  # a process that starts anew takes long on a busy machine
 
 
 def learnable():

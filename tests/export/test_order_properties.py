@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rounding import bounds, first_inversion, underflow
 from serving import PRECISION, SCORERS, columns_of
 from test_order import exported
 
+from hypothesis_profiles import examples
 from linrank import LinearModel
 
 exponents = st.integers(-45, 38)
@@ -36,7 +37,7 @@ def all_pairs_kept(scores, bound, computed) -> bool:
     return bool((computed[:, None] > computed[None, :])[surely].all())
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(problems())
 def test_every_target_keeps_the_order_of_every_pair(problem):
     coef, rows = problem
@@ -51,7 +52,7 @@ def test_every_target_keeps_the_order_of_every_pair(problem):
         assert all_pairs_kept(terms.sum(axis=1), bound, computed)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=9

@@ -4,11 +4,12 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pmml_rules import SPACE, scope_violations, score, violations
 from portable_models import KINDS, NAMES, assert_scores, model_of, rows_of
 
+from hypothesis_profiles import examples
 from linrank import LinearModel
 from linrank.data.missing import Missing
 
@@ -83,7 +84,7 @@ def test_names_of_features_and_of_what_is_added_do_not_meet():
 characters = st.characters(exclude_categories=["Cs"])
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.text(characters, min_size=1, max_size=8), min_size=1, max_size=3, unique=True))
 def test_names_come_back_as_they_were_or_are_refused(names):
     model = LinearModel([1.5, -2.0, 3.0][: len(names)], names)
@@ -110,7 +111,7 @@ def test_a_model_name_that_xml_refuses_is_an_error():
 
 
 @given(st.floats(1e-100, 1e100), st.floats(-1e100, 1e100))
-@settings(max_examples=50)
+@examples(50)
 def test_weights_and_fills_keep_all_their_digits(weight, fill):
     missing = Missing("mean", values=np.array([fill]))
     root = document(LinearModel([weight], ["a"], missing=missing))

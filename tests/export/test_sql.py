@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from databases import DATABASES
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from portable_models import KINDS, NAMES, assert_scores, model_of, rows_of
 
+from hypothesis_profiles import examples
 from linrank import LinearModel
 from linrank.data.missing import Missing
 from linrank.data.scaling import Scaling
@@ -159,7 +160,7 @@ def assert_named(database, names):
 
 
 @EVERY_DATABASE
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(column_names, min_size=1, max_size=3, unique_by=str.casefold))
 def test_any_text_can_be_the_name_of_a_column(database, names):
     assert_named(database, taken(names, database.dialect))
