@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank import reference
-from linrank.metrics import evaluate
-from linrank.metrics import names as parse
+from linrank.metrics import evaluate, parse
 
 DEFINITIONS = {
     "gamma": reference.goodman_kruskal_gamma,

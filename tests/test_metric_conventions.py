@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linrank.metrics import convention, evaluate, evaluate_run
-from linrank.metrics import names as parse
+from linrank.metrics import convention, evaluate, evaluate_run, parse
 
 
 def queries(seed, n_queries=30, n_levels=4, decimals=1, most=14):

@@ -15,10 +15,10 @@ from linrank.metrics import (
     Precision,
     convention,
     evaluate,
+    parse,
     parse_scoring,
     valid_forms,
 )
-from linrank.metrics import names as parse
 
 NAMES = [
     "ndcg",

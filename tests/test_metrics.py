@@ -14,8 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank import reference
-from linrank.metrics import convention, evaluate, rank_within_queries
-from linrank.metrics import names as parse
+from linrank.metrics import convention, evaluate, parse, rank_within_queries
 
 RULES = ("stable", "average", "pessimistic", "docid")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
     """Raise ValueError for a misspelt metric or convention, before anything is read."""
     from linrank.metrics import convention as named_convention
-    from linrank.metrics import names as parse
+    from linrank.metrics import parse
 
     named_convention(convention)
     for metric in metrics or ():

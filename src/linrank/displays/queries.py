@@ -209,7 +209,7 @@ def measured(evaluation: Any, metric: str | None) -> tuple[str, NDArray[Any]]:
     if metric is None:
         metric = next(iter(per_query))
     if metric not in per_query:
-        from linrank.metrics import names as parse
+        from linrank.metrics import parse
 
         metric = str(parse(metric))
     if metric not in per_query:

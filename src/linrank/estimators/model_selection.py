@@ -16,8 +16,7 @@ from linrank.data.folds import query_folds
 from linrank.data.queries import Queries
 from linrank.estimators.base import RankerMixin
 from linrank.metrics import convention as named_convention
-from linrank.metrics import evaluate, parse_scoring
-from linrank.metrics import names as parse
+from linrank.metrics import evaluate, parse, parse_scoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.folds import fold_of_queries
 from linrank.data.scaling import Scaling
-from linrank.metrics import ERR, Measure, parse_scoring
-from linrank.metrics import names as parse
+from linrank.metrics import ERR, Measure, parse, parse_scoring
 from linrank.parts.fold_recipes import highest_label, only_queries
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts

@@ -14,9 +14,8 @@ from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, resized
 from linrank.judging.compare import Comparison, compare_evaluations
 from linrank.judging.inspect import Profile
-from linrank.metrics import DEFAULT_METRICS, Evaluation, parse_scoring
+from linrank.metrics import DEFAULT_METRICS, Evaluation, parse, parse_scoring
 from linrank.metrics import convention as named_convention
-from linrank.metrics import names as parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.linear import LinearModel
 from linrank.reports.caveats import Caveat, data_caveats, leakage, training_caveats

@@ -16,7 +16,7 @@ from linrank.displays import (
     QueryScatterDisplay,
     WeightsDisplay,
 )
-from linrank.metrics import names as parse
+from linrank.metrics import parse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

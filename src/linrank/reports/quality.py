@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linrank.metrics import names as parse
+from linrank.metrics import parse
 from linrank.reports import pictures
 from linrank.reports.html import absent, clear, columns, figure, paragraph, section, table, text
 from linrank.reports.pictures import count, interval, p_value, percent, signed, value

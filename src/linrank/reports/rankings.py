@@ -10,7 +10,7 @@ import numpy as np
 from linrank.data.frames import as_array
 from linrank.data.rows import resized
 from linrank.judging.inspect import Profile
-from linrank.metrics import names as parse
+from linrank.metrics import parse
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel

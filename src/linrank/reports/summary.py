@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from linrank.metrics import names as parse
+from linrank.metrics import parse
 from linrank.reports.html import notices, paragraph, text, tiles
 from linrank.reports.pictures import count, interval, p_value, power, signed, value
 

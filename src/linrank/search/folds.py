@@ -17,7 +17,7 @@ from linrank.data.folds import query_folds, row_folds
 from linrank.data.rows import Rows, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError
-from linrank.metrics import names as parse
+from linrank.metrics import parse
 from linrank.options import SELECTIONS
 from linrank.search.monitor import validation_sets
 from linrank.search.scores import measured, model_scores

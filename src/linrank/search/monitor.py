@@ -13,8 +13,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.missing import Missing
 from linrank.data.queries import as_sizes
 from linrank.data.scaling import Scaling
-from linrank.metrics import convention, evaluate, parse_scoring
-from linrank.metrics import names as parse
+from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
 
 if TYPE_CHECKING:

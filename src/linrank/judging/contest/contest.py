@@ -27,8 +27,7 @@ from linrank.judging.contest.runner import (
     three_parts,
 )
 from linrank.judging.inspect import Overlap, shared_queries
-from linrank.metrics import Convention, Evaluation, Measure, parse_scoring
-from linrank.metrics import names as parse
+from linrank.metrics import Convention, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
 from linrank.system.seeds import seed_of
 from linrank.system.threads import resolve

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.errors import did_you_mean
-from linrank.metrics import Convention, convention
-from linrank.metrics import names as parse
+from linrank.metrics import Convention, convention, parse
 from linrank.metrics.evaluate import evaluate_queries
 
 Array = NDArray[Any]
