@@ -256,8 +256,10 @@ def kill_in_a_row(world: World, name: str, signals: list[int], counts: Counter[A
         shutil.copytree(before.saved, world.out, dirs_exist_ok=True)
     seen, seconds = set(command.writes) if has_old else set(), before.seconds
     for number in signals:
-        how = "done before"
+        how, n_tries = "done before", 0
         while how == "done before":  # a run that was through already is none
+            n_tries += 1
+            assert n_tries <= 60, f"{name} does not end by {signal.Signals(number).name}"
             process = world.start(command, "new")
             time.sleep(world.rng.uniform(0.02, 1.02 * seconds))
             process.send_signal(number)
@@ -302,6 +304,8 @@ def kill_all(
     path: str, n_kills: int, seed: int, names: list[str] | None = None, n_rows: int = 60_000
 ) -> Counter[Any]:
     """Kill commands in turn, each by all signals; (command, signal, how it ended) counted."""
+    # A job in the background inherits a Ctrl-C that is ignored; the commands would not hear it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     world, counts = World(path, n_rows, seed), Counter()
     names, n_done = list(names or COMMANDS), 0
     while n_done < n_kills:

@@ -149,3 +149,106 @@ def by_moments(s, labels):
             c = one - u
             total += n * c * c + 2 * c * a + b
     return float(total * Fraction(grid) ** 2)
+
+
+# Nine rows and nine preferences on which the estimate of the distance holds at every step and is
+# kept by none: Newton's method never ended, and did not look at max_iter.
+# fmt: off
+ENDLESS = [
+    [
+        -0.00016698433401395152,
+        -0.00016698433418093587,
+        423.9463006150067,
+        -0.7406414310049838,
+        -49440787.63114667,
+    ],
+    [
+        3.9583557130520216e-05,
+        3.958355717010377e-05,
+        -8797.180487185678,
+        -3.96354399884477,
+        -21225488.29023263,
+    ],
+    [
+        1.8360757271694215e-05,
+        1.8360757290054972e-05,
+        5078.529886003379,
+        -10.195263394723868,
+        32544811.70955012,
+    ],
+    [
+        0.00016240964454588153,
+        0.0001624096447082912,
+        412.98276207111786,
+        -3.833735674576462,
+        -19865828.050685246,
+    ],
+    [
+        -5.089208216681654e-05,
+        -5.089208221770863e-05,
+        7564.601993661284,
+        5.8152408665780015,
+        15547602.38112754,
+    ],
+    [
+        -0.0001579463661103122,
+        -0.00015794636626825857,
+        2415.8873136271773,
+        -2.1862099403793045,
+        38963457.93694609,
+    ],
+    [
+        0.0002509673547192675,
+        0.0002509673549702349,
+        -4917.81260975013,
+        -4.956894647020341,
+        4037656.484231168,
+    ],
+    [
+        -2.6770660357292665e-05,
+        -2.6770660384063327e-05,
+        6285.54280140565,
+        6.451682924077445,
+        32043808.48057156,
+    ],
+    [
+        -0.00011835467286119012,
+        -0.0001183546729795448,
+        -3002.2756533012084,
+        -0.07780655024125363,
+        11114640.964811793,
+    ],
+]
+# fmt: on
+ENDLESS_PAIRS = [[0, 3], [7, 8], [7, 2], [7, 0], [2, 0], [2, 5], [6, 1], [3, 1], [7, 8]]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_iter": 5}, {"tol": 1e-4}])
+@pytest.mark.filterwarnings("ignore::linrank.ConvergenceWarning")
+def test_an_estimate_that_no_step_keeps_does_not_go_on_for_ever(options):
+    options = {"tol": 0.1, **options}
+    ranker = linrank.RankSVM(C=2307.896168476451, positive=True, **options)
+    ranker.fit_pairs(np.array(ENDLESS), ENDLESS_PAIRS)
+    assert ranker.n_iter_ <= options.get("max_iter", 100) + 1
+    if "max_iter" not in options:
+        assert ranker.converged_
+        assert ranker.duality_gap_ <= options["tol"] * ranker.objective_
+
+
+def test_rows_that_differ_by_rounding_alone_have_a_kernel_model():
+    """The first gradient is 0 in the metric of the preconditioner: 0/0 in the first step."""
+    near = [[2.3359822e-10, 2.9036690e-10, 2.8506680], [-1.7828027e-09, 9.4199004e-10, 2.8506680]]
+    X = np.array([*near, [-7.5989026e-10, -3.9871037e-11, 2.8506680], near[1]], dtype=np.float32)
+    kernel = {"kernel": "poly", "gamma": 0.004316982426885459, "degree": 2, "coef0": 1.0}
+    ranker = linrank.KernelRankSVM(C=400.7800350518059, random_state=0, **kernel)
+    ranker.fit(X, [1.207301237520887, 0.24585354445084318, 1.543997560908204, 0.5204470948204628])
+    assert ranker.converged_
+
+
+def test_a_search_goes_on_where_far_scores_drown_a_fall():
+    """The data of a false certificate: the minimum is 3·10⁻¹², and 0.585 was all that was found."""
+    features = [[0.74, 1353865.0], [1.01, -1372020.0], [-1.26, 173752.0], [-0.9, 581091.0]]
+    ranker = linrank.RankSVM(C=1.0, loss="hinge", positive=True)
+    with pytest.warns(linrank.ConvergenceWarning, match="rounding"):  # at 10⁻¹² of the scores
+        ranker.fit(np.array([*features, [1.41, 1631652.0]]), [1, 0, 0, 1, 1])
+    assert ranker.objective_ < 4e-12

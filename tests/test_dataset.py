@@ -173,6 +173,9 @@ def test_threads():
     for bad in (0, -2):
         with pytest.raises(ValueError, match=f"n_jobs must be >= 1.*got {bad}"):
             resolve(bad)
+    for bad in (10_001, 2**31, 2**70):
+        with pytest.raises(ValueError, match=f"n_jobs must be at most 10,000.*got {bad}"):
+            resolve(bad)
     for bad in (1.5, "2", True):
         with pytest.raises(TypeError, match="n_jobs must be an integer or None"):
             resolve(bad)

@@ -137,6 +137,12 @@ class DaskChunks:
                 self.forget()
                 if isinstance(error, KilledWorker):
                     raise ClusterError(killers(error)) from error
+                if isinstance(error, MemoryError):
+                    raise ClusterError(
+                        "a worker holds more of the data, what it moved to disk included, than its "
+                        f"memory_limit: {str(error).split('.')[0]}; give the workers more memory, "
+                        "or use more workers"
+                    ) from error
                 raise
             else:
                 # A message to the scheduler holds the next one up for 10 ms: these are released

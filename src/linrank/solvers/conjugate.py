@@ -106,7 +106,8 @@ def solve_newton(
         hp, xp = point.hvp(p)
         n += 1
         php = dot(p, hp)
-        if not php > 0.0 or not np.isfinite(php):  # rounding has eaten the curvature
+        # Rounding has eaten the curvature, or the gradient is none that steps can follow.
+        if not php > 0.0 or not np.isfinite(php) or not ry > 0.0:
             break
         memory.add(p, hp, php)
         alpha = ry / php

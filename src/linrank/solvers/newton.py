@@ -86,7 +86,7 @@ def newton(
         recorder.note_decrement(step.decrement)
         certified = certified or not step.decrement > 0.0
         is_last = not certified and step.decrement <= tol * point.value
-        if not is_last and recorder.n_iter >= max_iter:
+        if recorder.n_iter >= max_iter + is_last:  # the last step may be one more
             return recorder.result(point, *_too_few(recorder, tol, max_iter, by_gap=certified))
         trial, t = line_search(point, step.d, step.image, preconditioner.wants_hessian(step.n))
         if trial is None:  # as far as this smoothing goes; the next may go on
@@ -95,7 +95,8 @@ def newton(
                 if is_last and not proven:
                     return recorder.result(point, "tolerance", _rounded(point, sharpen))
                 return _end(recorder, point, goal, sharpen, _rounded(point, sharpen))
-        is_last = is_last and _keeps(step.decrement, point, trial)
+        if is_last and not _keeps(step.decrement, point, trial):
+            is_last, certified = False, True  # an estimate that fails once is none: the gap decides
         point = trial if sharpen is None else sharpen(trial, step.decrement)
         forcing = preconditioner.forcing
         if point is not trial:
@@ -225,7 +226,11 @@ def line_search(
             lowest, lowest_t, lowest_slope = trial, t, slope
         # A small slope alone does not do: beyond a sharp bend F may be flat but high.
         is_flat = abs(slope) <= 0.3 * abs(slope0) or (slope < 0.0 and t >= longest)
-        if is_flat and trial.value <= point.value + point.rounding:
+        # Nor does a fall that drowns in the rounding of far larger scores.
+        is_clear = trial.rounding <= 2.0 * point.rounding or (
+            point.value - trial.value > point.rounding + trial.rounding
+        )
+        if is_flat and is_clear and trial.value <= point.value + point.rounding:
             lowest, lowest_t, lowest_slope = trial, t, slope
             break
         # Illinois: an end that stays counts half, or the secant would creep to the root.

@@ -8,6 +8,8 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+MOST = 10_000  # threads: more is a slip of the pen
+
 
 def resolve(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` asks for.
@@ -33,6 +35,8 @@ def resolve(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be >= 1, or -1 or None for all cores, got {n_jobs}")
+    if n_jobs > MOST:
+        raise ValueError(f"n_jobs must be at most {MOST:,}, or -1 for all cores, got {n_jobs}")
     return int(n_jobs)
 
 
