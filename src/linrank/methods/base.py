@@ -123,7 +123,7 @@ class Method:
 
 
 def later(where: str) -> Callable[..., Any]:
-    """The function ``"module:name"``, imported when it is called: a table of methods stays light."""
+    """The function ``"module:name"``, imported when called: a table of methods stays light."""
     module, _, name = where.partition(":")
 
     def call(*args: Any, **options: Any) -> Any:

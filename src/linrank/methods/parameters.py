@@ -1,7 +1,7 @@
-"""The parameters of every method, each declared once: name, type, default, choices, one line of help.
+"""The parameters of every method, each declared once: name, type, default, choices, a line of help.
 
-Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them, the
-command line fills argparse from them, so it still starts in a blink.
+Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them and
+the command line fills argparse from them, so it still starts in a blink.
 """
 # ruff: noqa: RUF009  (a field is declared by a call)
 
