@@ -16,6 +16,7 @@ import linrank
 from linrank import Dataset, RankSVM, load_model
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.statistics import ColumnStatistics
 from linrank.errors import ModelFormatError
 from linrank.models import arrays
 from linrank.models import file as model_file
@@ -368,6 +369,19 @@ def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, po
     again = load_model(tmp_path / "m.json").missing
     assert again.kind == policy
     assert_array_equal(again.values if policy == "mean" else again.weights, numbers)
+
+
+def test_statistics_go_beside_too(tmp_path, monkeypatch):
+    load_file = pytest.importorskip("safetensors.numpy", reason="linrank[safetensors]").load_file
+    monkeypatch.setattr(arrays, "MAX_LISTED", 1)
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    known = ColumnStatistics.of(DenseRows(X))
+    linrank.LinearModel(X[0], statistics=known).save(tmp_path / "m.json")
+    assert_array_equal(load_file(tmp_path / "m.safetensors")["statistics.mean"], known.mean)
+    again = load_model(tmp_path / "m.json").statistics
+    for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
+        assert_array_equal(getattr(again, name), getattr(known, name))
+    assert again.n_nonzero.dtype == np.int64
 
 
 def test_a_model_of_four_long_lists_can_be_read_again():

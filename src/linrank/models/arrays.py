@@ -121,8 +121,9 @@ class Array:
             raise Invalid(f"'{name}.data' is not base64 ({error})") from None
         if len(content) != n_bytes:
             raise Invalid(f"'{name}.data' holds {len(content)} bytes, not {n_bytes}")
-        little: NDArray[Any] = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"))
-        return little.reshape(shape).astype(np.dtype(dtype), copy=False)
+        little = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"))
+        array: NDArray[Any] = little.reshape(shape).astype(dtype, copy=False)
+        return array
 
     def encode(self, array: NDArray[Any]) -> Any:
         """The array as JSON; None for a list that would be too long."""
@@ -139,12 +140,8 @@ def encode(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, Array]) -> di
     packed = sum(_packed_length(a.nbytes) for key, a in arrays.items() if specs[key].packed)
     if packed > MAX_PACKED:
         return None
-    found: dict[str, Any] = {}
-    for key, array in arrays.items():
-        found[key] = specs[key].encode(array)
-        if found[key] is None:
-            return None
-    return found
+    found = {key: specs[key].encode(array) for key, array in arrays.items()}
+    return found if all(value is not None for value in found.values()) else None
 
 
 def _packed_length(n_bytes: int) -> int:
