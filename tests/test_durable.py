@@ -24,7 +24,7 @@ from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
 from linrank.io.trec import Run, write_run
 from linrank.io.write.files import write
-from linrank.models.file import arrays, linear
+from linrank.models import arrays
 from linrank.stochastic import checkpoint
 from linrank.system import durable, scratch
 from linrank.system.durable import check_place, replacing, settle
@@ -195,7 +195,7 @@ def test_folders_without_permission(tmp_path):
 @pytest.fixture
 def two_files(monkeypatch):
     """Models whose arrays go into a file beside."""
-    monkeypatch.setattr(linear, "MAX_INLINE_FEATURES", 1)
+    monkeypatch.setattr(arrays, "MAX_LISTED", 1)
     return lambda value: LinearModel(np.full(4, value))
 
 
@@ -249,7 +249,7 @@ def test_a_model_of_two_files_that_fails_leaves_the_old_one(tmp_path, monkeypatc
 
 def test_what_a_model_does_not_name_is_not_its_arrays(tmp_path):
     (tmp_path / "m.safetensors").write_bytes(b"of another program")
-    (tmp_path / "m.json").write_text(json.dumps({"arrays": {"file": "other.safetensors"}}))
+    (tmp_path / "m.json").write_text(json.dumps({"arrays": "other.safetensors"}))
     assert arrays.used_by(str(tmp_path / "m.json")) is None
     LinearModel([1.0]).save(tmp_path / "m.json")
     assert (tmp_path / "m.safetensors").read_bytes() == b"of another program"
@@ -668,7 +668,7 @@ def test_killed_at_every_step(tmp_path, monkeypatch, kind, has_old):
     """What is there is the old or the new one, whole; the next to write leaves nothing else."""
     save, read = CASES[kind]
     if kind == "model of two files":
-        monkeypatch.setattr(linear, "MAX_INLINE_FEATURES", 1)
+        monkeypatch.setattr(arrays, "MAX_LISTED", 1)
     if kind == "store by two renames":
         monkeypatch.setattr(durable, "_swap", lambda first, second: False)
     folder, path = tmp_path / "here", tmp_path / "here" / "out"

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-import linrank
 from hypothesis_profiles import examples
 from kernel_models import kernel_models, scores_by_definition
 from linrank import Dataset, KernelModel, LinearModel, dual_matrix, load_model, make_ranking, plots
@@ -26,7 +25,7 @@ from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
-from linrank.models.file import kernel as kernel_file
+from linrank.models import arrays
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(40, 5))
@@ -289,11 +288,11 @@ def test_round_trip_is_exact_and_deterministic(model, tmp_path_factory):
 def test_round_trip_through_a_second_file(model, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "kernel-beside.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_file, "MAX_ENCODED", -1)
+        patch.setattr(arrays, "MAX_PACKED", -1)
         model.save(path)
     # One after the other.
     names = ("kernel-beside.safetensors", "kernel-beside.successor.safetensors")
-    assert json.loads(path.read_text())["arrays"]["file"] in names
+    assert json.loads(path.read_text())["arrays"] in names
     same(model, load_model(path))
 
 
@@ -327,14 +326,6 @@ def test_the_file_is_compact(tmp_path):
         sizes.append((tmp_path / "m.json").stat().st_size)
     assert_allclose((sizes[1] - sizes[0]) / 2000, (46 * 4 + 8 + 4) * 4 / 3, rtol=1e-3)
     assert sizes[0] - 1000 * (46 * 4 + 8 + 4) * 4 / 3 < 800
-
-
-def test_an_older_linrank_asks_to_be_upgraded(tmp_path, monkeypatch):
-    """The kind came with version 3: a reader of 2 sees the version first."""
-    model_of().save(tmp_path / "m.json")
-    monkeypatch.setattr(sys.modules["linrank.models.file.read"], "VERSION", 2)
-    with pytest.raises(linrank.ModelFormatError, match=r"version 3 is newer than 2.*upgrade"):
-        load_model(tmp_path / "m.json")
 
 
 def test_a_model_scores_without_scipy_and_scikit_learn(tmp_path):

@@ -17,8 +17,7 @@ from linrank.io.store.manifest import read_manifest
 from linrank.io.svmlight import _HEADER
 from linrank.io.words import Comments
 from linrank.metrics.names import parse as parse_metric
-from linrank.models.file.arrays import _decode_names
-from linrank.models.file.contents import Invalid
+from linrank.models.arrays import Invalid, decode_names
 from linrank.reports.html import clear
 from linrank.system.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
 
@@ -89,7 +88,7 @@ def test_model_files_names_and_manifests(name, tmp_path):
 
     assert_linear(reading(linrank.load_model), JSON[name])
     assert_linear(reading(read_manifest), JSON[name])
-    assert_linear(lambda text: _decode_names(np.frombuffer(text, np.uint8), 10), JSON[name])
+    assert_linear(lambda text: decode_names(np.frombuffer(text, np.uint8), 10), JSON[name])
 
 
 def docid(text):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -18,7 +17,9 @@ from hypothesis_profiles import examples
 from linrank import Dataset, RankSVM, load_model
 from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, as_rows
+from linrank.data.statistics import ColumnStatistics
 from linrank.errors import ModelFormatError
+from linrank.models import arrays
 from linrank.models import file as model_file
 
 POLICIES = ("zero", "mean", "indicator")
@@ -310,15 +311,16 @@ def test_a_model_knows_the_data_it_was_trained_on(tmp_path):
 DAMAGE = {
     "unknown policy": (lambda d: d.update(missing="guess"), "missing must be one of"),
     "no numbers": (lambda d: d.update(filled=None), "missing='mean' needs values"),
-    "too few": (lambda d: d["filled"].pop(), "'filled' has 3 entries for 4 features"),
+    "too few": (lambda d: d["filled"].pop(), "'filled' has 3 entries, expected 4"),
     "text": (lambda d: d["filled"].__setitem__(0, "x"), r"filled\[0\] is a str"),
-    "no mean": (lambda d: d["statistics"].pop("mean"), "'statistics.mean' is missing"),
-    "variance": (lambda d: d["statistics"]["variance"].__setitem__(0, -1.0), "that no rows have"),
-    "counts": (lambda d: d["statistics"]["n_nonzero"].__setitem__(0, 0.5), "counts no rows"),
-    "rows": (lambda d: d["statistics"].update(n_rows=0), "'statistics.n_rows' is 0"),
-    "weight": (lambda d: d["statistics"].update(weight=True), "'statistics.weight' is a bool"),
-    "other key": (lambda d: d["statistics"].update(more=1), "unknown key 'more'"),
-    "gone": (lambda d: d.pop("statistics"), "'statistics' is missing"),
+    "no mean": (lambda d: d.pop("statistics.mean"), "'statistics.mean' is missing"),
+    "null": (lambda d: d.update({"statistics.low": None}), "'statistics.low' is null, but other"),
+    "variance": (lambda d: d["statistics.variance"].__setitem__(0, -1.0), "that no rows have"),
+    "counts": (lambda d: d["statistics.n_nonzero"].__setitem__(0, 0.5), "counts no rows"),
+    "rows": (lambda d: d.update({"statistics.n_rows": 0}), "'statistics.n_rows' is 0"),
+    "weight": (lambda d: d.update({"statistics.weight": True}), "'statistics.weight' is a bool"),
+    "light": (lambda d: d.update({"statistics.weight": 0}), "a weight or a variance that no"),
+    "other key": (lambda d: d.update({"statistics.more": 1}), "unknown key 'statistics.more'"),
 }
 
 
@@ -359,7 +361,7 @@ def test_filled_rows_of_another_size_are_refused(policy):
 @pytest.mark.parametrize("policy", ["mean", "indicator"])
 def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, policy):
     pytest.importorskip("safetensors", reason="pip install linrank[safetensors]")
-    monkeypatch.setattr(model_file.linear, "MAX_INLINE_FEATURES", 10)
+    monkeypatch.setattr(arrays, "MAX_LISTED", 10)
     numbers = np.arange(1.0, 21.0)
     missing = Missing(policy, *((numbers, None) if policy == "mean" else (None, numbers)))
     model = linrank.LinearModel(np.arange(20.0) - 3.5, missing=missing)
@@ -370,7 +372,19 @@ def test_numbers_of_a_large_model_go_beside_the_others(tmp_path, monkeypatch, po
     assert_array_equal(again.values if policy == "mean" else again.weights, numbers)
 
 
+def test_statistics_go_beside_too(tmp_path, monkeypatch):
+    load_file = pytest.importorskip("safetensors.numpy", reason="linrank[safetensors]").load_file
+    monkeypatch.setattr(arrays, "MAX_LISTED", 1)
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    known = ColumnStatistics.of(DenseRows(X))
+    linrank.LinearModel(X[0], statistics=known).save(tmp_path / "m.json")
+    assert_array_equal(load_file(tmp_path / "m.safetensors")["statistics.mean"], known.mean)
+    again = load_model(tmp_path / "m.json").statistics
+    for name in ("weight", "n_rows", "mean", "variance", "low", "high", "n_nonzero"):
+        assert_array_equal(getattr(again, name), getattr(known, name))
+    assert again.n_nonzero.dtype == np.int64
+
+
 def test_a_model_of_four_long_lists_can_be_read_again():
     """Names, coefficients, factors and means, each of a million entries, are in one file."""
-    reading = import_module("linrank.models.file.read")
-    assert reading.MAX_VALUES > 4 * model_file.linear.MAX_INLINE_FEATURES
+    assert model_file.MAX_VALUES > 4 * arrays.MAX_LISTED

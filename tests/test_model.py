@@ -20,7 +20,7 @@ from scipy import sparse
 
 from linrank import LinearModel, load_model, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.models.file.contents import MAX_INLINE_FEATURES, MAX_SPARSE_FEATURES
+from linrank.models.arrays import MAX_LISTED, MAX_SPARSE
 from linrank.ranksvm.train import train
 from strategies import datasets
 
@@ -115,10 +115,8 @@ def test_a_sparse_model_comes_back_bit_for_bit_from_the_shorter_form(model, tmp_
     assert len(json.dumps(document["coef"])) <= len(full)
     stored = [j for j, value in enumerate(model.coef.tolist()) if str(value) != "0.0"]
     indices, values = json.dumps(stored), json.dumps([model.coef[j] for j in stored])
-    short = f'{{"n_stored": {len(stored)}, "indices": {indices}, "values": {values}}}'
+    short = f'{{"indices": {indices}, "values": {values}}}'
     assert (type(document["coef"]) is dict) == (len(short) < len(full))
-    is_short = [type(document[key]) is dict for key in ("coef", "factors")]
-    assert document["version"] == (2 if any(is_short) else 1)
 
 
 def test_few_weights_of_many_features_are_a_small_file(tmp_path):
@@ -128,14 +126,14 @@ def test_few_weights_of_many_features_are_a_small_file(tmp_path):
     model.save(tmp_path / "m.json")
     assert (tmp_path / "m.json").stat().st_size < 5000
     document = json.loads((tmp_path / "m.json").read_text())
-    assert (document["version"], document["coef"]["n_stored"]) == (2, 120)
+    assert len(document["coef"]["indices"]) == 120
     same(model, load_model(tmp_path / "m.json"))
 
 
 def test_a_sparse_model_of_millions_of_features_needs_no_second_file(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    coef = np.zeros(3 * MAX_INLINE_FEATURES)
+    coef = np.zeros(3 * MAX_LISTED)
     coef[[0, 17, -1]] = 1.5, -0.0, 5e-324
     model = LinearModel(coef, scaling=Scaling("standard", np.abs(coef)))
     model.save(tmp_path / "m.json")
@@ -152,7 +150,7 @@ def test_a_sparse_model_of_millions_of_features_needs_no_second_file(tmp_path, m
 
 @pytest.mark.parametrize("kind", ["names", "factors", "half", "beyond"])
 def test_what_is_not_short_still_goes_to_safetensors(tmp_path, kind):
-    n = MAX_SPARSE_FEATURES + 1 if kind == "beyond" else MAX_INLINE_FEATURES + 1
+    n = MAX_SPARSE + 1 if kind == "beyond" else MAX_LISTED + 1
     coef = np.zeros(n)
     coef[: n // 2 if kind == "half" else 1] = 1.0
     names = list(map(str, range(n))) if kind == "names" else None
@@ -161,14 +159,13 @@ def test_what_is_not_short_still_goes_to_safetensors(tmp_path, kind):
     model = LinearModel(coef, names, scaling)
     model.save(tmp_path / "m.json")
     assert sorted(os.listdir(tmp_path)) == ["m.json", "m.safetensors"]
-    assert json.loads((tmp_path / "m.json").read_text())["version"] == 1
     same(model, load_model(tmp_path / "m.json"))
 
 
 @pytest.mark.parametrize("kind", ["none", "standard"])
 @pytest.mark.parametrize("named", [False, True])
 def test_a_large_model_goes_to_safetensors(tmp_path, kind, named):
-    n = MAX_INLINE_FEATURES + 1
+    n = MAX_LISTED + 1
     rng = np.random.default_rng(0)
     names = [f'f"{i}\n' for i in range(n)] if named else None
     scaling = Scaling(kind, rng.uniform(size=n) if kind == "standard" else None)
@@ -182,7 +179,7 @@ def test_a_large_model_goes_to_safetensors(tmp_path, kind, named):
 
 
 def test_a_missing_safetensors_names_the_extra(tmp_path, monkeypatch):
-    model = LinearModel(np.ones(MAX_INLINE_FEATURES + 1))
+    model = LinearModel(np.ones(MAX_LISTED + 1))
     model.save(tmp_path / "m.json")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
@@ -229,7 +226,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     assert pipe.is_fifo()
     assert load_model(copy).coef.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="takes two files and cannot go to a pipe or device"):
-        LinearModel(np.ones(MAX_INLINE_FEATURES + 1)).save(pipe)
+        LinearModel(np.ones(MAX_LISTED + 1)).save(pipe)
 
 
 def test_a_missing_file_or_folder_is_an_os_error(tmp_path):

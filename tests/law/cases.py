@@ -232,7 +232,7 @@ def published(rng):
             "counting": "avl",
             "loss": pick(rng, "squared_hinge", "hinge"),
         }
-    ranker = linrank.RankSVM(**options)
+    ranker = linrank.published.PublishedRankSVM(**options)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
     pairs, omega = listed(y, qid, weight)

@@ -29,7 +29,7 @@ def read_model(path: str) -> LinearModel | KernelModel:
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.models.file.contents import MAX_JSON_BYTES
+    from linrank.models.arrays import MAX_JSON_BYTES
     from linrank.system.scratch import Scratch
 
     with Scratch() as scratch:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.rows import Rows
-    from linrank.models.file.contents import Scalar
+
+Scalar = str | int | float | bool | None
 
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:

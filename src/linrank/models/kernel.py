@@ -24,7 +24,6 @@ from linrank.models.checks import (
     raw_rows,
     sizes_of_pairs,
 )
-from linrank.models.file.contents import KernelContents
 from linrank.options import KERNELS
 from linrank.system import threads
 
@@ -33,63 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from linrank.data.dataset import Dataset
-    from linrank.models.file.contents import Scalar
+    from linrank.models.checks import Scalar
 
 Array = NDArray[Any]
-
-
-def contents_of(model: Any) -> KernelContents:
-    """What the file of a `KernelModel` is to hold."""
-
-    kernel, rows = model.kernel, model.rows
-    if kernel.name == "callable":
-        raise ValueError(
-            "a model whose kernel is a Python function cannot be saved, since a model file "
-            "holds no code; train with kernel='precomputed' on the matrix of that function"
-        )
-    arrays: dict[str, NDArray[Any] | None] = {
-        **{name: getattr(model, name) for name in ("coef", "phases", "support")},
-        "factors": model.scaling.factors,
-    }
-    if isinstance(rows, DenseRows):
-        arrays["rows"] = rows.values
-    elif rows is not None:
-        arrays |= {"values": rows.values, "columns": rows.columns, "offsets": rows.offsets}
-    return KernelContents(
-        {name: getattr(kernel, name) for name in ("name", "gamma", "degree", "coef0")},
-        model.n_features,
-        model.n_support,
-        model.n_train,
-        {key: array for key, array in arrays.items() if array is not None},
-        model.feature_names,
-        model.scaling.kind,
-        model.training,
-        model.linrank_version,
-    )
-
-
-def parts_of(contents: KernelContents) -> dict[str, Any]:
-    """The fields of the `KernelModel` that a file holds, of which the model checks the rest."""
-    check_one_of("kernel.name", contents.kernel["name"], (*KERNELS, "fourier"))
-    arrays = contents.arrays
-    rows: Rows | None = None
-    if "rows" in arrays:
-        rows = DenseRows(arrays["rows"])
-    elif "values" in arrays:
-        offsets = arrays["offsets"].astype(np.int64, copy=False)
-        rows = CsrRows(arrays["values"], arrays["columns"], offsets, contents.n_features)
-    return {
-        "rows": rows,
-        "coef": arrays["coef"],
-        "kernel": Kernel(**contents.kernel),  # type: ignore[arg-type]
-        "support": arrays.get("support"),
-        "n_train": contents.n_train,
-        "phases": arrays.get("phases"),
-        "feature_names": contents.feature_names,
-        "scaling": Scaling(contents.scaling, arrays.get("factors")),
-        "training": contents.training,
-        "linrank_version": contents.linrank_version,
-    }
 
 
 _COSINE_BYTES = 1 << 24  # of cosine features at a time
@@ -441,18 +386,71 @@ class KernelModel:
         """
         from linrank.models import file as model_file
 
-        model_file.write(contents_of(self), path)
+        kernel, rows = self.kernel, self.rows
+        if kernel.name == "callable":
+            raise ValueError(
+                "a model whose kernel is a Python function cannot be saved, since a model file "
+                "holds no code; train with kernel='precomputed' on the matrix of that function"
+            )
+        contents: dict[str, Any] = {
+            "kernel": kernel.name,
+            **{name: getattr(kernel, name) for name in _PARAMETERS},
+            **{name: getattr(self, name) for name in (*_SAVED, "n_features", "n_support")},
+            "linrank": self.linrank_version,
+            "scaling": self.scaling.kind,
+            "factors": self.scaling.factors,
+        }
+        if isinstance(rows, DenseRows):
+            contents["rows"] = rows.values
+        elif rows is not None:
+            contents |= {name: getattr(rows, name) for name in _CSR}
+        for name in ("support", "offsets"):
+            contents[name] = _narrow(contents.get(name))
+        model_file.write("kernel", contents, path)
 
     @classmethod
-    def from_contents(cls, contents: KernelContents) -> KernelModel:
+    def from_contents(cls, contents: Mapping[str, Any]) -> KernelModel:
         """The model of a file; raises ValueError or TypeError for what no model can be."""
-        model = cls(**parts_of(contents))
-        if model.n_features != contents.n_features:
+        check_one_of("kernel", contents["kernel"], (*KERNELS, "fourier"))
+        model = cls(
+            rows=_rows_of(contents),
+            kernel=Kernel(contents["kernel"], **{name: contents[name] for name in _PARAMETERS}),
+            scaling=Scaling(contents["scaling"], contents["factors"]),
+            linrank_version=contents["linrank"],
+            **{name: contents[name] for name in _SAVED},
+        )
+        if model.n_features != contents["n_features"]:
             raise ValueError(
-                f"n_features is {contents.n_features}, but a precomputed kernel of "
-                f"{contents.n_train} training rows has as many columns"
+                f"n_features is {contents['n_features']}, but a precomputed kernel of "
+                f"{contents['n_train']} training rows has as many columns"
             )
         return model
+
+
+# What a file has under the names that the kernel, the model and sparse rows give it.
+_PARAMETERS = ("gamma", "degree", "coef0")
+_SAVED = ("coef", "support", "n_train", "phases", "feature_names", "training")
+_CSR = ("values", "columns", "offsets")
+
+
+def _rows_of(contents: Mapping[str, Any]) -> Rows | None:
+    """The support rows of a file; the model checks what is in them."""
+    given = tuple(name for name in ("rows", *_CSR) if contents[name] is not None)
+    if given not in ((), ("rows",), _CSR):
+        raise ValueError(f"has {', '.join(given)}; support rows are 'rows', or all of {_CSR}")
+    if given != _CSR:
+        return DenseRows(contents["rows"]) if given else None
+    values, columns, offsets = (contents[name] for name in _CSR)
+    if len(values) != len(columns):
+        raise ValueError(f"'values' has {len(values)} entries, 'columns' {len(columns)}")
+    return CsrRows(values, columns, offsets.astype(np.int64, copy=False), contents["n_features"])
+
+
+def _narrow(numbers: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Row numbers or offsets, in 32 bits where that is enough."""
+    if numbers is None or (numbers.size > 0 and int(numbers.max()) > np.iinfo(np.int32).max):
+        return numbers
+    return numbers.astype(np.int32)
 
 
 def _summary(result: Outcome, data: Dataset, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from linrank.data.missing import Filling
     from linrank.data.rows import Rows
     from linrank.export.artefact import Artefact
-    from linrank.models.file import Contents, KernelContents
-    from linrank.models.file.contents import Scalar
+    from linrank.models.checks import Scalar
     from linrank.models.kernel import KernelModel
 
 MAX_FEATURES = 20_000  # beyond, statistics would make up most of the model
@@ -378,19 +377,22 @@ class LinearModel:
         """
         from linrank.models import file as model_file
 
-        scaling = self.scaling
-        contents = model_file.Contents(
-            self.coef,
-            self.feature_names,
-            scaling.kind,
-            scaling.factors,
-            self.training,
-            self.linrank_version,
-            self.missing.kind,
-            self.missing.values if self.missing.weights is None else self.missing.weights,
-            self.statistics,
-        )
-        model_file.write(contents, path)
+        known = self.statistics
+        contents = {
+            "linrank": self.linrank_version,
+            "n_features": self.n_features,
+            "scaling": self.scaling.kind,
+            "factors": self.scaling.factors,
+            "training": self.training,
+            "feature_names": self.feature_names,
+            "missing": self.missing.kind,
+            "filled": self.missing.weights if self.missing.values is None else self.missing.values,
+            "coef": self.coef,
+        }
+        if known is not None:
+            contents |= {f"statistics.{f.name}": getattr(known, f.name) for f in fields(known)}
+            contents["statistics.n_nonzero"] = known.n_nonzero.astype(np.float64)
+        model_file.write("linear", contents, path)
 
     def _scores_of_filled(self, data: Dataset, n_jobs: int | None) -> NDArray[np.float64]:
         """Scores of rows that were filled in as those that the model was trained on."""
@@ -475,28 +477,40 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel | KernelModel:
     return model_file.read(path, _from_contents)
 
 
-def _from_contents(contents: Contents | KernelContents) -> LinearModel | KernelModel:
-    from linrank.models.file import Contents
-
-    if not isinstance(contents, Contents):
+def _from_contents(contents: dict[str, Any]) -> LinearModel | KernelModel:
+    if contents["kind"] == "kernel":
         from linrank.models.kernel import KernelModel
 
         return KernelModel.from_contents(contents)
+    missing, filled = contents["missing"], contents["filled"]
     return LinearModel(
-        contents.coef,
-        contents.feature_names,
-        Scaling(contents.scaling, contents.factors),
-        contents.training,
-        contents.linrank_version,
-        _missing(contents),
-        contents.statistics,
+        contents["coef"],
+        contents["feature_names"],
+        Scaling(contents["scaling"], contents["factors"]),
+        contents["training"],
+        contents["linrank"],
+        Missing(missing, *((None, filled) if missing == "indicator" else (filled, None))),
+        _statistics_of(contents),
     )
 
 
-def _missing(contents: Contents) -> Missing:
-    is_weights = contents.missing == "indicator"
-    values, weights = (None, contents.filled) if is_weights else (contents.filled, None)
-    return Missing(contents.missing, values, weights)
+def _statistics_of(contents: dict[str, Any]) -> ColumnStatistics | None:
+    """The statistics of a file, if it has them."""
+    found = {f.name: contents[f"statistics.{f.name}"] for f in fields(ColumnStatistics)}
+    absent = [name for name, value in found.items() if value is None]
+    if len(absent) == len(found):
+        return None
+    if absent:
+        raise ValueError(f"'statistics.{absent[0]}' is null, but other statistics are given")
+    for name, value in found.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"'statistics.{name}' holds a number that is not finite")
+    counts, n_rows = found["n_nonzero"], found["n_rows"]
+    if found["weight"] <= 0.0 or (found["variance"] < 0.0).any():
+        raise ValueError("the statistics have a weight or a variance that no rows have")
+    if (counts < 0.0).any() or (counts > n_rows).any() or (counts % 1.0).any():
+        raise ValueError(f"'statistics.n_nonzero' counts no rows from 0 to {n_rows}")
+    return ColumnStatistics(**{**found, "n_nonzero": counts.astype(np.int64)})
 
 
 def _checked_pair(pair: Any, n_rows: int) -> tuple[int, int]:
