@@ -1,4 +1,4 @@
-"""``linrank.reports``: what the page says, that it stands alone, that no name can harm it."""
+"""``linrank.report``: what the page says, that it stands alone, that no name can harm it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def page(data):
-    return linrank.reports(data[1], train=data[0], **QUICK)
+    return linrank.report(data[1], train=data[0], **QUICK)
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_the_summary_has_the_numbers_of_evaluate_and_compare(data, page):
 
 
 def test_the_same_input_gives_the_same_numbers(data, page):
-    again = linrank.reports(data[1], train=data[0], n_jobs=1, **QUICK)
+    again = linrank.report(data[1], train=data[0], n_jobs=1, **QUICK)
     assert again.to_dict() == page.to_dict()
 
 
@@ -186,7 +186,7 @@ def test_without_matplotlib_the_page_says_what_is_missing(page):
 def test_a_model_alone_is_judged_without_a_rival(data):
     train, test = data
     model = RankSVM(C=0.01).fit(train.X, train.y, qid=train.qid)
-    page = linrank.reports(test, model=model, n_resamples=200)
+    page = linrank.report(test, model=model, n_resamples=200)
     html = page.to_html()
     assert page.material.against is None
     assert page.material.training is None
@@ -199,7 +199,7 @@ def test_a_model_alone_is_judged_without_a_rival(data):
 def test_a_kernel_model_says_why_weights_are_absent(data):
     train, test = data
     model = KernelRankSVM(kernel="rbf", C=0.1).fit(train.X, train.y, qid=train.qid)
-    page = linrank.reports(test, model=model, against=test.X[:, 0], n_resamples=200)
+    page = linrank.report(test, model=model, against=test.X[:, 0], n_resamples=200)
     html = page.to_html()
     assert "A kernel model (rbf) has no weights of features" in html
     assert "does not fall apart into features" in html
@@ -210,7 +210,7 @@ def test_a_kernel_model_says_why_weights_are_absent(data):
 @pytest.mark.usefixtures("plain")
 def test_scores_are_judged_too(data):
     _, test = data
-    page = linrank.reports(test, model=test.X[:, 0], against=test.X[:, 1], n_resamples=200)
+    page = linrank.report(test, model=test.X[:, 0], against=test.X[:, 1], n_resamples=200)
     html = page.to_html()
     assert "Scores were given" in html
     assert page.to_dict()["certified"] is None
@@ -238,18 +238,18 @@ def test_the_rival_is_the_best_single_feature_with_its_sign(data):
 def test_features_get_their_names(data):
     train, test = data
     names = ["bm25", "age", "clicks", "length", "titles", "links"]
-    html = linrank.reports(test, train=train, feature_names=names, **QUICK).to_html()
+    html = linrank.report(test, train=train, feature_names=names, **QUICK).to_html()
     assert "clicks" in html
     assert "feature 2" not in html
     with pytest.raises(ValueError, match="2 feature names for 6 features"):
-        linrank.reports(test, train=train, feature_names=names[:2], **QUICK)
+        linrank.report(test, train=train, feature_names=names[:2], **QUICK)
 
 
 @pytest.mark.usefixtures("plain")
 def test_rows_without_ids_are_one_query(data):
     train, test = (replace(part, qid=None) for part in data)
     train, test = (Dataset.of(part.X, part.y) for part in (train, test))
-    html = linrank.reports(test, train=train, n_folds=2, **QUICK).to_html()
+    html = linrank.report(test, train=train, n_folds=2, **QUICK).to_html()
     assert "All rows" in html
     assert "one query, so no interval" in html
     assert "– to –" not in html
@@ -276,29 +276,29 @@ def test_pushes_are_means_over_all_pairs_where_these_are_few(data):
 
 def test_labels_too_large_for_gains_are_judged_by_pairs(data):
     train, test = (replace(part, labels=part.labels * 20.0) for part in data)
-    page = linrank.reports(test, train=train, **QUICK)
+    page = linrank.report(test, train=train, **QUICK)
     assert page.material.scoring == "pairwise_accuracy"
-    linear = linrank.reports(test, train=train, convention="sklearn", **QUICK)
+    linear = linrank.report(test, train=train, convention="sklearn", **QUICK)
     assert linear.material.scoring == "ndcg@10"
 
 
 def test_names_as_long_as_a_page_are_cut(data):
     names = ["n" * 10_000, *"abcde"]
-    page = linrank.reports(data[1], train=data[0], feature_names=names, title="T" * 9_000, **QUICK)
+    page = linrank.report(data[1], train=data[0], feature_names=names, title="T" * 9_000, **QUICK)
     assert "n" * 200 not in page.to_html()
     assert "T" * 200 not in page.to_html()
 
 
 def test_labels_below_zero_are_judged_by_pairs(data):
     train, test = (replace(part, labels=part.labels - 1.0) for part in data)
-    page = linrank.reports(test, train=train, **QUICK)
+    page = linrank.report(test, train=train, **QUICK)
     assert page.material.scoring == "pairwise_accuracy"
     assert not any("ndcg" in name for name in page.material.evaluation)
 
 
 @pytest.mark.usefixtures("plain")
 def test_an_error_is_shown_as_one(data):
-    page = linrank.reports(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
+    page = linrank.report(data[1], train=data[0], scoring="all_pairs_error", **QUICK)
     text = " ".join(Reader(page.to_html()).text)
     assert "all_pairs_error (lower is better)" in text
     values = [one.value for one in page.material.worst]
@@ -319,7 +319,7 @@ def test_test_queries_among_the_training_queries_are_told(data):
     both = Dataset.of(
         np.vstack((test.X, leaked.X)), np.r_[test.y, leaked.y], qid=np.r_[test.qid, leaked.qid]
     )
-    page = linrank.reports(both, train=train, **QUICK)
+    page = linrank.report(both, train=train, **QUICK)
     found = codes(page)["leakage"]
     assert found.grave
     assert "5 of 25 test queries are training queries, row by row" in found.message
@@ -330,7 +330,7 @@ def test_test_queries_among_the_training_queries_are_told(data):
 
 def test_ids_that_are_only_numbered_anew_are_no_accusation(data):
     train, test = data
-    page = linrank.reports(replace(test, qid=test.qid - 40), train=train, **QUICK)
+    page = linrank.report(replace(test, qid=test.qid - 40), train=train, **QUICK)
     found = codes(page)["shared-ids"]
     assert not found.grave
     assert "20 of 20 test queries have the id of a training query" in found.message
@@ -349,7 +349,7 @@ def test_findings_of_all_parts_are_told_once(data):
     train, test = (
         replace(part, rows=Dataset.of(np.c_[part.X, part.qid], part.y).rows) for part in data
     )
-    page = linrank.reports(test, train=train, n_worst=1, **QUICK)
+    page = linrank.report(test, train=train, n_worst=1, **QUICK)
     messages = [c.message for c in page.material.caveats if c.code == "constant-in-query"]
     assert len(messages) == 1
     assert messages[0].startswith("Test data: feature 6: the same value")
@@ -357,7 +357,7 @@ def test_findings_of_all_parts_are_told_once(data):
 
 
 def test_the_end_of_the_grid_is_told(data):
-    page = linrank.reports(data[1], train=data[0], Cs=[1e-9, 1e-8], n_resamples=200)
+    page = linrank.report(data[1], train=data[0], Cs=[1e-9, 1e-8], n_resamples=200)
     edge = codes(page).get("edge-of-grid")
     assert edge is not None
     assert "of the grid" in edge.message
@@ -396,7 +396,7 @@ def test_names_of_strangers_are_text(data):
     test.__dict__.pop("queries", None)
     train = replace(train, qid=np.array([f"t{q}" for q in train.qid]), source=EVIL)
     train.__dict__.pop("queries", None)
-    page = linrank.reports(
+    page = linrank.report(
         test,
         train=train,
         feature_names=names,
@@ -418,7 +418,7 @@ def test_names_of_strangers_are_text(data):
 
 @pytest.mark.usefixtures("plain")
 def test_surrogates_do_not_break_the_file(data, tmp_path):
-    page = linrank.reports(data[1], train=data[0], model_name="a\udc80b", **QUICK)
+    page = linrank.report(data[1], train=data[0], model_name="a\udc80b", **QUICK)
     page.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 1000
 
@@ -429,26 +429,26 @@ def test_surrogates_do_not_break_the_file(data, tmp_path):
 def test_what_is_wrong_is_told(data):
     train, test = data
     with pytest.raises(TypeError, match=r"test must be a Dataset, got str; linrank\.load"):
-        linrank.reports("test.txt")
+        linrank.report("test.txt")
     with pytest.raises(ValueError, match="give a model, or training data"):
-        linrank.reports(test)
+        linrank.report(test)
     with pytest.raises(ValueError, match="it needs train"):
-        linrank.reports(test, valid=train, model=test.X[:, 0])
+        linrank.report(test, valid=train, model=test.X[:, 0])
     with pytest.raises(ValueError, match=r"scores of shape \(3,\)"):
-        linrank.reports(test, model=[1.0, 2.0, 3.0])
+        linrank.report(test, model=[1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="score of row 0 of model is NaN"):
-        linrank.reports(test, model=np.full(test.n_rows, np.nan))
+        linrank.report(test, model=np.full(test.n_rows, np.nan))
     with pytest.raises(TypeError, match="must be a model, a fitted estimator or scores, got dict"):
-        linrank.reports(test, model={})
+        linrank.report(test, model={})
     narrow = Dataset.of(test.X[:, :4], test.y, qid=test.qid)
     with pytest.raises(ValueError, match=r"has 4 features, .* 6; test and training data"):
-        linrank.reports(narrow, train=train, **QUICK)
+        linrank.report(narrow, train=train, **QUICK)
 
 
 @pytest.mark.usefixtures("plain")
 def test_a_model_of_other_width_is_a_caveat(data):
     _, test = data
-    page = linrank.reports(test, model=LinearModel(np.ones(4)), n_resamples=200)
+    page = linrank.report(test, model=LinearModel(np.ones(4)), n_resamples=200)
     assert "model knows 4 features, the test data have 6" in codes(page)["feature-counts"].message
     assert_stands_alone(page.to_html())
 
@@ -476,7 +476,7 @@ def test_numbers_in_words():
 
 
 def test_mq2008_fits_a_mail():
-    page = linrank.reports(mq2008(5), train=mq2008(1, 2, 3), valid=mq2008(4), **QUICK)
+    page = linrank.report(mq2008(5), train=mq2008(1, 2, 3), valid=mq2008(4), **QUICK)
     assert len(page.to_html().encode()) < 3_000_000
     assert page.to_dict()["certified"] is True
     assert "leakage" not in codes(page)
@@ -487,7 +487,7 @@ def test_mq2008_fits_a_mail():
 
 def test_mslr_fits_a_mail():
     train, test = (linrank.load(real_file(f"mslr_sample/{p}.txt.xz")) for p in ("train", "test"))
-    page = linrank.reports(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
+    page = linrank.report(test, train=train, n_resamples=500, Cs=[2**-19, 2**-15])
     assert len(page.to_html().encode()) < 3_000_000
     assert page.material.evaluation["ndcg@10"] > 0.35
 

@@ -44,7 +44,7 @@ def page(tmp_path_factory):
     """A page with long names, which are what breaks layouts."""
     data = make_ranking(n_queries=60, n_features=6, random_state=0)
     names = ["bm25", "age", "clicks", "x" * 80, "a name of several words that goes on", "links"]
-    report = linrank.reports(
+    report = linrank.report(
         data.select(data.qid >= 40),
         train=data.select(data.qid < 40),
         feature_names=names,

@@ -34,7 +34,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Material], str]], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A page on a ranking, made by :func:`linrank.reports`.
+    """A page on a ranking, made by :func:`linrank.report`.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def report(
     --------
     >>> import linrank
     >>> data = linrank.make_ranking(n_queries=60, n_features=5, random_state=0)
-    >>> page = linrank.reports(data.select(data.qid >= 40), train=data.select(data.qid < 40))
+    >>> page = linrank.report(data.select(data.qid >= 40), train=data.select(data.qid < 40))
     >>> page.save("report.html")
     """
     parts = _parts(train, valid, test)

@@ -181,7 +181,7 @@ SCORING = ("ndcg@10", "pairwise_accuracy")  # the second where labels are no gra
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """How a report is computed; see `linrank.reports` for each."""
+    """How a report is computed; see `linrank.report` for each."""
 
     scoring: str | None = None
     metrics: Sequence[str] | None = None
