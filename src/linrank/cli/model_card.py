@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import bytes_text, count
+from linrank.cli.models import VALIDATED
 
 if TYPE_CHECKING:
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
 
-VALIDATED = "valid "  # begins the names of the measures on --valid, in the summary of the training
 
 FORMULAS = {
     "rbf": "exp(-γ‖a - b‖²)",

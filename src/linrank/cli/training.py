@@ -6,8 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.measuring import check_metrics, metrics_for
-from linrank.cli.model_card import VALIDATED
-from linrank.cli.models import write_model
+from linrank.cli.models import VALIDATED, write_model
 from linrank.cli.reading import read_and_score, read_data, read_preferences
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 
