@@ -14,7 +14,7 @@ import pytest
 
 from linrank import load, load_model
 from linrank.cli.main import main
-from linrank.cli.stream_memory import MB, Plan
+from linrank.cli.stream import MB, Plan
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 

@@ -7,9 +7,8 @@ import math
 from collections.abc import Mapping
 
 from linrank.cli.bounding import add_bounds, check_bounds
-from linrank.cli.judgement_options import add_judgements
 from linrank.cli.pair_options import add_sizes, check_sizes
-from linrank.cli.table_options import add_columns
+from linrank.cli.reading import add_columns, add_judgements
 from linrank.options import (
     COUNTED,
     COUNTINGS,

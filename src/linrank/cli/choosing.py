@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.measuring import check_metrics, metrics_for
-from linrank.cli.reading import read_data
+from linrank.cli.reading import check_metrics, metrics_for, read_data
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 from linrank.cli.tune_report import figure
 

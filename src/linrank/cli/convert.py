@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_reading, add_reporting, megabytes, positive_int
 from linrank.cli.console import Console, bytes_text, count, seconds
-from linrank.cli.judgement_options import judgement_options
 from linrank.cli.main import OK
 from linrank.cli.models import is_model
-from linrank.cli.reading import INDEX_BASE
+from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
 from linrank.cli.streams import STANDARD, write_standard
-from linrank.cli.table_options import column_choices, in_options
 from linrank.io.write.formats import FORMATS
 
 if TYPE_CHECKING:

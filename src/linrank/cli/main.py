@@ -100,7 +100,7 @@ def _status(stop: KeyboardInterrupt) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from linrank.cli.ending import orderly_end
+    from linrank.cli.process import orderly_end
     from linrank.cli.streams import flush_standard
 
     verbose = False

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.judgement_options import judged, judgement_options
+from linrank.cli.console import bytes_text, count
 from linrank.cli.models import is_model
 from linrank.cli.streams import STANDARD, read_text
-from linrank.cli.table_options import column_options, in_options
+from linrank.errors import DataFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,8 +21,211 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
     from linrank.data.preferences import Preferences
+    from linrank.io.store.store import Store
+    from linrank.io.tables.roles import TableOptions
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
+
+
+UNJUDGED = ("zero", "drop", "error")
+
+
+def add_judgements(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    group = parser.add_argument_group("judgements")
+    group.add_argument(
+        "--qrels",
+        metavar="FILE",
+        help="take the labels from judgements, lines 'qid iteration docid relevance', by query and "
+        "document",
+    )
+    group.add_argument(
+        "--unjudged",
+        choices=UNJUDGED,
+        help="rows without a judgement: label 0 (default), left out, or an error",
+    )
+
+
+def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options as `linrank.load` takes them; a command may lack them."""
+    qrels, unjudged = getattr(args, "qrels", None), getattr(args, "unjudged", None)
+    if qrels is None and unjudged is not None:
+        raise ValueError(f"--unjudged {unjudged} says what to do with --qrels, which is not given")
+    return {} if qrels is None else {"qrels": qrels, "unjudged": unjudged or UNJUDGED[0]}
+
+
+def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
+    """The data with the labels that the options ask for."""
+    options = judgement_options(args)
+    if not options:
+        return data
+    from linrank.io.judgements import judged
+
+    return judged(data, **options)
+
+
+FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
+_NONE = "none"
+_ROLES = {
+    "label": "the label (default: label, y, relevance, rel, grade or target)",
+    "qid": "the query ids (default: qid, query_id, group, group_id or query)",
+    "docid": "the document ids (default: docid, docno or doc_id)",
+    "weight": "the weights of rows (default: weight or sample_weight)",
+    "position": "where a row was shown (default: position or rank)",
+}
+# How the library's arguments are spelt on the command line.
+_FLAGS = "|".join((*_ROLES, "features", "format", "missing", "dtype", "unjudged"))
+_TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    group = parser.add_argument_group(
+        "tables", "columns of Parquet, Arrow, CSV and TSV files; 'none' says there is none"
+    )
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="what the data are (default: told by the first bytes, then by the name)",
+    )
+    for role, about in _ROLES.items():
+        group.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    group.add_argument(
+        "--features",
+        metavar="COLUMNS",
+        help="features: names and patterns with commas, as 'bm25*,!bm25_url' (default: the column "
+        "features if it holds lists, else all other numbers; for a model, those that it knows)",
+    )
+    group.add_argument(
+        "--no-sidecars",
+        action="store_true",
+        help="ignore FILE.query, FILE.group, FILE.weight and FILE.position beside text",
+    )
+
+
+def column_options(
+    args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
+) -> TableOptions:
+    """The options as the reader takes them; a command may lack them."""
+    from linrank.io.tables.roles import IF_PRESENT, TableOptions
+
+    found = column_choices(args)
+    if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
+        found["label"] = IF_PRESENT
+    return TableOptions(**found, features=getattr(args, "features", None), known=known)
+
+
+def column_choices(args: argparse.Namespace) -> dict[str, Any]:
+    """The columns of roles as given: a name, False for none, None by convention."""
+    given = {role: getattr(args, role, None) for role in _ROLES}
+    return {role: False if value == _NONE else value for role, value in given.items()}
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of reading speak of options instead of arguments."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
+            raise
+        raise type(error)(spelt(str(error))) from error
+
+
+def spelt(message: str) -> str:
+    """A message with options instead of arguments.
+
+    Examples
+    --------
+    >>> spelt("choose with label='rel', or label=False; see features=")
+    'choose with --label rel, or --label none; see --features'
+    >>> spelt("say missing='zero', 'mean' or 'indicator'")
+    'say --missing zero, mean or indicator'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        value = _NONE if match[2] else match[3] and match[3].replace("'", "")
+        return f"--{match[1]}" + (f" {value}" if value is not None else "")
+
+    return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
+
+
+def open_store(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Store:
+    """The store at ``DATA``; options that say how to read text have no place here."""
+    from linrank.io.store.store import Store
+
+    store = Store(args.data)
+    if args.index_base != "auto":
+        parser.error("--index-base is for text; a store has its features numbered")
+    if args.missing is not None:
+        parser.error("--missing is decided when a store is written; leave it out")
+    return store
+
+
+def describe_store(store: Store) -> str:
+    """Source and size of a store in a line."""
+    return (
+        f"{store.path}: {count(store.n_rows, 'row')}, "
+        f"{count(store.n_queries, 'query', 'queries')}, {count(store.n_pairs, 'pair')}; "
+        f"{_storage(store)}, {bytes_text(_nbytes(store))} in {count(store.n_chunks, 'chunk')}"
+    )
+
+
+def store_summary(store: Store, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON reports say of a store."""
+    return {
+        "source": args.data,
+        "rows": store.n_rows,
+        "queries": store.n_queries,
+        "features": store.n_features,
+        "pairs": store.n_pairs,
+        "storage": _storage(store),
+        "bytes": _nbytes(store),
+        "chunks": store.n_chunks,
+        "memory_limit": args.memory_limit,
+    }
+
+
+def _storage(store: Store) -> str:
+    kind = "CSR" if store.storage == "csr" else store.storage
+    return f"{kind} {store.dtype}, {store.n_rows} × {store.n_features}"
+
+
+def _nbytes(store: Store) -> int:
+    """Of the features."""
+    return sum(chunk.nbytes for chunk in store.chunks)
+
+
+def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
+    """Raise ValueError for a misspelt metric or convention, before anything is read."""
+    from linrank.metrics import convention as named_convention
+    from linrank.metrics import parse
+
+    named_convention(convention)
+    for metric in metrics or ():
+        parse(metric)
+
+
+def metrics_for(
+    data: Dataset,
+    asked: Sequence[str] | None,
+    usual: Sequence[str],
+    convention: str,
+    console: Console,
+) -> Sequence[str]:
+    """The metrics asked for; else the usual ones, without NDCG where labels are negative.
+
+    Labels -1 and +1, or those of a regression, are fine for everything else: to fail on a metric
+    that nobody named would be no help.
+    """
+    from linrank.metrics import convention as named_convention
+
+    lowest = float(data.labels.min())
+    if asked or lowest >= 0.0 or named_convention(convention).negative_is_zero:
+        return asked or usual
+    console.say("note", f"ndcg is left out: a label below 0 ({lowest:g} occurs) has no gain")
+    return [metric for metric in usual if "ndcg" not in metric]
+
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 

@@ -16,9 +16,8 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.console import Console, bytes_text
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.measuring import check_metrics
 from linrank.cli.models import is_model, read_model
-from linrank.cli.reading import kept_missing, read_data, read_scores
+from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,

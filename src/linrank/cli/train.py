@@ -22,7 +22,7 @@ from linrank.cli.kernel_options import add_kernel, check_kernel
 from linrank.cli.lowrank_options import add_lowrank, check_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.pair_options import say_pairs, seed_of_pairs
-from linrank.cli.stream_options import add_streaming, check_streaming
+from linrank.cli.stream import add_streaming, check_streaming
 from linrank.cli.train_report import (
     data_summary,
     describe_data,
@@ -143,7 +143,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     check_streaming(args, parser)
     check_descent(args, parser)
     if args.stream:
-        from linrank.cli.train_stream import run_stream
+        from linrank.cli.stream import run_stream
 
         return run_stream(args, parser)
     if args.solver == STOCHASTIC:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.reading import read_data
-from linrank.cli.stores import describe_store, open_store, store_summary
+from linrank.cli.reading import describe_store, open_store, read_data, store_summary
 from linrank.cli.train_report import LOOSE, data_summary, describe_data, print_json
 from linrank.cli.training import check_files, write_and_validate
 from linrank.options import DESCENT

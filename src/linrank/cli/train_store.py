@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.stores import describe_store, open_store, store_summary
+from linrank.cli.reading import describe_store, open_store, store_summary
 from linrank.cli.train_report import print_json, say_result, training_summary
 from linrank.cli.training import iteration, write_and_validate
 from linrank.options import TRAINING

@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.measuring import check_metrics, metrics_for
 from linrank.cli.models import VALIDATED, write_model
-from linrank.cli.reading import read_and_score, read_data, read_preferences
+from linrank.cli.reading import (
+    check_metrics,
+    metrics_for,
+    read_and_score,
+    read_data,
+    read_preferences,
+)
 from linrank.cli.streams import STANDARD, check_apart, check_readable, check_writable
 
 if TYPE_CHECKING:
