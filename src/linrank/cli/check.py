@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_reading, add_reporting, positive_int
-from linrank.cli.console import Console, count
+from linrank.cli.console import Console
+from linrank.system.words import count
 from linrank.cli.main import OK, UNFIT
 from linrank.cli.models import read_model
 from linrank.cli.reading import read_data

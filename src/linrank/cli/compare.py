@@ -18,7 +18,8 @@ from linrank.cli.arguments import (
     positive_float,
     positive_int,
 )
-from linrank.cli.console import Console, seconds, terminal_width
+from linrank.cli.console import Console, terminal_width
+from linrank.system.words import seconds
 from linrank.cli.main import FAILED, OK
 from linrank.cli.models import read_model
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores, score_rows
@@ -347,7 +348,7 @@ def _run_contest(args: argparse.Namespace) -> int:
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
-    from linrank.cli.console import count
+    from linrank.system.words import count
     from linrank.cli.reading import read_data
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}

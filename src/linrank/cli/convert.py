@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_reading, add_reporting, megabytes, positive_int
-from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import bytes_text, count, seconds
 from linrank.cli.main import OK
 from linrank.cli.models import is_model
 from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options

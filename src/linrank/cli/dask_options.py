@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import positive_float
-from linrank.cli.console import count
+from linrank.system.words import count
 from linrank.cli.domination_options import METHOD
 from linrank.cli.streams import STANDARD
 from linrank.options import SELECTED_PAIRS

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_metrics, add_reading, add_reporting
-from linrank.cli.console import Console, count
+from linrank.cli.console import Console
+from linrank.system.words import count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores

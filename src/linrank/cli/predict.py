@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import add_reading, add_volume, flag, given, positive_int
-from linrank.cli.console import Console, count
+from linrank.cli.console import Console
+from linrank.system.words import count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
 from linrank.cli.reading import INDEX_BASE, in_options, read_and_score

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import bytes_text, count
+from linrank.system.words import bytes_text, count
 from linrank.cli.models import is_model
 from linrank.cli.streams import STANDARD, read_text
 from linrank.errors import DataFormatError

@@ -14,7 +14,8 @@ from linrank.cli.arguments import (
     natural,
     positive_int,
 )
-from linrank.cli.console import Console, bytes_text
+from linrank.cli.console import Console
+from linrank.system.words import bytes_text
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import is_model, read_model
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.arguments import fill_in, natural, positive_float, positive_int
-from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import bytes_text, count, seconds
 from linrank.cli.main import OK
 from linrank.cli.process import SIGNALS
 from linrank.cli.streams import STANDARD, check_apart, check_writable

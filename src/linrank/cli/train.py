@@ -14,7 +14,8 @@ from linrank.cli.arguments import (
     check_training,
 )
 from linrank.cli.bounding import coef_bounds_of
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.dask_options import add_dask, check_dask
 from linrank.cli.descent_options import add_descent, check_descent
 from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method

@@ -7,7 +7,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import describe_store, open_store, read_data, store_summary
 from linrank.cli.train_dask import fit_domination_dask

@@ -6,7 +6,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.pair_options import say_pairs
 from linrank.cli.train_report import (

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.reading import read_data
 from linrank.cli.train_report import data_summary, describe_data, print_json, say_convergence

@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console, bytes_text, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import bytes_text, count, seconds
 from linrank.cli.streams import write_standard
 from linrank.options import TRAINING
 

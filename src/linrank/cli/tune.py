@@ -16,7 +16,8 @@ from linrank.cli.arguments import (
 )
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.choosing import check_choosing, read_folds
-from linrank.cli.console import Console, seconds
+from linrank.cli.console import Console
+from linrank.system.words import seconds
 from linrank.cli.descent_options import add_descent_grid, check_descent_grid
 from linrank.cli.domination_options import (
     METHOD,

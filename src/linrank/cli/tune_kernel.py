@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.choosing import read_folds
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data

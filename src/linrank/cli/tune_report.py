@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console, count, seconds
+from linrank.cli.console import Console
+from linrank.system.words import count, seconds
 from linrank.cli.streams import write_standard
 from linrank.cli.train_report import data_summary, options_summary, say_optimum
 from linrank.system.durable import replacing
