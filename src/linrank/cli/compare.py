@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
+from linrank.cli.console import Console, terminal_width
+from linrank.cli.main import FAILED, OK
+from linrank.cli.models import read_model
+from linrank.cli.options import (
     add_metrics,
     add_reading,
     add_reporting,
     natural,
-    positive_float,
+    positive,
     positive_int,
 )
-from linrank.cli.console import Console, terminal_width
-from linrank.system.words import seconds
-from linrank.cli.main import FAILED, OK
-from linrank.cli.models import read_model
 from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores, score_rows
 from linrank.cli.streams import (
     STANDARD,
@@ -32,6 +31,7 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
+from linrank.system.words import seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -236,7 +236,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--budget",
-        type=positive_float,
+        type=positive,
         metavar="SECONDS",
         help="for one method on one fold; the best so far counts (default: 300)",
     )
@@ -348,8 +348,8 @@ def _run_contest(args: argparse.Namespace) -> int:
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
-    from linrank.system.words import count
     from linrank.cli.reading import read_data
+    from linrank.system.words import count
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []

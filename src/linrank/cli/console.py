@@ -157,4 +157,3 @@ def _in_one_line(text: str, width: int | None) -> tuple[str, int]:
     while width is not None and text_width(plain) >= width:
         plain = plain[:-1]
     return plain, text_width(plain)
-

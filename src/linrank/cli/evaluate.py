@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_metrics, add_reading, add_reporting
 from linrank.cli.console import Console
-from linrank.system.words import count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
+from linrank.cli.options import add_metrics, add_reading, add_reporting
 from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
@@ -19,6 +18,7 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
+from linrank.system.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

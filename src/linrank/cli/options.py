@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from linrank.errors import nearest
-from linrank.methods.base import Method
+from linrank.methods.base import Later, Method
 from linrank.methods.parameters import Option, defaults_of, options_of
 from linrank.methods.registry import METHODS, method_named
 from linrank.options import ALGORITHMS, AVERAGES, MISSING
@@ -92,7 +92,7 @@ def _number(text: str, is_fine: Callable[[float], bool], what: str) -> float:
     return value
 
 
-def count(text: str) -> int:
+def positive_int(text: str) -> int:
     """An integer ≥ 1."""
     value = _integer(text)
     if value < 1:
@@ -121,7 +121,7 @@ def steps(text: str) -> int:
         value = float(text)
     except ValueError:
         value = 0.5
-    return count(str(int(value)) if value.is_integer() and value < 1e18 else text)
+    return positive_int(str(int(value)) if value.is_integer() and value < 1e18 else text)
 
 
 def size(text: str) -> int | str:
@@ -143,7 +143,7 @@ def width(text: str) -> float | str:
 def size_in_bytes(text: str) -> int:
     """Bytes, given in 10⁶ of them, or with a unit: ``2GB``, ``512MiB``."""
     if text.isdecimal():
-        return 1_000_000 * count(text)
+        return 1_000_000 * positive_int(text)
     try:
         return parse_bytes(text)
     except ValueError:
@@ -248,7 +248,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "positive": positive,
     "nonnegative": nonnegative,
     "share": share,
-    "count": count,
+    "count": positive_int,
     "natural": natural,
     "steps": steps,
     "size": size,
@@ -274,6 +274,23 @@ def method_asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> s
         parser.error(f"--method: {error}")
 
 
+def load(function: Callable[..., Any]) -> None:
+    """Import a function of a method now rather than when it is called."""
+    if isinstance(function, Later):
+        function.load()
+
+
+def list_methods(methods: Iterable[Method], command: str) -> str:
+    """The methods of a command, with a line or two on each."""
+    import textwrap
+
+    rows = [f"`linrank {command} --method NAME --help` has the options of each method:"]
+    for method in methods:
+        indent = {"initial_indent": f"  {method.name:<12}", "subsequent_indent": " " * 14}
+        rows += textwrap.wrap(method.summary, 80, **indent)  # type: ignore[arg-type]
+    return "\n".join(rows)
+
+
 def flags_of(name: str, option: Option) -> tuple[str, ...]:
     """How a parameter is spelt on the command line."""
     return option.flags or (flag(name),)
@@ -287,27 +304,31 @@ def flag(name: str) -> str:
 def add_parameters(parser: Parser, parameters: type, title: str) -> None:
     """Declare the options of a method; their values stay None where they are not given."""
     group, defaults = parser.add_argument_group(title), defaults_of(parameters)
-    for name, option in options_of(parameters).items():
-        told, default = option.told, defaults[name]
-        if told is None and not isinstance(default, bool) and default is not None:
-            told = f"{default:g}" if isinstance(default, float) else str(default)
-        about = option.help + (f" (default: {told})" if told else "")
-        how: dict[str, Any] = {"dest": name, "help": about}
+    options = options_of(parameters)
+    # First those with a letter of their own, which are asked for most.
+    for name in sorted(options, key=lambda name: len(flags_of(name, options[name])) == 1):
+        option, told = options[name], options[name].told
+        if told is None and not isinstance(defaults[name], bool) and defaults[name] is not None:
+            told = str(defaults[name]).removesuffix(".0")
+        about = option.help
+        how: dict[str, Any] = {"dest": name, "metavar": option.metavar or "NAME"}
         if option.kind == "flag":
-            how |= {"action": "store_true", "default": None}
+            how = {"dest": name, "action": "store_true", "default": None}
         elif option.choices:
             names = [str(value) for value in option.choices if value is not None]
-            shown = f"{{{','.join(names)}}}"
-            how |= {"type": one_of(names), "metavar": option.metavar or shown}
-            if option.metavar:
-                how["help"] = f"{option.help}: {', '.join(names)}" + (
-                    f" (default: {told})" if told else ""
-                )
+            about, told = f"{about}: {_listed(names, told)}", None if told in names else told
+            how["type"] = one_of(names)
             if option.kind == "average":
                 how |= {"nargs": "?", "const": AVERAGES[0]}
         else:
-            how |= {"type": KINDS[option.kind], "metavar": option.metavar}
-        group.add_argument(*flags_of(name, option), **how)
+            how["type"] = KINDS[option.kind]
+        group.add_argument(
+            *flags_of(name, option), **how, help=about + (f" (default: {told})" if told else "")
+        )
+
+
+def _listed(names: Sequence[str], default: str | None) -> str:
+    return ", ".join(f"{name} (default)" if name == default else name for name in names)
 
 
 def add_owners(
@@ -338,10 +359,8 @@ def parameters_of(
         told = flags_of(name, options[name])[-1]
         for other in options[name].excludes:
             if other in given:
-                parser.error(
-                    f"{told} and {flags_of(other, options[other])[-1]} exclude each other"
-                )
-        if options[name].needs:
+                parser.error(f"{told} and {flags_of(other, options[other])[-1]} exclude each other")
+        if options[name].needs and options[name].needs[0] in options:
             other, values = options[name].needs
             value = getattr(made, other)
             if value not in values if values else value is None:
@@ -385,38 +404,38 @@ def add_reading(
     group = parser.add_argument_group(
         "reading",
         "--label, --qid, --docid, --weight, --position COLUMN\n"
-        "                        what a column of a table is, or 'none' if none is (default:\n"
-        "                        known by name: label or relevance, qid or query_id, ...)",
+        "                        roles of the columns of a table; 'none' for none\n"
+        "                        (default: known by name, as label, qid, relevance)",
     )
     for role in ROLES:
         group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
     group.add_argument(
         "--features",
         metavar="COLUMNS",
-        help="names and patterns, as 'bm25*,!bm25_url' (default: all other numbers; for a model, "
-        "those it knows)",
+        help="as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)",
     )
     group.add_argument(
         "--format",
         choices=FORMATS,
         metavar="NAME",
-        help=f"{', '.join(FORMATS)} (default: told by the first bytes, then by the name)",
+        help=f"{', '.join(FORMATS)} (default: by content and name)",
     )
     group.add_argument(
         "--no-sidecars",
         action="store_true",
-        help="ignore FILE.query, .group, .weight and .position beside text",
+        help="ignore FILE.query, .group, .weight, .position",
     )
     if judgements:
         group.add_argument(
             "--qrels",
             metavar="FILE",
-            help="labels by query and document: lines 'qid iteration docid relevance'",
+            help="labels by query and document, as TREC has them",
         )
         group.add_argument(
             "--unjudged",
             choices=UNJUDGED,
-            help="rows without a judgement: label 0 (default), left out, or an error",
+            metavar="HOW",
+            help="rows without a judgement: zero (default), drop, error",
         )
     if missing:
         group.add_argument(
@@ -428,13 +447,15 @@ def add_reading(
     group.add_argument(
         "--dtype",
         choices=("float32", "float64"),
-        help="of the values in memory (default: float32, or that of the store)",
+        metavar="TYPE",
+        help="float32 (default, but for a store) or float64, in memory",
     )
     group.add_argument(
         "--index-base",
         choices=("auto", "0", "1"),
         default="auto",
-        help="number of the first feature in the file; auto: 0 if a feature 0 occurs, else 1",
+        metavar="N",
+        help="number of the first feature, 0 or 1 (default: auto, by the data)",
     )
     group.add_argument(
         "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
@@ -470,6 +491,6 @@ def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> N
         "--convention",
         default="linrank",
         metavar="NAME",
-        help="whose rules for gains, ties and empty queries: linrank (default; TREC files: "
-        "trec_eval), letor, mslr, trec_eval, sklearn, lightgbm, xgboost",
+        help="whose rules for gains and ties: linrank (default; for runs trec_eval), letor, mslr, "
+        "trec_eval, sklearn, lightgbm, xgboost",
     )

@@ -8,14 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_reading, add_volume, flag, given, positive_int
 from linrank.cli.console import Console
-from linrank.system.words import count
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
-from linrank.cli.reading import INDEX_BASE, in_options, read_and_score
-from linrank.cli.stream import check_text
+from linrank.cli.options import add_reading, add_volume, flag, given, positive_int
+from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
+from linrank.system.words import count
 
 if TYPE_CHECKING:
     import numpy as np

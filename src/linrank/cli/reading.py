@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.system.words import bytes_text, count
 from linrank.cli.models import is_model
+from linrank.cli.options import ROLES, UNJUDGED
 from linrank.cli.streams import STANDARD, read_text
 from linrank.errors import DataFormatError
+from linrank.system.words import bytes_text, count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,25 +27,6 @@ if TYPE_CHECKING:
     from linrank.io.tables.roles import TableOptions
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
-
-
-UNJUDGED = ("zero", "drop", "error")
-
-
-def add_judgements(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
-    group = parser.add_argument_group("judgements")
-    group.add_argument(
-        "--qrels",
-        metavar="FILE",
-        help="take the labels from judgements, lines 'qid iteration docid relevance', by query and "
-        "document",
-    )
-    group.add_argument(
-        "--unjudged",
-        choices=UNJUDGED,
-        help="rows without a judgement: label 0 (default), left out, or an error",
-    )
 
 
 def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -64,43 +47,10 @@ def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
     return judged(data, **options)
 
 
-FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 _NONE = "none"
-_ROLES = {
-    "label": "the label (default: label, y, relevance, rel, grade or target)",
-    "qid": "the query ids (default: qid, query_id, group, group_id or query)",
-    "docid": "the document ids (default: docid, docno or doc_id)",
-    "weight": "the weights of rows (default: weight or sample_weight)",
-    "position": "where a row was shown (default: position or rank)",
-}
 # How the library's arguments are spelt on the command line.
-_FLAGS = "|".join((*_ROLES, "features", "format", "missing", "dtype", "unjudged"))
+_FLAGS = "|".join((*ROLES, "features", "format", "missing", "dtype", "unjudged"))
 _TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
-    group = parser.add_argument_group(
-        "tables", "columns of Parquet, Arrow, CSV and TSV files; 'none' says there is none"
-    )
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="what the data are (default: told by the first bytes, then by the name)",
-    )
-    for role, about in _ROLES.items():
-        group.add_argument(f"--{role}", metavar="COLUMN", help=about)
-    group.add_argument(
-        "--features",
-        metavar="COLUMNS",
-        help="features: names and patterns with commas, as 'bm25*,!bm25_url' (default: the column "
-        "features if it holds lists, else all other numbers; for a model, those that it knows)",
-    )
-    group.add_argument(
-        "--no-sidecars",
-        action="store_true",
-        help="ignore FILE.query, FILE.group, FILE.weight and FILE.position beside text",
-    )
 
 
 def column_options(
@@ -117,7 +67,7 @@ def column_options(
 
 def column_choices(args: argparse.Namespace) -> dict[str, Any]:
     """The columns of roles as given: a name, False for none, None by convention."""
-    given = {role: getattr(args, role, None) for role in _ROLES}
+    given = {role: getattr(args, role, None) for role in ROLES}
     return {role: False if value == _NONE else value for role, value in given.items()}
 
 
@@ -150,50 +100,58 @@ def spelt(message: str) -> str:
     return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
 
 
-def open_store(args: argparse.Namespace, parser: argparse.ArgumentParser) -> Store:
+def open_store(args: argparse.Namespace) -> Store:
     """The store at ``DATA``; options that say how to read text have no place here."""
     from linrank.io.store.store import Store
 
     store = Store(args.data)
     if args.index_base != "auto":
-        parser.error("--index-base is for text; a store has its features numbered")
-    if args.missing is not None:
-        parser.error("--missing is decided when a store is written; leave it out")
+        raise ValueError("--index-base is for text; a store has its features numbered")
+    if getattr(args, "missing", None) is not None:
+        raise ValueError("--missing is decided when a store is written; leave it out")
     return store
 
 
-def describe_store(store: Store) -> str:
-    """Source and size of a store in a line."""
+def describe_data(data: Dataset | Store) -> str:
+    """Source and size in a line; of a store without reading it."""
+    facts, where = _facts(data), getattr(data, "path", None) or getattr(data, "source", None)
+    no_qid = " (no qid)" if getattr(data, "qid", ()) is None else ""
+    chunks = f" in {count(facts['chunks'], 'chunk')}" if "chunks" in facts else ""
     return (
-        f"{store.path}: {count(store.n_rows, 'row')}, "
-        f"{count(store.n_queries, 'query', 'queries')}, {count(store.n_pairs, 'pair')}; "
-        f"{_storage(store)}, {bytes_text(_nbytes(store))} in {count(store.n_chunks, 'chunk')}"
+        f"{where}: {count(facts['rows'], 'row')}, "
+        f"{count(facts['queries'], 'query', 'queries')}{no_qid}, {count(facts['pairs'], 'pair')}; "
+        f"{facts['storage']}, {bytes_text(facts['bytes'])}{chunks}"
     )
 
 
-def store_summary(store: Store, args: argparse.Namespace) -> dict[str, Any]:
-    """What the JSON reports say of a store."""
+def data_summary(data: Dataset | Store, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON reports say of the training data."""
+    limit = {"memory_limit": args.memory_limit} if hasattr(data, "n_chunks") else {}
+    return {"source": args.data, **_facts(data), **limit}
+
+
+def _facts(data: Dataset | Store) -> dict[str, Any]:
+    from linrank.io.store.store import Store
+
+    if not isinstance(data, Store):
+        return {
+            "rows": data.n_rows,
+            "queries": data.queries.n_queries,
+            "features": data.n_features,
+            "pairs": data.queries.n_pairs,
+            "storage": data.rows.describe(),
+            "bytes": int(data.rows.nbytes),
+        }
+    kind = "CSR" if data.storage == "csr" else data.storage
     return {
-        "source": args.data,
-        "rows": store.n_rows,
-        "queries": store.n_queries,
-        "features": store.n_features,
-        "pairs": store.n_pairs,
-        "storage": _storage(store),
-        "bytes": _nbytes(store),
-        "chunks": store.n_chunks,
-        "memory_limit": args.memory_limit,
+        "rows": data.n_rows,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+        "storage": f"{kind} {data.dtype}, {data.n_rows} × {data.n_features}",
+        "bytes": sum(chunk.nbytes for chunk in data.chunks),
+        "chunks": data.n_chunks,
     }
-
-
-def _storage(store: Store) -> str:
-    kind = "CSR" if store.storage == "csr" else store.storage
-    return f"{kind} {store.dtype}, {store.n_rows} × {store.n_features}"
-
-
-def _nbytes(store: Store) -> int:
-    """Of the features."""
-    return sum(chunk.nbytes for chunk in store.chunks)
 
 
 def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
@@ -251,7 +209,9 @@ def read_data(
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
-    options.setdefault("missing", "keep" if filling is not None else args.missing or "error")
+    options.setdefault(
+        "missing", "keep" if filling is not None else getattr(args, "missing", None) or "error"
+    )
     columns = column_options(args, known, labelled)
     if is_folder(path):
         given = [*columns.given(), *(["format"] if args.format is not None else [])]
@@ -311,6 +271,27 @@ def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferen
     return preferences
 
 
+def without_labels(data: Dataset) -> Dataset:
+    """The same rows, all of one label: no pair comes from the labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(data, labels=np.zeros(data.n_rows))
+
+
+def check_text(path: str) -> None:
+    """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
+    if not os.path.isfile(path):
+        return
+    from linrank.io.tables.formats import format_of, open_source
+
+    _, name, head = open_source(path)
+    found = format_of(name, head, None)
+    if found != "svmlight":
+        raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
+
+
 def read_and_score(
     model: LinearModel | KernelModel,
     path: str,
@@ -342,9 +323,10 @@ def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -
     from linrank.models.linear import LinearModel
 
     kinds = {model.missing.kind if isinstance(model, LinearModel) else "error" for model in models}
-    if args.missing is not None and kinds and kinds != {args.missing}:
+    missing = getattr(args, "missing", None)
+    if missing is not None and kinds and kinds != {missing}:
         raise ValueError(
-            f"--missing {args.missing}: a model does with missing values what it was trained to "
+            f"--missing {missing}: a model does with missing values what it was trained to "
             f"do, here {' and '.join(sorted(kinds))}; leave the option out, or train again with it"
         )
     return "keep" if kinds != {"error"} else "error"

@@ -1,4 +1,4 @@
-"""``linrank train --solver sgd --stream``: data that need not fit in memory, or never end."""
+"""``linrank train --method sgd --stream``: data that need not fit in memory, or never end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import fill_in, natural, positive_float, positive_int
 from linrank.cli.console import Console
-from linrank.system.words import bytes_text, count, seconds
 from linrank.cli.main import OK
+from linrank.cli.options import fill_in
 from linrank.cli.process import SIGNALS
+from linrank.cli.reading import check_text
 from linrank.cli.streams import STANDARD, check_apart, check_writable
-from linrank.cli.train_report import print_json
-from linrank.cli.training import check_files, write_and_validate
-from linrank.options import STOCHASTIC, STREAM_SAMPLINGS
+from linrank.cli.train import check_files, print_json, write_and_validate
+from linrank.methods.parameters import SGDParameters, defaults_of
+from linrank.options import STREAM_SAMPLINGS
+from linrank.system.words import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.models.linear import LinearModel
@@ -129,13 +130,13 @@ def options_summary(run: StreamRun, args: argparse.Namespace) -> dict[str, Any]:
     """What it and the model file say of the options."""
     learner = run.trainer.descent.learners[0]
     return {
-        "solver": args.solver,
+        "method": args.method,
         "algorithm": args.algorithm,
         "alpha": learner.alpha,
         "aggressiveness": learner.aggressiveness,
         "sampling": args.sampling,
         "average": args.average,
-        "seed": args.seed,
+        "seed": args.random_state,
         "steps_per_row": args.steps_per_row,
         "passes": args.passes,
         "memory_mb": args.memory,
@@ -208,67 +209,8 @@ _REFUSED = {
 }
 
 
-def add_streaming(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    group = parser.add_argument_group(f"streams (--solver {STOCHASTIC} --stream)")
-    group.add_argument(
-        "--stream", action="store_true", help="read DATA batch by batch and never hold all of it"
-    )
-    group.add_argument(
-        "--passes",
-        type=positive_int,
-        metavar="N",
-        help="read the file N times (default: 1); of a store with --memory-limit, its chunks "
-        "(default: once for each quarter of a step a row)",
-    )
-    group.add_argument(
-        "--memory",
-        type=positive_int,
-        metavar="MB",
-        help="memory of the whole process, in 10⁶ bytes (default: 200)",
-    )
-    group.add_argument(
-        "--steps-per-row", type=positive_float, metavar="R", help="pairs drawn a row (default: 4)"
-    )
-    group.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="save the state there; if FILE exists, go on from it with the same result (with "
-        "--dask: the weights of each iteration, see --resume)",
-    )
-    group.add_argument(
-        "--checkpoint-every",
-        type=natural,
-        metavar="SECONDS",
-        help="how often (default: 60; 0: behind every batch)",
-    )
-
-
-def check_text(path: str) -> None:
-    """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
-    if not os.path.isfile(path):
-        return
-    from linrank.io.tables.formats import format_of, open_source
-
-    _, name, head = open_source(path)
-    found = format_of(name, head, None)
-    if found != "svmlight":
-        raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
-
-
 def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Fail on options that do not go together; before the defaults of descent are filled in."""
-    given = [name for name in _DEFAULTS if getattr(args, name) is not None]
-    if not args.stream:
-        for name in given:
-            if name == "checkpoint" and args.dask is not None:
-                continue  # of the weights of each iteration on a cluster
-            if name != "passes":
-                also = ", or --dask and a store" if name == "checkpoint" else ""
-                parser.error(f"--{name.replace('_', '-')} needs --stream{also}")
-            elif args.solver != STOCHASTIC or args.memory_limit is None:
-                parser.error("--passes needs --stream, or --memory-limit and a store")
-        return
+    """Fail on options that do not go together; fill in those that were not given."""
     if args.memory_limit is not None:
         parser.error("--memory-limit is for a store, --memory MB for --stream")
     if os.path.isdir(args.data):
@@ -276,12 +218,10 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
             f"--stream reads text, and {args.data} is a folder; give --memory-limit SIZE in its "
             "place to go through a store within that"
         )
-    if args.solver != STOCHASTIC:
-        parser.error(f"--stream needs --solver {STOCHASTIC}, not --solver {args.solver}")
     for name, why in _REFUSED.items():
         if getattr(args, name) is not None:
             parser.error(f"--stream excludes {why}")
-    if args.scale != "none":
+    if args.scale not in (None, "none"):
         parser.error(
             f"--stream excludes --scale {args.scale}: the scale is known at the end of the data; "
             "scale the features where they are made"
@@ -298,7 +238,9 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
             f"--stream excludes --sampling {args.sampling}, which needs all data in memory; give "
             f"one of {', '.join(STREAM_SAMPLINGS)}"
         )
-    fill_in(args, _DEFAULTS)
+    own = defaults_of(SGDParameters)
+    descent = {name: own[name] for name in ("algorithm", "sampling", "aggressiveness")}
+    fill_in(args, {**_DEFAULTS, **descent, "random_state": 0})
     if args.checkpoint_every != _DEFAULTS["checkpoint_every"] and args.checkpoint is None:
         parser.error("--checkpoint-every needs --checkpoint FILE")
     if args.passes > 1 and args.data == STANDARD:
@@ -311,6 +253,7 @@ def check_streaming(args: argparse.Namespace, parser: argparse.ArgumentParser) -
 
 def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Read and learn, batch by batch; measure, write."""
+    check_streaming(args, parser)
     check_files(args, parser)
     check_text(args.data)
     if args.checkpoint is not None:
@@ -358,7 +301,7 @@ def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
         "--aggressiveness": args.aggressiveness,
         "--sampling": args.sampling,
         "--average": args.average,
-        "--seed": args.seed,
+        "--seed": args.random_state,
         "--steps-per-row": args.steps_per_row,
         "--memory": args.memory,
         "--index-base": args.index_base,
@@ -366,7 +309,7 @@ def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
     trainer = StreamTrainer(
         [learner],
         average=args.average,
-        seed=args.seed,
+        seed=args.random_state,
         sampling=args.sampling,
         memory=plan.buffer,
         steps_per_row=args.steps_per_row,

@@ -6,18 +6,9 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
-    add_reading,
-    add_reporting,
-    add_training,
-    check_training,
-    grid,
-    positive_int,
-)
 from linrank.cli.bounding import coef_bounds_of
 from linrank.cli.choosing import check_choosing, read_folds
 from linrank.cli.console import Console
-from linrank.system.words import seconds
 from linrank.cli.descent_options import add_descent_grid, check_descent_grid
 from linrank.cli.domination_options import (
     METHOD,
@@ -29,12 +20,21 @@ from linrank.cli.kernel_grid import add_kernel_grid, check_kernel_grid
 from linrank.cli.lowrank_options import refuse_lowrank
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
+from linrank.cli.options import (
+    add_reading,
+    add_reporting,
+    add_training,
+    check_training,
+    grid,
+    positive_int,
+)
 from linrank.cli.pair_options import say_pairs, seed_of_pairs
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import path_summary, plot, print_json, say_result, table
 from linrank.options import DOMINATION_SOLVERS, SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
+from linrank.system.words import seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.choosing import read_folds
 from linrank.cli.console import Console
-from linrank.system.words import count, seconds
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
@@ -16,6 +15,7 @@ from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data, say_optimum
 from linrank.cli.tune_report import figure, measured_on, print_json, save
 from linrank.options import KERNEL, WITH_GAMMA
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

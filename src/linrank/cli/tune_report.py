@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
-from linrank.system.words import count, seconds
 from linrank.cli.streams import write_standard
 from linrank.cli.train_report import data_summary, options_summary, say_optimum
 from linrank.system.durable import replacing
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.choosing import read_folds
 from linrank.cli.console import Console
-from linrank.system.words import count, seconds
 from linrank.cli.main import OK
 from linrank.cli.models import write_model
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, show_standard
 from linrank.cli.train_report import describe_data
 from linrank.cli.tune_report import measured_on, print_json
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

@@ -122,11 +122,21 @@ class Method:
     places: tuple[str, ...] = field(default=())
 
 
-def later(where: str) -> Callable[..., Any]:
-    """The function ``"module:name"``, imported when it is called: a table of methods stays light."""
-    module, _, name = where.partition(":")
+@dataclass(frozen=True)
+class Later:
+    """The function ``"module:name"``, imported at the first call: a table of methods stays light."""
 
-    def call(*args: Any, **options: Any) -> Any:
-        return getattr(import_module(module), name)(*args, **options)
+    where: str
 
-    return call
+    def load(self) -> Any:
+        """The function, its module imported."""
+        module, _, name = self.where.partition(":")
+        return getattr(import_module(module), name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.load()(*args, **options)
+
+
+def later(where: str) -> Later:
+    """A function that is imported when it is called."""
+    return Later(where)

@@ -1,7 +1,7 @@
-"""The parameters of every method, each declared once: name, type, default, choices, one line of help.
+"""The parameters of every method, each declared once: name, type, default, choices, a line of help.
 
-Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them, the
-command line fills argparse from them, so it still starts in a blink.
+Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them,
+and the command line fills argparse from them, so it still starts in a blink.
 """
 # ruff: noqa: RUF009  (a field is declared by a call)
 
@@ -113,8 +113,7 @@ class Rows:
 
     scale: str = choose(
         SCALES,
-        "scale features by their deviation, their range, or their range in each query; part of the "
-        "model, which scores raw rows",
+        "divide features by their deviation, range, or range in each query, in the model",
     )
     random_state: Any = declare(
         None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
@@ -129,8 +128,7 @@ class Filled(Rows):
 
     missing: str = choose(
         MISSING,
-        "what a missing value (NaN, null) of a table means in training: an error, 0, the mean of "
-        "the feature, or 0 and a learnt weight; the model remembers it",
+        "what a missing value (NaN, null) means, to the model too; indicator: 0 and a weight",
     )
 
 
@@ -151,13 +149,12 @@ class PairLosses:
     loss: str = choose(LOSSES, "loss of a pair")
     pairs: str = choose(
         PAIRS,
-        "compare all labels of a query, neighbouring ones, the --n-closest pairs, or these and "
-        "--n-random others",
+        "of all labels of a query, of neighbouring ones, the --n-closest, or these and --n-random "
+        "others",
     )
     n_closest: int | str = declare(
         "auto",
-        "--pairs closest and pruned: pairs in order of closeness of their labels, the last ones "
-        "drawn by --seed",
+        "pairs with the closest labels, the last ones drawn by --seed",
         "size",
         metavar="N|auto",
         told="auto, all of neighbouring labels",
@@ -165,7 +162,7 @@ class PairLosses:
     )
     n_random: int | str = declare(
         "auto",
-        "--pairs pruned: pairs drawn from the others by --seed",
+        "pairs drawn from the others by --seed",
         "size",
         metavar="N|auto",
         told="auto, as many as the closest",
@@ -173,7 +170,7 @@ class PairLosses:
     )
     pair_weighting: str = choose(
         PAIR_WEIGHTINGS,
-        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+        "weight of a pair: 1, the difference of its labels, or that of 2^label",
     )
     query_normalization: str | None = choose(
         QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
@@ -195,8 +192,8 @@ class RankSVMTraining(PairLosses, Filled):
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = declare(
         None,
-        "newton: stop when F is within about TOL·F of its minimum; for the hinge, and bundle "
-        "always, when certified to be; tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
+        "stop within about TOL·F of the minimum of F, certified for the hinge and bundle; tron: "
+        "when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
         "positive",
         **TOL,
         told="1e-4; hinge, bundle and tron: 1e-3",
@@ -205,15 +202,15 @@ class RankSVMTraining(PairLosses, Filled):
         None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
     )
     positive: bool = declare(
-        False, "keep all coefficients >= 0 (newton)", "flag", needs=("solver", ("newton",))
+        False, "keep all coefficients >= 0", "flag", needs=("solver", ("newton",))
     )
     coef_bounds: Any = declare(
         None,
-        "keep LOW <= coefficient <= HIGH for features numbered as in DATA (newton); an empty LOW "
-        "or HIGH leaves that end open",
+        "keep LOW <= coefficient <= HIGH by number of a feature, an empty end being open, * for "
+        "all others, @FILE for a file of such entries",
         "bounds",
         flags=("--bounds",),
-        metavar="F:LOW:HIGH,...",
+        metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
     memory_limit: float | str | None = declare(
@@ -340,7 +337,13 @@ class DominationParameters(DominationTraining, Watched):
 class DescentTraining(Filled):
     """What one model and a search over λ have in common."""
 
-    aggressiveness: float = declare(1.0, "largest step of --algorithm pa", "positive", metavar="A")
+    aggressiveness: float = declare(
+        1.0,
+        "largest step of --algorithm pa",
+        "positive",
+        metavar="A",
+        needs=("algorithm", ("pa",)),
+    )
     n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
     sampling: str = choose(SAMPLINGS, "how pairs are drawn; pairs: all with the same probability")
     average: bool | str = declare(
@@ -383,7 +386,12 @@ class SGDParameters(DescentTraining, Watched):
     steps_per_row: float = 4.0
     buffer_mb: float = 64
     passes: int | None = declare(
-        None, "--memory-limit: times that each part of the store is visited", "count", metavar="N"
+        None,
+        "times that a store with --memory-limit, or the file of --stream, is read",
+        "count",
+        metavar="N",
+        told="--stream: 1",
+        needs=("memory_limit", ()),
     )
     memory_limit: float | str | None = declare(
         None,
@@ -466,9 +474,7 @@ def _having(name: str) -> tuple[str, ...]:
 class KernelTraining(PairLosses, Rows):
     """What one model and a search over C and γ have in common."""
 
-    degree: int = declare(
-        3, "d of poly", "count", metavar="D", needs=("kernel", _having("degree"))
-    )
+    degree: int = declare(3, "d of poly", "count", metavar="D", needs=("kernel", _having("degree")))
     coef0: float = declare(
         0.0, "c of poly and sigmoid", "finite", metavar="C", needs=("kernel", _having("coef0"))
     )

@@ -89,6 +89,8 @@ def describe(trained: Trained, parameters: Any) -> Description:
             f"whatever the curvature; {scale}a smaller -e tightens it"
         )
         lines.append(("note", told))
+    if result.converged:
+        lines.append(("converged", result.message))
     options = {name: getattr(p, name) for name in ("C", *TRAINING, "scale") if hasattr(p, name)}
     facts = {
         **options,
