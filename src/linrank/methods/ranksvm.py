@@ -7,13 +7,11 @@ from typing import Any
 from linrank.data.bounds import weight_bounds
 from linrank.methods.base import Description, Task, Trained
 from linrank.methods.linear import Ground
-from linrank.methods.lines import LOOSE, optimum_line, pairs_line, relative_gap, weights_line
 from linrank.methods.parameters import values_of
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 
 def options_of(parameters: Any) -> dict[str, Any]:
@@ -67,45 +65,5 @@ def train(task: Task) -> Trained:
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
-    """Iterations, the optimum and its certificate, weights of 0, and whether to trust the bound."""
-    result, known, p = trained.result, trained.model.training, parameters
-    work = count(result.n_iter, "iteration")
-    if result.n_hvp:
-        work += f", {count(result.n_hvp, 'Hessian product')}"
-    share = relative_gap(result)
-    lines = [
-        ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {p.C:g}: {work}"),
-        optimum_line(result.value, result.gap),
-    ]
-    if known.get("pairs") in SELECTED_PAIRS and known.get("n_closest") is not None:
-        lines.append(pairs_line(known))
-    n_nonzero = int((result.w != 0.0).sum())
-    if n_nonzero < result.w.size:
-        lines.append(weights_line(n_nonzero, result.w.size))
-    if result.converged and share > LOOSE:
-        scale = "--scale standard or " if p.scale == "none" else ""
-        told = (
-            "this bound is proven but can be loose: it grows with the square of the gradient, "
-            f"whatever the curvature; {scale}a smaller -e tightens it"
-        )
-        lines.append(("note", told))
-    if result.converged:
-        lines.append(("converged", result.message))
-    options = {name: getattr(p, name) for name in ("C", *TRAINING, "scale") if hasattr(p, name)}
-    facts = {
-        **options,
-        **{name: getattr(p, name) for name in ("counting", "positive") if hasattr(p, name)},
-        **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
-        "objective": result.value,
-        "duality_gap": result.gap,
-        "relative_gap": share,
-        "gradient_norm": result.gradient_norm,
-        "kkt_residual": result.kkt_residual,
-        "nonzero_weights": n_nonzero,
-        "iterations": result.n_iter,
-        "hessian_products": result.n_hvp,
-        "converged": result.converged,
-        "stopped": result.stopped,
-        "message": result.message,
-    }
-    return Description(tuple(lines), facts)
+    """Iterations, objective and gap."""
+    raise NotImplementedError
