@@ -41,6 +41,7 @@ class Parser(argparse.ArgumentParser):
             name = argument.partition("=")[0]
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(self._unknown(name))
+        found: argparse.Namespace
         found, unknown = self.parse_known_args(given, namespace)
         if unknown:
             self.error(self._unknown(unknown[0]))

@@ -280,6 +280,38 @@ def without_labels(data: Dataset) -> Dataset:
     return replace(data, labels=np.zeros(data.n_rows))
 
 
+def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
+    """Bounds by feature, as --bounds has them, become bounds by column."""
+    entries = getattr(parameters, "coef_bounds", None)
+    if entries is None:
+        return
+    from linrank.io.store.outline import columns_of
+    from linrank.io.store.store import Store
+
+    columns = columns_of(data) if isinstance(data, Store) else data
+    bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
+    for feature, pair in entries.items():
+        if feature != "*":
+            bounds[_column(feature, columns)] = pair
+    parameters.coef_bounds = bounds
+
+
+def _column(feature: str, data: Dataset) -> int:
+    """The column of a feature by its number in the file, or its name."""
+    if data.feature_names is not None and feature in data.feature_names:
+        return data.feature_names.index(feature)
+    base = data.index_base or 0
+    if not feature.isdecimal():
+        raise ValueError(f"--bounds: {feature!r} is no feature number; use numbers as in the data")
+    column = int(feature) - base
+    if not 0 <= column < data.n_features:
+        raise ValueError(
+            f"--bounds: feature {feature} is not in the data, whose features are {base} to "
+            f"{base + data.n_features - 1}"
+        )
+    return column
+
+
 def check_text(path: str) -> None:
     """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
     if not os.path.isfile(path):

@@ -38,6 +38,7 @@ from linrank.cli.reading import (
     read_and_score,
     read_data,
     read_preferences,
+    resolve_bounds,
     without_labels,
 )
 from linrank.cli.streams import (
@@ -146,9 +147,10 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     for title, options in GROUPS.items():
         names = [other.name for other in METHODS.values() if _offers(other, title)]
         owners |= dict.fromkeys(options, f"--method {' or '.join(names)}")
-        group = parser.add_argument_group(title) if _offers(method, title) else None
-        for name, how in options.items() if group is not None else ():
-            group.add_argument(name, **how)
+        if _offers(method, title):
+            group = parser.add_argument_group(title)
+            for name, how in options.items():
+                group.add_argument(name, **how)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
     add_reading(parser, missing=False)
@@ -276,38 +278,6 @@ def _with_preferences(
     preferences = read_preferences(args.preferences, data, args.across_queries)
     console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
     return (without_labels(data) if args.no_labels else data), preferences
-
-
-def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
-    """Bounds by feature, as --bounds has them, become bounds by column."""
-    entries = getattr(parameters, "coef_bounds", None)
-    if entries is None:
-        return
-    from linrank.io.store.outline import columns_of
-    from linrank.io.store.store import Store
-
-    columns = columns_of(data) if isinstance(data, Store) else data
-    bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
-    for feature, pair in entries.items():
-        if feature != "*":
-            bounds[_column(feature, columns)] = pair
-    parameters.coef_bounds = bounds
-
-
-def _column(feature: str, data: Dataset) -> int:
-    """The column of a feature by its number in the file, or its name."""
-    if data.feature_names is not None and feature in data.feature_names:
-        return data.feature_names.index(feature)
-    base = data.index_base or 0
-    if not feature.isdecimal():
-        raise ValueError(f"--bounds: {feature!r} is no feature number; use numbers as in the data")
-    column = int(feature) - base
-    if not 0 <= column < data.n_features:
-        raise ValueError(
-            f"--bounds: feature {feature} is not in the data, whose features are {base} to "
-            f"{base + data.n_features - 1}"
-        )
-    return column
 
 
 # ---- during and after it ------------------------------------------------------------------------

@@ -124,7 +124,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Later:
-    """The function ``"module:name"``, imported at the first call: a table of methods stays light."""
+    """The function ``"module:name"``, imported when called: a table of methods stays light."""
 
     where: str
 
