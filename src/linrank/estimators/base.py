@@ -20,13 +20,14 @@ from linrank.io.store.store import Store
 from linrank.methods.base import Task
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
-from linrank.options import AVERAGES, DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
+from linrank.options import DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
 from linrank.parts.stores import is_limited
 from linrank.search.monitor import validation_sets
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
     from sklearn.utils import Tags
@@ -376,11 +377,15 @@ class MethodRanker(CallbackSupport, FittedRanker):
         return self
 
     def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
-        """Set the attributes of the fit; those of an earlier one that it lacks are taken away."""
+        """Set the attributes of the fit."""
         self._adopt_model(trained.model, data)
         monitor = trained.monitor
         best = monitor.best_iteration if monitor is not None and monitor.keys else None
-        for name, value in {"best_iteration": best, **trained.attributes}.items():
+        self._set_attributes({"best_iteration": best, **trained.attributes})
+
+    def _set_attributes(self, values: Mapping[str, Any]) -> None:
+        """Set ``name_`` for each name; None takes away that of an earlier fit."""
+        for name, value in values.items():
             if value is not None:
                 setattr(self, f"{name}_", value)
             elif hasattr(self, f"{name}_"):
@@ -483,14 +488,9 @@ class DescentRanker(LinearRanker):
 
     def _average(self) -> str | None:
         """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
-        if self.average is None or isinstance(self.average, bool | np.bool_):
-            return AVERAGES[0] if self.average else None
-        if self.average not in AVERAGES:
-            expected = ", ".join(map(repr, AVERAGES))
-            raise ValueError(
-                f"average must be False, True or one of {expected}, got {self.average!r}"
-            )
-        return str(self.average)
+        from linrank.methods.sgd import average_of
+
+        return average_of(self)
 
     def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
         """Set the attributes of a fit."""

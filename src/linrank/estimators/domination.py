@@ -1,33 +1,19 @@
-"""DominationRanker, the scikit-learn face of the domination loss: parameters in, attributes out."""
+"""DominationRanker, the scikit-learn face of the domination loss."""
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from linrank.data.queries import query_weights
-from linrank.data.scaling import Scaling
-from linrank.domination.induction import InductionResult
-from linrank.domination.train import certified, choose_solver, describe_parameters, train
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import SparseRanker
-from linrank.estimators.callbacks import CallbackSupport, with_callbacks
-from linrank.io.store.outline import columns_of
-from linrank.models.linear import LinearModel
-from linrank.parts.stores import fit_domination, is_limited, model_of
-from linrank.search.monitor import Monitor, validation_sets
-from linrank.system.seeds import seed_of
+from linrank.domination.train import choose_solver
+from linrank.estimators.base import MethodRanker, SparseRanker
+from linrank.methods.parameters import DominationParameters
+from linrank.methods.registry import DOMINATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
-    from linrank.io.store.store import Store
-    from linrank.solvers.result import Result
 
 
-class DominationRanker(CallbackSupport, SparseRanker):
+class DominationRanker(MethodRanker, SparseRanker, DominationParameters):
     """Sparse linear ranker by the domination loss: every row is to beat all rows below it at once.
 
     Minimises ``F(w) = Σ_q c_q Σ_i u_i log(1 + Σ_j u_j exp(w·(x_j - x_i) + s_i - s_j)) + α pen(w)``,
@@ -158,177 +144,10 @@ class DominationRanker(CallbackSupport, SparseRanker):
     [3, 2, 1, 1, 2]
     """
 
-    def __init__(
-        self,
-        penalty: str = "l1",
-        alpha: float = 1.0,
-        *,
-        margin: Any = None,
-        layers: Any = "labels",
-        pooled: bool = False,
-        solver: str = "auto",
-        feature_induction: int | None = None,
-        negative_sampling: float | None = None,
-        curvature: str = "local",
-        order: str = "sequential",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        scale: str = "none",
-        missing: str = "error",
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        n_iter_no_change: int = 5,
-        scoring: str = "ndcg@10",
-        random_state: Any = None,
-        memory_limit: float | str | None = None,
-        callback: Callable[[dict[str, Any]], bool | None] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.penalty = penalty
-        self.alpha = alpha
-        self.margin = margin
-        self.layers = layers
-        self.pooled = pooled
-        self.solver = solver
-        self.feature_induction = feature_induction
-        self.negative_sampling = negative_sampling
-        self.curvature = curvature
-        self.order = order
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.missing = missing
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        group: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        qid_val: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-    ) -> DominationRanker:
-        """Learn ``coef_`` from labelled rows.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features), Dataset or Store
-            NumPy or SciPy matrix or data frame; float32 stays float32. A data set or store has
-            labels, query ids and weights of its own.
-        y : array of shape (n_rows,)
-            Real labels; only their order within a query matters, unless `margin` or `layers` say
-            otherwise.
-        qid : array of shape (n_rows,)
-            Query of each row, of any hashable type and in any order. None: all rows are one query.
-        sample_weight : array of shape (n_rows,)
-            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
-        query_weight : mapping from query id to weight, or array
-            Query weights ``c >= 0``, as in :meth:`RankSVM.fit`. Not with `pooled`.
-        group : array of shape (n_queries,)
-            Sizes of consecutive queries, in place of `qid`.
-        X_val, y_val, qid_val : validation data
-            `scoring` is computed on them at every iteration.
-        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
-            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
-            `early_stopping`.
-
-        Returns
-        -------
-        DominationRanker
-            The fitted estimator.
-        """
-        given = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-        if is_limited(X, y, self.memory_limit, **own):
-            return self._fit_in_passes(X, given, query_weight)
-        data = self._training_data(X, y, qid, group, sample_weight)
-        sets = validation_sets(data, *given)
-        scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        monitor = Monitor.of(self, sets, scaling, data.filling)
-        scaled = scaling.transformed(data, n_jobs=self.n_jobs)
-        options: dict[str, Any] = {
-            "alpha": self.alpha,
-            **self._options(),
-            "scale": scaling.factors,
-            "query_weight": query_weights(query_weight, data.queries),
-            "seed": seed_of(self.random_state),
-            "n_jobs": self.n_jobs,
-        }
-        result = train(
-            scaled,
-            **options,
-            w0=self._start(scaling, data.n_features, data.filling),
-            callback=monitor if monitor.is_needed else None,
-        )
-        self._tell(result, monitor)
-        if self.early_stopping:
-            best = monitor.best(result)
-            is_other = best is not result and self.feature_induction is not None
-            result = certified(best, scaled, **options) if is_other else best
-        return self._finish(result, data, scaling, monitor, options["seed"])
-
-    def _fit_in_passes(
-        self, store: Store, validation: tuple[Any, ...], query_weight: Any
-    ) -> DominationRanker:
-        columns = columns_of(store)
-        sets = validation_sets(columns, *validation)
-        options = {"alpha": self.alpha, **self._options()}
-        settings = describe_parameters(None, seed=0, **options)
-        result, n_pairs, scaling, monitor = fit_domination(store, sets, self, options, query_weight)
-        model = model_of(store, result, scaling, settings, n_pairs)
-        self._tell(result, monitor)
-        if self.early_stopping:
-            best = monitor.best(result)
-            model = model if best is result else model.moved_to(best, columns, scaling)
-            result = best
-        self._note_columns(columns)
-        self._adopt_validation(monitor)
-        self._adopt(result, model, columns)
-        self.history_ = {**result.history, **monitor.history}
-        return self
+    method = DOMINATION
 
     def _prepare_rows(self, rows: Rows) -> None:
         """Make what fits on the same rows can share, before they begin side by side."""
         solver = choose_solver(self.solver, self.penalty, self.feature_induction)
         if solver == "coordinate" and self.negative_sampling in (None, 1.0):
             rows.by_column  # noqa: B018  (kept by the rows)
-
-    def _tell(self, result: Result, monitor: Monitor) -> None:
-        """Warn of what did not converge, and keep the rounds of feature induction."""
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"DominationRanker did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        if isinstance(result, InductionResult):
-            if monitor.keys:
-                result = result.validated(monitor.history[monitor.keys[-1]])
-            self.rounds_, self.feature_order_ = result.rounds, result.order
-        elif hasattr(self, "rounds_"):  # of an earlier fit
-            del self.rounds_, self.feature_order_
-
-    def _finish(
-        self, result: Result, data: Dataset, scaling: Scaling, monitor: Monitor, seed: int
-    ) -> DominationRanker:
-        self._adopt_validation(monitor)
-        settings = describe_parameters(data, alpha=self.alpha, seed=seed, **self._options())
-        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
-        self.history_ = {**result.history, **monitor.history}
-        return self

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linrank.data.queries import query_weights
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import FittedRanker
-from linrank.estimators.callbacks import CallbackSupport, with_callbacks
-from linrank.options import KERNEL
-from linrank.search.kernel_fit import fit_kernel
-from linrank.search.monitor import Monitor
-from linrank.system.seeds import seed_of
+from linrank.estimators.base import FittedRanker, MethodRanker
+from linrank.estimators.callbacks import with_callbacks
+from linrank.methods.parameters import KernelParameters
+from linrank.methods.registry import KERNEL
+from linrank.options import KERNEL as PASSED_ON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import numpy as np
     from numpy.typing import NDArray
     from sklearn.utils import Tags
 
     from linrank.data.dataset import Dataset
-    from linrank.data.preferences import Preferences
     from linrank.models.kernel import KernelModel
     from linrank.solvers.result import Result
 
@@ -60,25 +53,21 @@ class KernelRanker(FittedRanker):
 
     def _options(self) -> dict[str, Any]:
         """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in KERNEL}
+        return {name: getattr(self, name) for name in PASSED_ON}
 
     def _adopt(self, result: Result, model: KernelModel, data: Dataset) -> None:
         """Set the attributes of a fit."""
         self._adopt_optimum(result, model, data)
+
+    def _adopt_model(self, model: KernelModel, data: Dataset) -> None:
+        super()._adopt_model(model, data)
         self.dual_coef_: NDArray[np.float64] = model.coef
         self.support_ = model.support
         self.n_support_ = len(model.coef)
         self.gamma_ = model.kernel.gamma
 
 
-# Beside linrank.options.KERNEL, those that the training takes under their own names.
-_PARAMETERS = (
-    *("kernel", "gamma", "degree", "coef0", "scale"),
-    *("C", "approximation", "n_components"),
-)
-
-
-class KernelRankSVM(CallbackSupport, KernelRanker):
+class KernelRankSVM(MethodRanker, KernelRanker, KernelParameters):
     """Ranker by RankSVM with a kernel, exact on all pairs, none of which is listed.
 
     Scores are ``f(x) = Σ_i β_i k(x_i, x)`` over the training rows. With ``Q_ij = k(x_i, x_j)`` and
@@ -192,90 +181,7 @@ class KernelRankSVM(CallbackSupport, KernelRanker):
     [3, 2, 1]
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        *,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        C: float = 1.0,
-        loss: str = "squared_hinge",
-        pairs: str = "all",
-        n_closest: int | str = "auto",
-        n_random: int | str = "auto",
-        pair_weighting: str = "uniform",
-        query_normalization: str | None = None,
-        approximation: str | None = None,
-        n_components: int | None = None,
-        memory_limit: int | float | str | None = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        scale: str = "none",
-        random_state: Any = None,
-        callback: Callable[[dict[str, Any]], bool | None] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.loss = loss
-        self.pairs = pairs
-        self.n_closest = n_closest
-        self.n_random = n_random
-        self.pair_weighting = pair_weighting
-        self.query_normalization = query_normalization
-        self.approximation = approximation
-        self.n_components = n_components
-        self.memory_limit = memory_limit
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scale = scale
-        self.random_state = random_state
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        group: Any = None,
-    ) -> KernelRankSVM:
-        """Learn β from labelled rows.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features), Dataset or Store, or (n_rows, n_rows)
-            NumPy or SciPy matrix or data frame; float32 stays float32. The kernel matrix if the
-            kernel is precomputed.
-        y : array of shape (n_rows,)
-            Real labels; only their order within a query matters, unless `pair_weighting` says
-            otherwise.
-        qid : array of shape (n_rows,)
-            Query of each row, of any hashable type and in any order. None: all rows are one query.
-        sample_weight : array of shape (n_rows,)
-            Row weights ``u >= 0``: a weight of 2 equals repeating the row.
-        query_weight : mapping from query id to weight, or array
-            Query weights ``c >= 0``, as in :meth:`RankSVM.fit`.
-        group : array of shape (n_queries,)
-            Sizes of consecutive queries, in place of `qid`.
-
-        Returns
-        -------
-        KernelRankSVM
-            The fitted estimator.
-        """
-        data = self._training_data(X, y, qid, group, sample_weight)
-        return self._fit(data, query_weight)
+    method = KERNEL
 
     @with_callbacks
     def fit_pairs(
@@ -321,25 +227,4 @@ class KernelRankSVM(CallbackSupport, KernelRanker):
         data, preferences = self._preferences(
             X, pairs, pair_weight, qid, across_queries, y, sample_weight, query_weight, group
         )
-        return self._fit(data, query_weight, preferences)
-
-    def _fit(
-        self, data: Dataset, query_weight: Any, preferences: Preferences | None = None
-    ) -> KernelRankSVM:
-        monitor = Monitor.watching(self)
-        model, result = fit_kernel(
-            data,
-            **{name: getattr(self, name) for name in _PARAMETERS},
-            **self._options(),
-            seed=seed_of(self.random_state),
-            query_weight=query_weights(query_weight, data.queries),
-            preferences=preferences,
-            n_jobs=self.n_jobs,
-            callback=monitor if monitor.is_needed else None,
-        )
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            message = f"KernelRankSVM did not converge: {result.message}{remedy}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        self._adopt(result, model, data)
-        return self
+        return self._train(data, data, (), query_weight, preferences)

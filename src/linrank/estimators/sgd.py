@@ -1,41 +1,29 @@
-"""SGDRanker, the scikit-learn face of stochastic descent: parameters in, attributes out."""
+"""SGDRanker, the scikit-learn face of stochastic descent."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from linrank.data.dataset import check_no_query_ids
 from linrank.data.frames import as_array, column_names
-from linrank.data.queries import query_weights
-from linrank.data.scaling import Scaling
-from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import DescentRanker
-from linrank.estimators.callbacks import CallbackSupport, with_callbacks
-from linrank.io.store.outline import outline
+from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.methods.parameters import SGDParameters
+from linrank.methods.registry import SGD
+from linrank.methods.sgd import attributes_of, average_of
 from linrank.models.linear import LinearModel
-from linrank.options import DESCENT
-from linrank.parts.stores import is_limited
-from linrank.search.monitor import Monitor, validation_sets
-from linrank.stochastic.chunked import descend_store
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
-from linrank.stochastic.train import DescentResult, descend, regularisation
+from linrank.stochastic.train import DescentResult, regularisation
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.data.rows import Rows
+    from linrank.methods.base import Trained
 
 # Parameters that a stream is opened with, and keeps.
 _OPTIONS = (
@@ -49,176 +37,7 @@ _OPTIONS = (
 )
 
 
-class StreamRanker(DescentRanker):
-    """A ranker with ``partial_fit``.
-
-    A subclass has the parameters of `SGDRanker`.
-    """
-
-    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
-
-    def partial_fit(self, X: Any, y: Any, *, qid: Any = None) -> StreamRanker:
-        """Learn from some more rows.
-
-        Rows of whole or partial queries may come in any order, a few or many at a time. New rows
-        make pairs among themselves and with the rows of their query that a buffer of `buffer_mb`
-        remembers; `steps_per_row` steps are taken for each of them. After :meth:`fit`, goes on from
-        its weights. `n_steps`, `tol`, `record`, `early_stopping`, `callback` and `verbose` are for
-        ``fit`` only; `C`, `scale` and ``algorithm="hybrid"``, which need to know the whole of the
-        data, are refused.
-
-        Parameters
-        ----------
-        X : matrix of shape (n_rows, n_features)
-            NumPy or SciPy matrix or data frame; the buffer keeps float32.
-        y : array of shape (n_rows,)
-            Real labels.
-        qid : array of shape (n_rows,)
-            Query of each row, in all calls or in none. None: all rows ever given are one query.
-
-        Returns
-        -------
-        SGDRanker
-            The estimator. Before the first pair there is nothing to predict with.
-
-        Examples
-        --------
-        >>> from linrank import SGDRanker
-        >>> ranker = SGDRanker(random_state=0)
-        >>> for _ in range(50):
-        ...     ranker = ranker.partial_fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
-        >>> bool(ranker.coef_[0] > 0), ranker.n_steps_
-        (True, 400)
-        """
-        labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
-        self._check_stream(qid)
-        if qid is None:
-            check_no_query_ids(X)
-        is_new = not hasattr(self, "n_features_in_")
-        try:
-            validate_data(self, X, labels, reset=is_new, skip_check_array=True)
-            stream = self._stream if hasattr(self, "_stream") else self._open_stream()
-            stream.feed(X, labels, qid)
-        except BaseException:  # an interrupt too
-            if is_new:  # rows that were refused do not say what the next ones must look like
-                for name in ("n_features_in_", "feature_names_in_"):
-                    self.__dict__.pop(name, None)
-            raise
-        self._stream: StreamTrainer = stream
-        self.needs_qid_ = qid is not None
-        self._stream_options = self._kept_options()
-        if stream.counts.pairs > 0:
-            self._adopt_stream(column_names(X))
-        return self
-
-    def _check_stream(self, qid: Any) -> None:
-        """Refuse what a stream cannot do, and what has changed since it was opened."""
-        if self.C is not None:
-            raise ValueError(
-                f"partial_fit cannot use C={self.C}: λ = 1/(C p) needs the number p of pairs, "
-                "which a stream does not know; set alpha, and C=None"
-            )
-        if self.scale != "none":
-            raise ValueError(
-                f"partial_fit cannot use scale={self.scale!r}, which needs all rows; scale X "
-                "before and set scale='none'"
-            )
-        if self.missing != "error":
-            raise ValueError(
-                f"partial_fit cannot use missing={self.missing!r}, which is learnt from all rows; "
-                "fill them in before and set missing='error'"
-            )
-        if self.algorithm == "hybrid":
-            raise ValueError(
-                "partial_fit cannot use algorithm='hybrid', which plans its switch by n_steps; use "
-                "'pegasos' or 'pa'"
-            )
-        if hasattr(self, "needs_qid_") and self.needs_qid_ != (qid is not None):
-            told, now = ("with", "without") if self.needs_qid_ else ("without", "with")
-            raise ValueError(f"rows came {told} qid before and now {now}; give qid always or never")
-        for name, value in getattr(self, "_stream_options", {}).items():
-            if getattr(self, name) != value:
-                raise ValueError(
-                    f"{name} was {value!r} when the stream began and is {getattr(self, name)!r} "
-                    "now; set it back, or begin anew with sklearn.base.clone"
-                )
-
-    def _kept_options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OPTIONS}
-
-    def _open_stream(self) -> StreamTrainer:
-        alpha = regularisation(self.alpha)
-        steps = getattr(self, "n_steps_", 0)
-        learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
-        for name in ("buffer_mb", "steps_per_row"):
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and 0 < float(value) < math.inf):
-                raise ValueError(f"{name} must be finite and > 0, got {value!r}")
-        stream = StreamTrainer(
-            [learner],
-            average=self._average(),
-            seed=seed_of(self.random_state),
-            sampling=self.sampling,
-            memory=int(self.buffer_mb * 1e6),
-            steps_per_row=self.steps_per_row,
-        )
-        if hasattr(self, "coef_"):
-            if self.model_.scaling.needs_queries:
-                raise ValueError(
-                    "partial_fit cannot go on from a fit with scale='query', whose weights are for "
-                    "rows scaled within their query; begin anew with sklearn.base.clone"
-                )
-            if self.model_.missing.is_filled:
-                raise ValueError(
-                    "partial_fit cannot go on from a fit that fills in missing values; begin anew "
-                    "with sklearn.base.clone"
-                )
-            stream.descent.grow(self.coef_.size)
-            stream.descent.become(0, learner, self.coef_)
-        self._steps_before = steps
-        return stream
-
-    def _adopt_stream(self, names: tuple[str, ...] | None) -> None:
-        """Set the attributes of a fit from the state of the stream."""
-        stream = self._stream
-        stream.descent.check_finite()
-        result = DescentResult(
-            w=stream.weights()[0],
-            alpha=stream.descent.learners[0].alpha,
-            n_steps=self._steps_before + stream.n_steps,
-            objective=math.nan,
-            gap=math.nan,
-            loss=float(stream.descent.mean_losses()[0]),
-            stopped="stream",
-            message="took the steps of all rows so far",
-            n_pairs=stream.counts.pairs,
-            history={},
-        )
-        training = {
-            **self._kept_options(),
-            "average": self._average(),
-            **result.summary,
-            "n_rows": stream.counts.rows,
-        }
-        if names is None and hasattr(self, "feature_names_in_"):  # of rows before these
-            names = tuple(map(str, self.feature_names_in_))
-        self._adopt_result(result)
-        self.model_ = LinearModel(result.w, names, training=training)
-        self.coef_ = self.model_.coef
-        self.n_queries_ = stream.buffer.n_new_queries
-
-    def _forget_stream(self) -> None:
-        """A fit begins anew: what was streamed is not part of it."""
-        for name in ("_stream", "_stream_options", "_steps_before"):
-            self.__dict__.pop(name, None)
-
-    def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
-        if hasattr(self, "_stream") and not hasattr(self, "model_"):
-            self._stream.check_pairs("partial_fit so far")
-        return super()._rows(X, qid)
-
-
-class SGDRanker(CallbackSupport, StreamRanker):
+class SGDRanker(MethodRanker, LinearRanker, SGDParameters):
     """Linear ranker by stochastic descent on pairs drawn at random.
 
     Draws `n_steps` pairs "i above j" of one query, one after the other, and lets each change the
@@ -345,170 +164,165 @@ class SGDRanker(CallbackSupport, StreamRanker):
     [3, 2, 1, 1, 2]
     """
 
-    def __init__(
-        self,
-        algorithm: str = "pegasos",
-        *,
-        alpha: float | None = None,
-        C: float | None = None,
-        aggressiveness: float = 1.0,
-        n_steps: int = 100_000,
-        sampling: str = "pairs",
-        average: bool | str = False,
-        tol: float | None = None,
-        record: str | None = None,
-        scale: str = "none",
-        missing: str = "error",
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        n_iter_no_change: int = 5,
-        scoring: str = "ndcg@10",
-        steps_per_row: float = 4.0,
-        buffer_mb: float = 64,
-        passes: int | None = None,
-        memory_limit: int | float | str | None = None,
-        random_state: Any = None,
-        callback: Callable[[dict[str, Any]], bool | None] | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.algorithm = algorithm
-        self.alpha = alpha
-        self.C = C
-        self.aggressiveness = aggressiveness
-        self.n_steps = n_steps
-        self.sampling = sampling
-        self.average = average
-        self.tol = tol
-        self.record = record
-        self.scale = scale
-        self.missing = missing
-        self.warm_start = warm_start
-        self.early_stopping = early_stopping
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.steps_per_row = steps_per_row
-        self.buffer_mb = buffer_mb
-        self.passes = passes
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    method = SGD
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    @with_callbacks
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        group: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        qid_val: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-    ) -> SGDRanker:
-        """Learn ``coef_`` from labelled rows.
+    def partial_fit(self, X: Any, y: Any, *, qid: Any = None) -> SGDRanker:
+        """Learn from some more rows.
+
+        Rows of whole or partial queries may come in any order, a few or many at a time. New rows
+        make pairs among themselves and with the rows of their query that a buffer of `buffer_mb`
+        remembers; `steps_per_row` steps are taken for each of them. After :meth:`fit`, goes on from
+        its weights. `n_steps`, `tol`, `record`, `early_stopping`, `callback` and `verbose` are for
+        ``fit`` only; `C`, `scale` and ``algorithm="hybrid"``, which need to know the whole of the
+        data, are refused.
 
         Parameters
         ----------
-        X : matrix of shape (n_rows, n_features), Dataset or Store
-            NumPy or SciPy matrix or data frame; float32 stays float32. A :class:`linrank.Store` has
-            labels, query ids and row weights of its own.
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame; the buffer keeps float32.
         y : array of shape (n_rows,)
-            Real labels; only their order within a query matters (for ``sampling="roc"`` their sign,
-            across queries).
+            Real labels.
         qid : array of shape (n_rows,)
-            Query of each row, of any hashable type and in any order. None: all rows are one query.
-        sample_weight : array of shape (n_rows,)
-            Row weights ``u >= 0``: the pair (i, j) is drawn ``u_i u_j`` times as often. Not with
-            ``sampling="query-level"`` and ``"rejection"``.
-        query_weight : mapping from query id to weight, or array
-            Query weights ``c >= 0``, as in :meth:`RankSVM.fit`. Not with ``sampling="roc"`` and
-            ``"rejection"``.
-        group : array of shape (n_queries,)
-            Sizes of consecutive queries, in place of `qid`.
-        X_val, y_val, qid_val : validation data
-            `scoring` is computed on them at every milestone, and `tol` looks at their pairs.
-        eval_set, eval_qid, eval_group : validation data as XGBoost, LightGBM and PyTerrier pass it
-            ``eval_set=[(X, y), ...]`` with the ids or sizes of each; the last one steers
-            `early_stopping` and `tol`.
+            Query of each row, in all calls or in none. None: all rows ever given are one query.
 
         Returns
         -------
         SGDRanker
-            The fitted estimator.
+            The estimator. Before the first pair there is nothing to predict with.
+
+        Examples
+        --------
+        >>> from linrank import SGDRanker
+        >>> ranker = SGDRanker(random_state=0)
+        >>> for _ in range(50):
+        ...     ranker = ranker.partial_fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+        >>> bool(ranker.coef_[0] > 0), ranker.n_steps_
+        (True, 400)
         """
-        own = {"qid": qid, "group": group, "sample_weight": sample_weight}
-        in_chunks = is_limited(X, y, self.memory_limit, **own)
-        if self.passes is not None and not in_chunks:
-            raise ValueError(
-                f"passes={self.passes} is for a store and memory_limit; without them there are "
-                "no chunks to go through: leave it out"
-            )
-        if in_chunks:
-            data = outline(X)
-            self._note_columns(data)
-            scaling = Scaling.of_statistics(self.scale, X.statistics)
-        else:
-            data = self._training_data(X, y, qid, group, sample_weight)
-            scaling = Scaling.fit(self.scale, data.rows, weight=data.weight, n_jobs=self.n_jobs)
-        sets = validation_sets(data, X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        monitor = Monitor.of(self, sets, scaling, data.filling)
-        seed = seed_of(self.random_state)
-        options = self._options() | {
-            "alpha": self.alpha,
-            "C": self.C,
-            "seed": seed,
-            "w0": self._start(scaling, data.n_features),
-            "query_weight": query_weights(query_weight, data.queries),
-            "validation": scaling.applied(sets[-1]) if sets and self.tol is not None else None,
-            "n_jobs": self.n_jobs,
-            "callback": monitor if monitor.is_needed else None,
-        }
-        if in_chunks:
-            options |= {"passes": self.passes, "memory_limit": self.memory_limit}
-            result = descend_store(X, scaling, **options)
-        else:
-            result = descend(scaling.applied(data, n_jobs=self.n_jobs), **options)
-        return self._finish(result, data, scaling, monitor, seed)
-
-    def _options(self) -> dict[str, Any]:
-        options = {name: getattr(self, name) for name in DESCENT}
-        return options | {"average": self._average()}
-
-    def _finish(
-        self,
-        result: DescentResult,
-        data: Dataset,
-        scaling: Scaling,
-        monitor: Monitor,
-        seed: int,
-    ) -> SGDRanker:
-        if self.tol is not None and result.stopped == "n_steps":
-            message = f"SGDRanker did not reach tol={self.tol:g}: {result.message}; raise n_steps"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        self._adopt_validation(monitor)
-        if self.early_stopping and monitor.best_w is not None:
-            result = _at(result, monitor.best_iteration, monitor.best_w)
-        settings = self._options() | {"C": self.C, "seed": seed}
-        self._forget_stream()
-        self._adopt(result, LinearModel.of(result, data, scaling, **settings), data)
-        self.history_ |= monitor.history
+        labels = None if y is None else column_or_1d(as_array(y, "y"), warn=True)
+        self._check_stream(qid)
+        if qid is None:
+            check_no_query_ids(X)
+        is_new = not hasattr(self, "n_features_in_")
+        try:
+            validate_data(self, X, labels, reset=is_new, skip_check_array=True)
+            stream = self._stream if hasattr(self, "_stream") else self._open_stream()
+            stream.feed(X, labels, qid)
+        except BaseException:  # an interrupt too
+            if is_new:  # rows that were refused do not say what the next ones must look like
+                for name in ("n_features_in_", "feature_names_in_"):
+                    self.__dict__.pop(name, None)
+            raise
+        self._stream: StreamTrainer = stream
+        self.needs_qid_ = qid is not None
+        self._stream_options = self._kept_options()
+        if stream.counts.pairs > 0:
+            self._adopt_stream(column_names(X))
         return self
 
+    def _check_stream(self, qid: Any) -> None:
+        """Refuse what a stream cannot do, and what has changed since it was opened."""
+        if self.C is not None:
+            raise ValueError(
+                f"partial_fit cannot use C={self.C}: λ = 1/(C p) needs the number p of pairs, "
+                "which a stream does not know; set alpha, and C=None"
+            )
+        if self.scale != "none":
+            raise ValueError(
+                f"partial_fit cannot use scale={self.scale!r}, which needs all rows; scale X "
+                "before and set scale='none'"
+            )
+        if self.missing != "error":
+            raise ValueError(
+                f"partial_fit cannot use missing={self.missing!r}, which is learnt from all rows; "
+                "fill them in before and set missing='error'"
+            )
+        if self.algorithm == "hybrid":
+            raise ValueError(
+                "partial_fit cannot use algorithm='hybrid', which plans its switch by n_steps; use "
+                "'pegasos' or 'pa'"
+            )
+        if hasattr(self, "needs_qid_") and self.needs_qid_ != (qid is not None):
+            told, now = ("with", "without") if self.needs_qid_ else ("without", "with")
+            raise ValueError(f"rows came {told} qid before and now {now}; give qid always or never")
+        for name, value in getattr(self, "_stream_options", {}).items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name} was {value!r} when the stream began and is {getattr(self, name)!r} "
+                    "now; set it back, or begin anew with sklearn.base.clone"
+                )
 
-def _at(result: DescentResult, k: int, w: NDArray[np.float64]) -> DescentResult:
-    """The outcome as it was at milestone k, where the validation data liked it best."""
-    return replace(
-        result,
-        w=w,
-        objective=result.history["objective"][k],
-        gap=result.history["gap"][k],
-        n_steps=int(result.history["n_steps"][k]),
-    )
+    def _kept_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _OPTIONS}
+
+    def _open_stream(self) -> StreamTrainer:
+        alpha = regularisation(self.alpha)
+        steps = getattr(self, "n_steps_", 0)
+        learner = Learner(self.algorithm, alpha, self.aggressiveness, float(steps))
+        for name in ("buffer_mb", "steps_per_row"):
+            value = getattr(self, name)
+            if not (isinstance(value, Real) and 0 < float(value) < math.inf):
+                raise ValueError(f"{name} must be finite and > 0, got {value!r}")
+        stream = StreamTrainer(
+            [learner],
+            average=average_of(self),
+            seed=seed_of(self.random_state),
+            sampling=self.sampling,
+            memory=int(self.buffer_mb * 1e6),
+            steps_per_row=self.steps_per_row,
+        )
+        if hasattr(self, "coef_"):
+            if self.model_.scaling.needs_queries:
+                raise ValueError(
+                    "partial_fit cannot go on from a fit with scale='query', whose weights are for "
+                    "rows scaled within their query; begin anew with sklearn.base.clone"
+                )
+            if self.model_.missing.is_filled:
+                raise ValueError(
+                    "partial_fit cannot go on from a fit that fills in missing values; begin anew "
+                    "with sklearn.base.clone"
+                )
+            stream.descent.grow(self.coef_.size)
+            stream.descent.become(0, learner, self.coef_)
+        self._steps_before = steps
+        return stream
+
+    def _adopt_stream(self, names: tuple[str, ...] | None) -> None:
+        """Set the attributes of a fit from the state of the stream."""
+        stream = self._stream
+        stream.descent.check_finite()
+        result = DescentResult(
+            w=stream.weights()[0],
+            alpha=stream.descent.learners[0].alpha,
+            n_steps=self._steps_before + stream.n_steps,
+            objective=math.nan,
+            gap=math.nan,
+            loss=float(stream.descent.mean_losses()[0]),
+            stopped="stream",
+            message="took the steps of all rows so far",
+            n_pairs=stream.counts.pairs,
+            history={},
+        )
+        training = {
+            **self._kept_options(),
+            "average": average_of(self),
+            **result.summary,
+            "n_rows": stream.counts.rows,
+        }
+        if names is None and hasattr(self, "feature_names_in_"):  # of rows before these
+            names = tuple(map(str, self.feature_names_in_))
+        self._set_attributes(attributes_of(result))
+        self.model_ = LinearModel(result.w, names, training=training)
+        self.coef_ = self.model_.coef
+        self.n_queries_ = stream.buffer.n_new_queries
+
+    def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
+        for name in ("_stream", "_stream_options", "_steps_before"):  # a fit begins anew
+            self.__dict__.pop(name, None)
+        super()._adopt_trained(trained, data)
+
+    def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
+        if hasattr(self, "_stream") and not hasattr(self, "model_"):
+            self._stream.check_pairs("partial_fit so far")
+        return super()._rows(X, qid)

@@ -11,6 +11,7 @@ from linrank.data.scaling import Scaling
 from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
 from linrank.methods.base import Task, Trained
+from linrank.methods.descriptions import doubt_of, optimum_attributes
 from linrank.models.linear import LinearModel
 from linrank.search.monitor import Monitor
 
@@ -47,9 +48,14 @@ class Ground:
         return cls(task, columns, scaling, monitor)
 
     @property
-    def in_passes(self) -> bool:
-        """Whether the rows stay on disk."""
-        return isinstance(self.task.data, Store)
+    def store(self) -> Store | None:
+        """The rows where they stay on disk."""
+        return self.task.data if isinstance(self.task.data, Store) else None
+
+    @property
+    def callback(self) -> Monitor | None:
+        """Whom the solver tells of its iterates, if there is anything to do at them."""
+        return self.monitor if self.monitor.is_needed else None
 
     @property
     def scaled(self) -> Dataset:
@@ -60,7 +66,7 @@ class Ground:
     def query_weight(self) -> Any:
         """One number for each query; of a store, as users gave it."""
         given = self.task.query_weight
-        return given if self.in_passes else query_weights(given, self.columns.queries)
+        return given if self.store is not None else query_weights(given, self.columns.queries)
 
     @property
     def start(self) -> NDArray[np.float64] | None:
@@ -80,8 +86,8 @@ class Ground:
         self, result: Any, n_pairs: int | None, settings: Mapping[str, Any]
     ) -> LinearModel:
         """The model of a result; ``n_pairs`` where the data cannot tell it without a pass."""
-        store = self.task.data
-        if not isinstance(store, Store):
+        store = self.store
+        if store is None:
             if self.task.preferences is not None:
                 settings = {**settings, "n_preferences": len(self.task.preferences)}
             known = {**settings, **self._index_base}
@@ -98,28 +104,31 @@ class Ground:
         return {} if base is None else {"index_base": base}
 
     def conclude(
-        self, result: Any, model: LinearModel, attributes: Callable[[Any], dict[str, Any]]
+        self,
+        result: Any,
+        settings: Mapping[str, Any],
+        *,
+        n_pairs: int | None = None,
+        best: Callable[[Any], Any] | None = None,
     ) -> Trained:
         """The end of a training that minimises; the best iterate where it was to stop early.
 
-        ``attributes`` gives what is to be shown of the result that is kept, beside what all show.
+        ``settings`` and ``n_pairs`` are those of `model_of`; ``best`` finds that iterate from the
+        result where `Monitor.best` cannot.
         """
-        p, doubt = self.task.parameters, ""
-        if result.stopped in ("max_iter", "precision"):
-            remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
-            doubt = f"did not converge: {result.message}{remedy}"
-        if p.early_stopping:
-            best = self.monitor.best(result)
-            if best is not result:
-                model = model.moved_to(best, self.columns, self.scaling)
-                result = best
+        doubt = doubt_of(result)
+        if self.task.parameters.early_stopping:
+            result = (best or self.monitor.best)(result)
+        model = self.model_of(result, n_pairs, settings)
+        listed = self.task.preferences
         shown = {
-            "n_iter": result.n_iter,
-            "converged": result.converged,
-            "objective": result.value,
-            "duality_gap": result.gap,
+            **optimum_attributes(result),
+            "kkt_residual": result.kkt_residual,
             "history": {**result.history, **self.monitor.history},
-            "n_pairs": model.training["n_pairs"],
-            **attributes(result),
+            "n_pairs": _n_pairs(model) + (0 if listed is None else len(listed)),
         }
         return Trained(model, result, shown, self.monitor, result.converged, doubt)
+
+
+def _n_pairs(model: LinearModel) -> int:
+    return int(model.training["n_pairs"])  # type: ignore[arg-type]

@@ -21,5 +21,4 @@ def train(task: Task) -> Trained:
         n_jobs=task.parameters.n_jobs,
         callback=ground.monitor,
     )
-    model = ground.model_of(result, None, {"method": "published", **options})
-    return ground.conclude(result, model, lambda kept: {"kkt_residual": kept.kkt_residual})
+    return ground.conclude(result, {"method": "published", **options})

@@ -6,12 +6,25 @@ from typing import Any
 
 from linrank.data.bounds import weight_bounds
 from linrank.methods.base import Description, Task, Trained
+from linrank.methods.descriptions import (
+    LOOSE,
+    converged_lines,
+    count,
+    ending,
+    optimum_line,
+    pair_lines,
+    relative_gap,
+    weight_line,
+)
 from linrank.methods.linear import Ground
 from linrank.methods.parameters import values_of
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
 from linrank.system.seeds import seed_of
+
+# Of the parameters, for programs; the published baselines have some of them.
+_REPORTED = ("C", *TRAINING, "counting", "scale", "positive")
 
 
 def options_of(parameters: Any) -> dict[str, Any]:
@@ -40,9 +53,9 @@ def train(task: Task) -> Trained:
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
-    if ground.in_passes:
+    if ground.store is not None:
         result, n_pairs = train_rank_store(
-            task.data, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
+            ground.store, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
         )
     else:
         result = solve(
@@ -52,18 +65,38 @@ def train(task: Task) -> Trained:
             preferences=task.preferences,
             **asked,
         )
-    model = ground.model_of(result, n_pairs, settings_of(p, options))
-    n_listed = 0 if task.preferences is None else len(task.preferences)
-    return ground.conclude(
-        result,
-        model,
-        lambda kept: {
-            "kkt_residual": kept.kkt_residual,
-            "n_pairs": model.training["n_pairs"] + n_listed,
-        },
-    )
+    return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
-    """Iterations, objective and gap."""
-    raise NotImplementedError
+    """Work, optimum and convergence."""
+    result, p = trained.result, parameters
+    work = count(result.n_iter, "iteration")
+    if result.n_hvp:
+        work += f", {count(result.n_hvp, 'Hessian product')}"
+    n_nonzero, known = int((result.w != 0.0).sum()), trained.model.training
+    lines = [
+        ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {p.C:g}: {work}"),
+        optimum_line(result),
+        *pair_lines(known),
+    ]
+    if n_nonzero < result.w.size:
+        lines.append(weight_line(n_nonzero, result.w.size))
+    if result.converged and relative_gap(result) > LOOSE:
+        scale = "--scale standard or " if p.scale == "none" else ""
+        told = "this bound is proven but can be loose: it grows with the square of the gradient, "
+        lines.append(("note", f"{told}whatever the curvature; {scale}a smaller -e tightens it"))
+    facts = {
+        **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
+        "bounds": getattr(p, "coef_bounds", None),
+        **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
+        "objective": result.value,
+        "duality_gap": result.gap,
+        "relative_gap": relative_gap(result),
+        "gradient_norm": result.gradient_norm,
+        "kkt_residual": result.kkt_residual,
+        "nonzero_weights": n_nonzero,
+        "hessian_products": result.n_hvp,
+        **ending(result),
+    }
+    return Description((*lines, *converged_lines(trained)), facts)

@@ -42,3 +42,50 @@ PUBLISHED = register(
         later("linrank.methods.ranksvm:describe"),
     )
 )
+SGD = register(
+    Method(
+        "sgd",
+        "stochastic descent on pairs drawn at random: λ/2 ‖w‖² + the mean loss of a pair",
+        of.SGDParameters,
+        later("linrank.methods.sgd:train"),
+        later("linrank.methods.sgd:describe"),
+        places=("store", "stream"),
+    )
+)
+DOMINATION = register(
+    Method(
+        "domination",
+        "sparse linear models by the domination loss: Σ log(1 + Σ exp(w·(x_j - x_i))) + α pen(w)",
+        of.DominationParameters,
+        later("linrank.methods.domination:train"),
+        later("linrank.methods.domination:describe"),
+        places=("store", "cluster"),
+    )
+)
+FACTORIZED = register(
+    Method(
+        "factorized",
+        "RankSVM with the hinge, its dual variables being products of a few numbers a row",
+        of.FactorizedParameters,
+        later("linrank.methods.lowrank:train_factorized"),
+        later("linrank.methods.lowrank:describe_factorized"),
+    )
+)
+REGULARIZED = register(
+    Method(
+        "regularized",
+        "RankSVM with the hinge, its dual variables forming matrices of low rank",
+        of.RegularizedParameters,
+        later("linrank.methods.lowrank:train_regularized"),
+        later("linrank.methods.lowrank:describe_regularized"),
+    )
+)
+KERNEL = register(
+    Method(
+        "kernel",
+        "RankSVM with a kernel, exact on all pairs or approximate: scores Σ β_i k(x_i, x)",
+        of.KernelParameters,
+        later("linrank.methods.kernel:train"),
+        later("linrank.methods.kernel:describe"),
+    )
+)

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import NDArray
 
-from linrank.data.bounds import weight_bounds
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
-from linrank.models.linear import LinearModel
 from linrank.parts.choices import check_domination, check_query_weight, check_rank
 from linrank.parts.parts import Opened, consecutive
 from linrank.parts.passes import Budget, Passes, sample_capacity
@@ -22,7 +19,6 @@ from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
 from linrank.ranksvm.plan import MOST_FACTORED
-from linrank.search.monitor import Monitor
 from linrank.system.memory import allowed, describe_bytes, resident
 from linrank.system.threads import resolve
 
@@ -212,9 +208,6 @@ class _Themselves:
         return data
 
 
-Fitted = tuple["Result", int, Scaling, Monitor]  # and the number of pairs
-
-
 def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
     """Whether a fit is to go over a store in passes; what does not belong together is refused.
 
@@ -232,62 +225,3 @@ def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
         if value is not None:
             raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
     return memory_limit is not None
-
-
-def fit_ranksvm(
-    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
-) -> Fitted:
-    """Minimise the objective of a `linrank.RankSVM` in passes over the store.
-
-    ``options`` are what `linrank.ranksvm.train.train` would be called with.
-    """
-    scaling = Scaling.of_statistics(ranker.scale, store.statistics)
-    monitor = Monitor.of(ranker, sets, scaling)
-    bounds = weight_bounds(ranker.positive, ranker.coef_bounds, columns_of(store), scaling.factors)
-    result, n_pairs = train_rank_store(
-        store,
-        scaling,
-        bounds=bounds,
-        **_asked(ranker, store.n_features, scaling, options, query_weight, monitor),
-    )
-    return result, n_pairs, scaling, monitor
-
-
-def fit_domination(
-    store: Store, sets: list[Dataset], ranker: Any, options: Mapping[str, Any], query_weight: Any
-) -> Fitted:
-    """The same for a `linrank.DominationRanker`, with its l2 penalty."""
-    scaling = Scaling.of_statistics(ranker.scale, store.statistics)
-    monitor = Monitor.of(ranker, sets, scaling)
-    result, n_pairs = train_domination_store(
-        store, scaling, **_asked(ranker, store.n_features, scaling, options, query_weight, monitor)
-    )
-    return result, n_pairs, scaling, monitor
-
-
-def model_of(
-    store: Store, result: Result, scaling: Scaling, settings: Mapping[str, Any], n_pairs: int
-) -> LinearModel:
-    """The model of a training on a store."""
-    sizes = {"n_rows": store.n_rows, "n_queries": store.n_queries, "n_pairs": n_pairs}
-    known = {**settings, **sizes}
-    model = LinearModel.of_sizes(result, store.feature_names, scaling, **known)
-    return model.knowing(store.statistics)
-
-
-def _asked(
-    ranker: Any,
-    n_features: int,
-    scaling: Scaling,
-    options: Mapping[str, Any],
-    query_weight: Any,
-    monitor: Monitor,
-) -> dict[str, Any]:
-    return {
-        "memory_limit": ranker.memory_limit,
-        "options": options,
-        "query_weight": query_weight,
-        "w0": ranker._start(scaling, n_features),
-        "n_jobs": ranker.n_jobs,
-        "callback": monitor,
-    }

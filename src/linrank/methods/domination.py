@@ -1,0 +1,113 @@
+"""The domination loss as a method: its training in memory and in passes, and what is told of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from linrank.domination.induction import InductionResult
+from linrank.domination.train import certified, describe_parameters
+from linrank.domination.train import train as solve
+from linrank.methods.base import Description, Task, Trained
+from linrank.methods.descriptions import (
+    LOOSE,
+    Line,
+    converged_lines,
+    count,
+    ending,
+    relative_gap,
+    weight_line,
+)
+from linrank.methods.linear import Ground
+from linrank.methods.parameters import values_of
+from linrank.options import DOMINATION
+from linrank.parts.stores import train_domination_store
+from linrank.system.seeds import seed_of
+
+_REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
+
+
+def train(task: Task) -> Trained:
+    """Minimise the domination loss and a penalty; with the l2 penalty, in passes too."""
+    p, ground = task.parameters, Ground.of(task)
+    options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
+    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
+    watched: dict[str, Any] = {"w0": ground.start, "callback": ground.callback}
+    if ground.store is not None:
+        result, n_pairs = train_domination_store(
+            ground.store,
+            ground.scaling,
+            memory_limit=p.memory_limit,
+            options=options,
+            **asked,
+            **watched,
+        )
+        settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
+        return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
+    seed, scaled = seed_of(p.random_state), ground.scaled
+    asked |= {"seed": seed, "scale": ground.scaling.factors}
+    result = solve(scaled, **options, **asked, **watched)
+
+    def best(last: Any) -> Any:
+        found = ground.monitor.best(last)
+        is_other = found is not last and p.feature_induction is not None
+        return certified(found, scaled, **options, **asked) if is_other else found
+
+    settings = describe_parameters(ground.columns, seed=seed, **options)
+    return _shown(ground.conclude(result, settings, best=best), result)
+
+
+def _shown(trained: Trained, last: Any) -> Trained:
+    """With what is to be shown of sparse models, and the rounds up to the ``last`` iterate."""
+    model, monitor = trained.model, trained.monitor
+    shown = {"n_nonzero": model.n_nonzero, "density": model.density}  # type: ignore[union-attr]
+    if isinstance(last, InductionResult):
+        if monitor is not None and monitor.keys:
+            last = last.validated(monitor.history[monitor.keys[-1]])
+        shown |= {"rounds": last.rounds, "feature_order": last.order}
+    else:
+        shown |= {"rounds": None, "feature_order": None}
+    return replace(trained, attributes={**trained.attributes, **shown})
+
+
+def describe(trained: Trained, parameters: Any) -> Description:
+    """Work, optimum, sparsity and convergence."""
+    result, model, p = trained.result, trained.model, parameters
+    n_nonzero, density = (trained.attributes[name] for name in ("n_nonzero", "density"))
+    unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
+    penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
+    # Without a penalty there may be no minimum, and nothing is certified.
+    known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
+    is_certified = math.isfinite(result.gap)
+    lines: tuple[Line, ...] = (
+        ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
+        (
+            "optimum",
+            f"objective {result.value:.10g}{known if relative_gap(result) < LOOSE else ''}",
+        ),
+        weight_line(n_nonzero, model.n_features),
+        *converged_lines(trained),
+    )
+    facts = {
+        **{key: value for key, value in model.training.items() if key in _REPORTED},
+        "scale": p.scale,
+        "objective": result.value,
+        "duality_gap": result.gap if is_certified else None,
+        "relative_gap": relative_gap(result) if is_certified else None,
+        "kkt_residual": result.kkt_residual,
+        "nonzero_weights": n_nonzero,
+        "density": density,
+        **ending(result),
+    }
+    if isinstance(result, InductionResult):
+        facts["rounds"] = [
+            {
+                "features": done.features.tolist(),  # counted from 0
+                "objective": done.objective,
+                "nonzero_weights": done.n_nonzero,
+                "sweeps": done.n_sweeps,
+            }
+            for done in result.rounds
+        ]
+    return Description(lines, facts)

@@ -1,0 +1,133 @@
+"""Duals of low rank as methods, factorized and regularized: training, and what is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from linrank.lowrank.factorized import train_factorized as solve_factorized
+from linrank.lowrank.regularized import train_regularized as solve_regularized
+from linrank.methods.base import Description, Task, Trained
+from linrank.methods.descriptions import Line, converged_lines, count, ending
+from linrank.methods.linear import Ground
+from linrank.methods.parameters import values_of
+from linrank.options import FACTORIZED, REGULARIZED
+from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from linrank.search.monitor import Monitor
+
+
+def train_factorized(task: Task) -> Trained:
+    """Minimise the dual of RankSVM with the hinge over products of a few numbers a row."""
+    p = task.parameters
+    options = {**values_of(p, ("C", *FACTORIZED)), "seed": seed_of(p.random_state)}
+    trained = _train(solve_factorized, task, {"method": "factorized", **options})
+    result = trained.result
+    return _showing(
+        trained,
+        lower_bound=-result.value,
+        hinge_objective=result.hinge_objective,
+        factors=result.factors if p.keep_factors else None,
+    )
+
+
+def train_regularized(task: Task) -> Trained:
+    """Minimise that dual with a weight on the nuclear norm of its variables."""
+    p = task.parameters
+    options = values_of(p, ("C", *REGULARIZED))
+    trained = _train(solve_regularized, task, {"method": "regularized", **options})
+    result = trained.result
+    duals = result.duals if p.keep_duals else None
+    return _showing(trained, ranks=result.ranks, duals=duals)
+
+
+def _train(solve: Callable[..., Any], task: Task, settings: dict[str, Any]) -> Trained:
+    ground = Ground.of(task)
+    run = partial(
+        solve,
+        ground.scaled,
+        **{name: value for name, value in settings.items() if name != "method"},
+        scale=ground.scaling.factors,
+        query_weight=ground.query_weight,
+        n_jobs=task.parameters.n_jobs,
+    )
+    result = run(callback=ground.callback)
+    return ground.conclude(result, settings, best=lambda last: _best(last, ground.monitor, run))
+
+
+def _best(result: Any, monitor: Monitor, run: Callable[..., Any]) -> Any:
+    """The iterate that the validation data liked best, with all that belongs to it.
+
+    Another iterate than the one kept is reached by training once more: the same seed gives the same
+    bits, and keeping the duals of the best one would cost their memory twice in every fit.
+    """
+    best = monitor.best_iteration
+    if best == result.kept:
+        return result
+    found = run(callback=lambda state: state["n_iter"] >= best)
+    return replace(
+        found,
+        n_iter=result.n_iter,
+        converged=False,
+        stopped="callback",
+        message=f"iteration {best} had the best {monitor.keys[-1]}",
+        history=result.history,
+    )
+
+
+def _showing(trained: Trained, **more: Any) -> Trained:
+    return replace(trained, attributes={**trained.attributes, **more})
+
+
+def describe_factorized(trained: Trained, parameters: Any) -> Description:
+    """Epochs, and what they say of RankSVM."""
+    result, p = trained.result, parameters
+    told = (
+        f"objective {result.hinge_objective:.10g} of RankSVM with the hinge, whose minimum "
+        f"is at least {-result.value:.10g}"
+    )
+    work = f"factorized, K = {p.n_components}, {p.constraint}, C = {p.C:g}"
+    bounds = {"lower_bound": -result.value, "hinge_objective": result.hinge_objective}
+    return Description(
+        (
+            ("trained", f"{work}: {count(result.n_iter, 'epoch')}"),
+            ("hinge", told),
+            *converged_lines(trained),
+        ),
+        _facts(trained, ("C", *FACTORIZED, "seed"), p, bounds),
+    )
+
+
+def describe_regularized(trained: Trained, parameters: Any) -> Description:
+    """Iterations, optimum and ranks."""
+    result, p = trained.result, parameters
+    share = result.gap / abs(result.value) if result.value else 0.0
+    ranks = result.ranks[result.duals.query]  # of the queries that have pairs
+    work = f"regularized, γ = {p.gamma:g}, λ = {p.lam:g}, C = {p.C:g}"
+    bound = f"at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
+    lines: tuple[Line, ...] = (
+        ("trained", f"{work}: {count(result.n_iter, 'iteration')}"),
+        ("optimum", f"objective {result.value:.10g}, {bound}"),
+        ("ranks", f"{ranks.min():,} to {ranks.max():,} by query, mean {ranks.mean():.3g}"),
+    )
+    facts = _facts(trained, ("C", *REGULARIZED), p, {"ranks": result.ranks.tolist()})
+    return Description((*lines, *converged_lines(trained)), facts)
+
+
+def _facts(
+    trained: Trained, names: tuple[str, ...], parameters: Any, more: dict[str, Any]
+) -> dict[str, Any]:
+    result, model = trained.result, trained.model
+    return {
+        **{name: model.training[name] for name in ("method", *names)},
+        "scale": parameters.scale,
+        "objective": result.value,
+        "duality_gap": result.gap,
+        **more,
+        "nonzero_weights": model.n_nonzero,  # type: ignore[union-attr]
+        **ending(result),
+    }

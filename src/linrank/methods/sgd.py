@@ -1,0 +1,122 @@
+"""Stochastic descent as a method: on rows in memory or part by part, and what is told of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linrank.data.queries import query_weights
+from linrank.io.store.outline import outline
+from linrank.methods.base import Description, Task, Trained
+from linrank.methods.descriptions import LOOSE, Line, converged_lines, count
+from linrank.methods.linear import Ground
+from linrank.methods.parameters import values_of
+from linrank.options import AVERAGES, DESCENT
+from linrank.stochastic.chunked import descend_store
+from linrank.stochastic.train import DescentResult, descend
+from linrank.system.seeds import seed_of
+
+
+def average_of(parameters: Any) -> str | None:
+    """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
+    average = parameters.average
+    if average is None or isinstance(average, bool | np.bool_):
+        return AVERAGES[0] if average else None
+    if average not in AVERAGES:
+        expected = ", ".join(map(repr, AVERAGES))
+        raise ValueError(f"average must be False, True or one of {expected}, got {average!r}")
+    return str(average)
+
+
+def attributes_of(result: DescentResult) -> dict[str, Any]:
+    """What an estimator shows of a descent."""
+    return {
+        "alpha": result.alpha,
+        "n_steps": result.n_steps,
+        "stopped": result.stopped,
+        "objective": result.objective,
+        "duality_gap": result.gap,
+        "loss": result.loss,
+        "history": result.history,
+        "n_pairs": result.n_pairs,
+    }
+
+
+def train(task: Task) -> Trained:
+    """Descend on pairs drawn at random, from all rows or from those of a chunk at a time."""
+    p, ground = task.parameters, Ground.of(task)
+    if p.passes is not None and ground.store is None:
+        raise ValueError(
+            f"passes={p.passes} is for a store and memory_limit; without them there are "
+            "no chunks to go through: leave it out"
+        )
+    seed, scaling = seed_of(p.random_state), ground.scaling
+    settings = {**values_of(p, DESCENT), "average": average_of(p), "C": p.C, "seed": seed}
+    asked: dict[str, Any] = {
+        **settings,
+        "alpha": p.alpha,
+        "w0": ground.start,
+        "validation": scaling.applied(task.sets[-1]) if task.sets and p.tol is not None else None,
+        "n_jobs": p.n_jobs,
+        "callback": ground.callback,
+    }
+    if ground.store is not None:
+        asked |= {"passes": p.passes, "memory_limit": p.memory_limit}
+        weights = query_weights(task.query_weight, outline(ground.store).queries)
+        result = descend_store(ground.store, scaling, query_weight=weights, **asked)
+    else:
+        scaled = scaling.applied(ground.columns, n_jobs=p.n_jobs)
+        result = descend(scaled, query_weight=ground.query_weight, **asked)
+    doubt = ""
+    if p.tol is not None and result.stopped == "n_steps":
+        doubt = f"did not reach tol={p.tol:g}: {result.message}; raise n_steps"
+    if p.early_stopping:
+        result = _best(result, ground)
+    shown = attributes_of(result) | {"history": {**result.history, **ground.monitor.history}}
+    model = ground.model_of(result, result.n_pairs, settings)
+    is_done = p.tol is None or result.stopped == "tolerance"
+    return Trained(model, result, shown, ground.monitor, is_done, doubt)
+
+
+def _best(result: DescentResult, ground: Ground) -> DescentResult:
+    """The outcome as it was at the milestone that the validation data liked best."""
+    k, w = ground.monitor.best_iteration, ground.monitor.best_w
+    if w is None:
+        return result
+    history = result.history
+    return replace(
+        result,
+        w=w,
+        objective=history["objective"][k],
+        gap=history["gap"][k],
+        n_steps=int(history["n_steps"][k]),
+    )
+
+
+def describe(trained: Trained, parameters: Any) -> Description:
+    """Work, objective and why it ended."""
+    result, p, known = trained.result, parameters, trained.model.training
+    told = f"{p.algorithm}, λ = {result.alpha:g}, sampling {p.sampling}"
+    lines: list[Line] = [("trained", f"{told}: {count(result.n_steps, 'step')}")]
+    if p.record is not None:
+        # The bound of a last iterate is often as large as the objective, and then says nothing.
+        is_tight = result.gap < LOOSE * result.objective
+        bound = f", at most {result.gap:.2g} above the minimum" if is_tight else ""
+        lines.append(("objective", f"{result.objective:.10g} ({p.record}){bound}"))
+    if p.tol is not None:
+        lines += converged_lines(trained)
+    facts = {
+        "solver": "sgd",
+        **{name: known[name] for name in (*DESCENT, "alpha", "C", "seed")},
+        "scale": p.scale,
+        "objective": None if math.isnan(result.objective) else result.objective,
+        "duality_gap": None if math.isnan(result.gap) else result.gap,
+        "loss": result.loss,
+        "steps": result.n_steps,
+        "stopped": result.stopped,
+        "message": result.message,
+    }
+    return Description(tuple(lines), facts)
