@@ -265,7 +265,7 @@ KINDS: dict[str, Callable[[str], Any]] = {
 
 
 def method_asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str | None:
-    """The method that is named in the arguments of a command; what else is there is not looked at."""
+    """The method that the arguments of a command name; what else there is is not looked at."""
     first = Parser(prog=parser.prog, add_help=False)
     first.add_argument("--method", metavar="NAME")
     name: str | None = first.parse_known_args(list(arguments))[0].method
@@ -332,6 +332,12 @@ def _listed(names: Sequence[str], default: str | None) -> str:
     return ", ".join(f"{name} (default)" if name == default else name for name in names)
 
 
+def belongs_to(methods: Sequence[str]) -> str:
+    """The methods that have an option, in words."""
+    *others, last = methods
+    return f"--method {', '.join(others)}{' or ' if others else ''}{last}"
+
+
 def add_owners(
     parser: Parser, of: Callable[[Method], type | None], others: Mapping[str, str] | None = None
 ) -> None:
@@ -342,7 +348,7 @@ def add_owners(
         for name, option in options_of(parameters).items() if parameters is not None else ():
             for spelling in flags_of(name, option):
                 found.setdefault(spelling, []).append(method.name)
-    told = {spelling: f"--method {' or '.join(names)}" for spelling, names in found.items()}
+    told = {spelling: belongs_to(names) for spelling, names in found.items()}
     known = {**told, **(others or {})}
     parser.owners = {
         name: owner for name, owner in known.items() if name not in parser._option_string_actions

@@ -19,6 +19,7 @@ from linrank.cli.options import (
     add_parameters,
     add_reading,
     add_reporting,
+    belongs_to,
     flag,
     given,
     list_methods,
@@ -54,9 +55,7 @@ from linrank.methods.registry import METHODS
 from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.io.store.store import Store
     from linrank.metrics import Evaluation
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
@@ -79,8 +78,7 @@ GROUPS: dict[str, dict[str, dict[str, Any]]] = {
     "preferences": {
         "--preferences": {
             "metavar": "FILE",
-            "help": "also learn from pairs of rows of DATA, counted from 0: 'winner loser [weight]' "
-            "a line",
+            "help": "also learn from pairs of rows, counted from 0: 'winner loser [weight]' a line",
         },
         "--no-labels": {"action": "store_true", "help": "learn from the preferences only"},
         "--across-queries": {
@@ -146,7 +144,7 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     owners: dict[str, str] = {}
     for title, options in GROUPS.items():
         names = [other.name for other in METHODS.values() if _offers(other, title)]
-        owners |= dict.fromkeys(options, f"--method {' or '.join(names)}")
+        owners |= dict.fromkeys(options, belongs_to(names))
         if _offers(method, title):
             group = parser.add_argument_group(title)
             for name, how in options.items():
@@ -183,7 +181,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     load(method.train)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data: Dataset | Store = open_store(args) if is_store else read_data(args.data, args, console)
+    data: Any = open_store(args) if is_store else read_data(args.data, args, console)
     read = time.perf_counter()
     took = "" if is_store else f" in {seconds(read - start)}"
     console.say("opened" if is_store else "read", f"{describe_data(data)}{took}")
@@ -285,8 +283,8 @@ def _with_preferences(
 
 def state_line(state: dict[str, Any]) -> str:
     """What is shown of an iteration, or of a milestone of a descent."""
-    told = f"iteration {state['n_iter']:3d}" if "n_iter" in state else ""
-    told = told or f"step {state['n_steps']:>11,}"
+    is_descent = "n_steps" in state
+    told = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
     if math.isfinite(state["objective"]):
         told += f"  objective {state['objective']:.8g}"
     if math.isfinite(state.get("gap", math.nan)):

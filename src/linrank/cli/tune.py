@@ -19,6 +19,7 @@ from linrank.cli.options import (
     add_parameters,
     add_reading,
     add_reporting,
+    belongs_to,
     list_methods,
     load,
     method_asked,
@@ -44,6 +45,7 @@ from linrank.cli.streams import (
 )
 from linrank.methods.base import Method, Task
 from linrank.methods.registry import METHODS
+from linrank.options import WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.words import count, seconds
 
@@ -102,7 +104,7 @@ def configure(parser: Parser, arguments: Sequence[str]) -> None:
     add_parameters(parser, method.search, f"options of {method.name}")
     add_reading(parser, missing=False)
     add_reporting(parser)
-    owners = {"--plot": f"--method {' or '.join((*PATHS, *GRIDS))}"}
+    owners = {"--plot": belongs_to((*PATHS, *GRIDS))}
     add_owners(parser, lambda other: other.search, owners)
 
 
@@ -273,8 +275,12 @@ def _say(
 
 
 def _axes_of(found: Any) -> dict[str, Any]:
-    """The chosen value of each axis; a kernel without γ has that axis and no value."""
-    return {name: value for name, value in found.best_params.items() if value == value}
+    """The chosen value of each axis; that of γ says nothing where the kernel has none."""
+    kernel = getattr(found.trained.model, "kernel", None)
+    has_gamma = kernel is not None and kernel.name in WITH_GAMMA
+    return {
+        name: value for name, value in found.best_params.items() if name != "gamma" or has_gamma
+    }
 
 
 def _table(found: Any, scoring: str) -> str:
