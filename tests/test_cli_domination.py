@@ -169,8 +169,8 @@ DOMINATION = ["--method", "domination"]
         (["--order", "shuffled"], "--order needs --method domination"),
         (["--method", "ranksvm", "--solver", "auto"], "--solver auto needs --method domination"),
         (["--solver", "coordinate"], "--solver coordinate needs --method domination"),
-        (["--alpha", "1"], "--solver sgd, not --solver newton, or --method domination"),
-        ([*DOMINATION, "--solver", "sgd"], "takes --solver auto, coordinate, newton, not sgd"),
+        (["--alpha", "1"], "--method sgd, not --solver newton, or --method domination"),
+        ([*DOMINATION, "--method", "sgd"], "takes --solver auto, coordinate, newton, not sgd"),
         ([*DOMINATION, "--solver", "tron"], "takes --solver auto, coordinate, newton, not tron"),
         ([*DOMINATION, "--solver", "newton"], "--solver newton needs --penalty l2, not l1"),
         (

@@ -16,7 +16,7 @@ from linrank.cli import train as train_command
 from linrank.cli.kernel_options import check_kernel
 from linrank.cli.main import main
 
-RBF = ["--kernel", "rbf"]
+RBF = ["--method", "kernel", "--kernel", "rbf"]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_model_is_that_of_the_estimator(files, model, options, kernel, param
         params = {"tol": 1e-6, "pair_weighting": "gain_diff"}
     if "--memory-limit" in options:
         params = {"memory_limit": 4_000_000, "query_normalization": "pairs"}
-    assert train(files, model, "--kernel", kernel, "-q", *options) == 0
+    assert train(files, model, "--method", "kernel", "--kernel", kernel, "-q", *options) == 0
     found, twin = load_model(model), ranker(files, kernel, **params)
     assert_array_equal(found.coef, twin.dual_coef_)
     assert found.kernel.gamma == twin.gamma_
@@ -218,15 +218,15 @@ def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
         ),
         ([*RBF, "--degree", "2"], "--degree is a parameter of --kernel poly, not of rbf"),
         ([*RBF, "--coef0", "2"], "--coef0 is a parameter of --kernel poly and sigmoid, not of rbf"),
-        (["--kernel", "linear", "--gamma", "1"], "--gamma is a parameter of --kernel rbf"),
-        (["--kernel", "poly", "--degree", "0"], "must be ≥ 1, got 0"),
-        (["--kernel", "poly", "--coef0", "nan"], "must be a finite number, got 'nan'"),
+        (["--method", "kernel", "--kernel", "linear", "--gamma", "1"], "--gamma is a parameter of --kernel rbf"),
+        (["--method", "kernel", "--kernel", "poly", "--degree", "0"], "must be ≥ 1, got 0"),
+        (["--method", "kernel", "--kernel", "poly", "--coef0", "nan"], "must be a finite number, got 'nan'"),
         ([*RBF, "--n-components", "5"], "--n-components is the size of an --approximation"),
         (
-            ["--kernel", "poly", "--approximation", "fourier"],
+            ["--method", "kernel", "--kernel", "poly", "--approximation", "fourier"],
             "--approximation fourier needs --kernel rbf, not poly",
         ),
-        (["--kernel", "precomputed"], "invalid choice: 'precomputed'"),
+        (["--method", "kernel", "--kernel", "precomputed"], "invalid choice: 'precomputed'"),
     ],
 )
 def test_wrong_usage_ends_with_2(options, message, capsys):

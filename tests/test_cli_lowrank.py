@@ -160,7 +160,7 @@ def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
         (["--method", "domination", "--lam", "1"], "--lam needs --method regularized"),
         ([*FACTORIZED, "--gamma", "1"], "--gamma needs --method regularized"),
         ([*REGULARIZED, "--n-components", "3"], "--n-components needs --method factorized"),
-        (["--seed", "1"], "--seed needs --solver sgd, not --solver newton, or a --method other"),
+        (["--seed", "1"], "--seed needs --method sgd, not --solver newton, or a --method other"),
         ([*FACTORIZED, "--n-components", "0"], "must be ≥ 1, got 0"),
         ([*FACTORIZED, "--n-components", "2.5"], "must be an integer, got '2.5'"),
         ([*FACTORIZED, "--constraint", "sphere"], "invalid choice: 'sphere'"),

@@ -80,8 +80,8 @@ def test_tune_does_what_the_estimator_does(files, tmp_path, capsys):
         (["--pairs", "closest", "--n-closest", "0"], "must be an integer ≥ 1 or auto, got '0'"),
         (["--pairs", "closest", "--n-closest", "x"], "must be an integer ≥ 1 or auto, got 'x'"),
         (["--seed", "1"], "or --pairs closest or pruned"),
-        (["--solver", "sgd", "--n-closest", "5"], "--n-closest and --solver sgd exclude each"),
-        (["--solver", "sgd", "--pairs", "pruned"], "--pairs and --solver sgd exclude each"),
+        (["--method", "sgd", "--n-closest", "5"], "--n-closest and --method sgd exclude each"),
+        (["--method", "sgd", "--pairs", "pruned"], "--pairs and --method sgd exclude each"),
         (["--method", "domination", "--n-random", "5"], "--n-random"),
     ],
 )

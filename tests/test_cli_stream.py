@@ -1,4 +1,4 @@
-"""``linrank train --solver sgd --stream``: files and pipes, checkpoints, signals, memory."""
+"""``linrank train --method sgd --stream``: files and pipes, checkpoints, signals, memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 
 COMMAND = [sys.executable, "-m", "linrank", "train"]
-STREAM = ["--solver", "sgd", "--stream"]
+STREAM = ["--method", "sgd", "--stream"]
 
 
 def stream_text(n_rows, n_features=10, seed=0):
@@ -103,8 +103,8 @@ def test_options_reach_the_trainer(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--stream"], "--stream needs --solver sgd, not --solver newton"),
-        (["--solver", "sgd", "--passes", "2"], "--passes needs --stream"),
+        (["--stream"], "--stream needs --method sgd, not --solver newton"),
+        (["--method", "sgd", "--passes", "2"], "--passes needs --stream"),
         ([*STREAM, "-c", "1"], "--stream excludes -c"),
         ([*STREAM, "--n-steps", "5"], "give --steps-per-row"),
         ([*STREAM, "--record", "exact"], "--stream excludes --record"),

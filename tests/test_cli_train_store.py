@@ -69,7 +69,7 @@ def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
     limit, method = ["--memory-limit", "1GB"], ["--method", "factorized"]
     assert run("train", store.path, model, *limit, *method) == 2
     assert "--memory-limit and --method factorized exclude" in capsys.readouterr().err
-    assert run("train", store.path, model, "--solver", "sgd", "--stream") == 2
+    assert run("train", store.path, model, "--method", "sgd", "--stream") == 2
     assert "give --memory-limit SIZE in its place" in capsys.readouterr().err
     assert run("train", store.path, model, "--checkpoint", "weights") == 2
     assert "needs --stream, or --dask and a store" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from linrank.io.svmlight import load
 from linrank.metrics import evaluate
 from linrank.models.linear import load_model
 
-GRID = ["--kernel", "rbf", "--Cs", "0.01,0.1", "--gammas", "0.02,0.2", "--folds", "2"]
+GRID = ["--method", "kernel", "--kernel", "rbf", "--Cs", "0.01,0.1", "--gammas", "0.02,0.2", "--folds", "2"]
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best")
 
@@ -114,7 +114,7 @@ def test_table_summary_and_picture(files, tmp_path, capsys):
 
 
 def test_a_kernel_without_gamma_has_no_column_of_it(files, capsys):
-    assert main(["tune", files["train"], "--kernel", "linear", "--Cs", "0.1,1"]) == 0
+    assert main(["tune", files["train"], "--method", "kernel", "--kernel", "linear", "--Cs", "0.1,1"]) == 0
     captured = capsys.readouterr()
     assert captured.out.split()[:3] == ["C", "ndcg@10", "deviation"]
     assert "γ" not in captured.err
@@ -142,19 +142,19 @@ def test_what_did_not_converge_is_told(files, capsys):
         (["--gammas", "1"], "--gammas needs --kernel"),
         (["--coef0", "0"], "--coef0 needs --kernel"),
         (["--memory-limit", "5"], "--memory-limit needs --kernel"),
-        (["--kernel", "precomputed"], "invalid choice: 'precomputed'"),
-        (["--kernel", "rbf", "--gammas", "0:1"], "must be finite and > 0"),
-        (["--kernel", "rbf", "--gammas", "-1"], "--gammas"),
+        (["--method", "kernel", "--kernel", "precomputed"], "invalid choice: 'precomputed'"),
+        (["--method", "kernel", "--kernel", "rbf", "--gammas", "0:1"], "must be finite and > 0"),
+        (["--method", "kernel", "--kernel", "rbf", "--gammas", "-1"], "--gammas"),
         (
-            ["--kernel", "linear", "--gammas", "1"],
+            ["--method", "kernel", "--kernel", "linear", "--gammas", "1"],
             "of --kernel rbf and poly and sigmoid, not of lin",
         ),
-        (["--kernel", "rbf", "--degree", "2"], "--degree is a parameter of --kernel poly, not of"),
-        (["--kernel", "rbf", "--coef0", "nan"], "must be a finite number"),
-        (["--kernel", "rbf", "--solver", "newton"], "--solver and --kernel exclude each other"),
-        (["--kernel", "rbf", "--positive"], "--positive and --kernel exclude each other"),
-        (["--kernel", "rbf", "--alphas", "1"], "--alphas and --kernel exclude each other"),
-        (["--kernel", "rbf", "--method", "domination"], "--method domination exclude each other"),
+        (["--method", "kernel", "--kernel", "rbf", "--degree", "2"], "--degree is a parameter of --kernel poly, not of"),
+        (["--method", "kernel", "--kernel", "rbf", "--coef0", "nan"], "must be a finite number"),
+        (["--method", "kernel", "--kernel", "rbf", "--solver", "newton"], "--solver and --kernel exclude each other"),
+        (["--method", "kernel", "--kernel", "rbf", "--positive"], "--positive and --kernel exclude each other"),
+        (["--method", "kernel", "--kernel", "rbf", "--alphas", "1"], "--alphas and --kernel exclude each other"),
+        (["--method", "kernel", "--kernel", "rbf", "--method", "domination"], "--method domination exclude each other"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(files, capsys, options, message):
