@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.ranksvm.path import PathResult
     from linrank.search.folds import Fold
-    from linrank.search.ranksvm import Tuning
+    from linrank.search.tuning import Tuning
 
 CS = "2^-15:2^10"
 
@@ -171,6 +171,7 @@ def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
 ) -> tuple[Tuning, PathResult, Any]:
+    from linrank.models.linear import LinearModel
     from linrank.ranksvm.path import as_Cs, solve_path
     from linrank.search.ranksvm import tune
 
@@ -201,7 +202,8 @@ def _search(
         "scoring": args.scoring,
         "index_base": data.index_base,
     }
-    return tuning, path, tuning.model(path, data, scaling, **settings)
+    known = {**settings, **tuning.choice}
+    return tuning, path, LinearModel.of(path.results[tuning.chosen], data, scaling, **known)
 
 
 def _line(state: dict[str, Any], n_folds: int) -> str:

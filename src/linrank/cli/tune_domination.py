@@ -18,10 +18,10 @@ from linrank.options import CURVATURES, DOMINATION_PATH
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.domination.path import DominationPathResult
     from linrank.models.linear import LinearModel
-    from linrank.search.domination import DominationTuning
+    from linrank.ranksvm.path import PathResult
     from linrank.search.folds import Fold
+    from linrank.search.tuning import Tuning
 
 _REPORTED = tuple(name for name in DOMINATION_PATH if name != "curvature")
 
@@ -55,7 +55,7 @@ def run_domination(args: argparse.Namespace) -> int:
 
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
-) -> tuple[DominationTuning, DominationPathResult, LinearModel]:
+) -> tuple[Tuning, PathResult, LinearModel]:
     from linrank.domination.path import PathProblem, as_alphas
     from linrank.domination.train import describe_parameters
     from linrank.models.linear import LinearModel
@@ -99,8 +99,8 @@ def _line(state: dict[str, Any], n_folds: int) -> str:
 
 
 def _say_result(
-    tuning: DominationTuning,
-    path: DominationPathResult,
+    tuning: Tuning,
+    path: PathResult,
     args: argparse.Namespace,
     took: float,
     console: Console,
@@ -124,7 +124,7 @@ def _say_result(
         console.warn(f"not converged: {path.messages[k]}")
 
 
-def _table(tuning: DominationTuning, path: DominationPathResult, scoring: str) -> str:
+def _table(tuning: Tuning, path: PathResult, scoring: str) -> str:
     """A line per alpha, the sparsest model first; the chosen one has a star."""
     spread = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
     width, means = max(len(scoring), 9), tuning.mean_scores
@@ -139,9 +139,7 @@ def _table(tuning: DominationTuning, path: DominationPathResult, scoring: str) -
     return "\n".join(lines) + "\n"
 
 
-def _summary(
-    tuning: DominationTuning, path: DominationPathResult, args: argparse.Namespace
-) -> dict[str, Any]:
+def _summary(tuning: Tuning, path: PathResult, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of a path."""
     return {
         "method": args.method,

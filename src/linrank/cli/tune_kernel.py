@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.models.kernel import KernelModel
     from linrank.search.folds import Fold
-    from linrank.search.kernel import KernelTuning
+    from linrank.search.tuning import Tuning
     from linrank.solvers.result import Result
 
 _OPTIONS = ("kernel", "degree", "coef0", *KERNEL, "seed", "scale")  # that are no grid
@@ -55,9 +55,10 @@ def run_kernel(args: argparse.Namespace) -> int:
 
 def _search(
     data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
-) -> tuple[KernelTuning, KernelModel, Result]:
+) -> tuple[Tuning, KernelModel, Result]:
+    from linrank.ranksvm.path import as_coarse_Cs
     from linrank.search.kernel import fit_chosen, tune_kernel
-    from linrank.search.kernel_folds import as_gammas, as_kernel_Cs
+    from linrank.search.kernel_folds import as_gammas
 
     options = {name: getattr(args, name) for name in _OPTIONS}
     options["n_jobs"] = args.jobs
@@ -65,7 +66,7 @@ def _search(
         data,
         folds,
         as_gammas(args.gammas, args.kernel, data, args.scale),
-        as_kernel_Cs(args.Cs),
+        as_coarse_Cs(args.Cs),
         scoring=args.scoring,
         convention=args.convention,
         selection=args.selection,
@@ -86,7 +87,7 @@ def _line(state: dict[str, Any], n_folds: int) -> str:
 
 
 def _say_result(
-    tuning: KernelTuning, result: Result, args: argparse.Namespace, took: float, console: Console
+    tuning: Tuning, result: Result, args: argparse.Namespace, took: float, console: Console
 ) -> None:
     """The summary on standard error."""
     console.clear()
@@ -108,7 +109,7 @@ def _has_gamma(args: argparse.Namespace) -> bool:
     return args.kernel in WITH_GAMMA
 
 
-def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
+def _table(tuning: Tuning, args: argparse.Namespace) -> str:
     """A line per model, by γ and then by C; the chosen one has a star."""
     width, means = max(len(args.scoring), 9), tuning.mean_scores
     spread = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
@@ -124,7 +125,7 @@ def _table(tuning: KernelTuning, args: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(tuning: KernelTuning, result: Result, args: argparse.Namespace) -> dict[str, Any]:
+def _summary(tuning: Tuning, result: Result, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the grid."""
     return {
         **{name: getattr(args, name) for name in _OPTIONS},
@@ -144,7 +145,7 @@ def _summary(tuning: KernelTuning, result: Result, args: argparse.Namespace) -> 
     }
 
 
-def _plot(tuning: KernelTuning, args: argparse.Namespace) -> None:
+def _plot(tuning: Tuning, args: argparse.Namespace) -> None:
     """Draw the grid to the file of ``--plot``."""
     from linrank import plots
 

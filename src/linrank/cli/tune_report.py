@@ -17,12 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.domination.path import DominationPathResult
     from linrank.ranksvm.path import PathResult
-    from linrank.search.domination import DominationTuning
-    from linrank.search.kernel import KernelTuning
-    from linrank.search.ranksvm import Tuning
-    from linrank.search.sgd import SGDTuning
+    from linrank.search.tuning import Tuning
 
     Array = NDArray[Any]
 
@@ -103,7 +99,7 @@ def save(canvas: Any, path: str) -> None:
 
 
 def plot(
-    path: PathResult | DominationPathResult,
+    path: PathResult,
     scores: Array,
     chosen: float,
     args: argparse.Namespace,
@@ -125,7 +121,7 @@ def plot(
 def print_json(
     args: argparse.Namespace,
     data: Dataset,
-    tuning: Tuning | SGDTuning | DominationTuning | KernelTuning,
+    tuning: Tuning,
     details: dict[str, Any],
     times: tuple[float, float, float],
 ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.models.linear import LinearModel
     from linrank.search.folds import Fold
-    from linrank.search.sgd import SGDTuning
+    from linrank.search.tuning import Tuning
 
 _OPTIONS = ("n_steps", "sampling", "average", "aggressiveness", "seed")
 
@@ -49,7 +49,7 @@ def run_sgd(args: argparse.Namespace) -> int:
     return OK
 
 
-def _search(data: Dataset, folds: list[Fold], args: argparse.Namespace) -> SGDTuning:
+def _search(data: Dataset, folds: list[Fold], args: argparse.Namespace) -> Tuning:
     from linrank.search.sgd import as_algorithms, as_alphas, tune_sgd
 
     return tune_sgd(
@@ -66,14 +66,14 @@ def _search(data: Dataset, folds: list[Fold], args: argparse.Namespace) -> SGDTu
     )
 
 
-def _model(data: Dataset, tuning: SGDTuning, args: argparse.Namespace) -> LinearModel:
+def _model(data: Dataset, tuning: Tuning, args: argparse.Namespace) -> LinearModel:
     """The chosen model, on all of the data."""
     from linrank.data.scaling import Scaling
     from linrank.models.linear import LinearModel
     from linrank.stochastic.train import descend
 
     scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
-    algorithm, alpha = tuning.rule
+    algorithm, alpha = tuning.algorithm, tuning.alpha
     options = {name: getattr(args, name) for name in _OPTIONS}
     rows = scaling.applied(data, n_jobs=args.jobs)
     result = descend(rows, algorithm=algorithm, alpha=alpha, n_jobs=args.jobs, **options)
@@ -86,8 +86,8 @@ def _model(data: Dataset, tuning: SGDTuning, args: argparse.Namespace) -> Linear
     return LinearModel.of(result, data, scaling, **options, **known)
 
 
-def _say_result(tuning: SGDTuning, args: argparse.Namespace, took: float, console: Console) -> None:
-    algorithm, alpha = tuning.rule
+def _say_result(tuning: Tuning, args: argparse.Namespace, took: float, console: Console) -> None:
+    algorithm, alpha = tuning.algorithm, tuning.alpha
     where = measured_on(args, len(tuning.scores))
     n_models = count(tuning.scores.size, "model")
     console.say("trained", f"{n_models} of {count(args.n_steps, 'step')} in {seconds(took)}")
@@ -97,7 +97,7 @@ def _say_result(tuning: SGDTuning, args: argparse.Namespace, took: float, consol
         console.say("note", tuning.edge)
 
 
-def _table(tuning: SGDTuning, scoring: str) -> str:
+def _table(tuning: Tuning, scoring: str) -> str:
     """A line per model; the chosen one has a star."""
     width, means = max(len(scoring), 9), tuning.mean_scores
     spread = tuning.scores.std(axis=0, ddof=1) if len(tuning.scores) > 1 else None
@@ -111,9 +111,9 @@ def _table(tuning: SGDTuning, scoring: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(tuning: SGDTuning, args: argparse.Namespace) -> dict[str, Any]:
+def _summary(tuning: Tuning, args: argparse.Namespace) -> dict[str, Any]:
     """What the JSON report says of the grid."""
-    algorithm, alpha = tuning.rule
+    algorithm, alpha = tuning.algorithm, tuning.alpha
     return {
         "solver": args.solver,
         "scale": args.scale,

@@ -30,6 +30,8 @@ RANKSVM = register(
         of.RankSVMParameters,
         later("linrank.methods.ranksvm:train"),
         later("linrank.methods.ranksvm:describe"),
+        search=of.RankSVMSearch,
+        path=later("linrank.methods.search:search_ranksvm"),
         places=("store", "cluster"),
     )
 )
@@ -40,5 +42,49 @@ PUBLISHED = register(
         of.PublishedParameters,
         later("linrank.methods.published:train"),
         later("linrank.methods.ranksvm:describe"),
+    )
+)
+SGD = register(
+    Method(
+        "sgd",
+        "the same by stochastic descent on sampled pairs: λ/2 ‖w‖² + mean loss of a pair",
+        of.SGDParameters,
+        later("linrank.methods.sgd:train"),
+        later("linrank.methods.sgd:describe"),
+        search=of.SGDSearch,
+        path=later("linrank.methods.search:search_sgd"),
+    )
+)
+DOMINATION = register(
+    Method(
+        "domination",
+        "the domination loss with an l1 or l2 penalty: sparse weights",
+        of.DominationParameters,
+        later("linrank.methods.domination:train"),
+        later("linrank.methods.domination:describe"),
+        search=of.DominationSearch,
+        path=later("linrank.methods.search:search_domination"),
+    )
+)
+FACTORIZED = register(
+    Method(
+        "factorized",
+        "RankSVM with the hinge, its dual variables factorized",
+        of.FactorizedParameters,
+        later("linrank.methods.lowrank:train_factorized"),
+        later("linrank.methods.lowrank:describe"),
+        search=of.FactorizedSearch,
+        path=later("linrank.methods.search:search_factorized"),
+    )
+)
+KERNEL = register(
+    Method(
+        "kernel",
+        "RankSVM in the space of a kernel, exact or approximate",
+        of.KernelParameters,
+        later("linrank.methods.kernel:train"),
+        later("linrank.methods.kernel:describe"),
+        search=of.KernelSearch,
+        path=later("linrank.methods.search:search_kernel"),
     )
 )
