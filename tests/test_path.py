@@ -146,14 +146,12 @@ def test_bounds_hold_for_every_C(loss, options):
         assert -1e-6 * best.objective_ <= distance <= found.gaps[k] + 1e-6 * best.objective_
 
 
-def test_bounds_and_counting_need_a_solver_that_has_them():
+def test_bounds_need_a_solver_that_has_them():
     data = small(4)
     with pytest.raises(ValueError, match="solver='bundle' cannot keep bounds"):
         ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], solver="bundle", positive=True)
-    with pytest.raises(ValueError, match="counting"):
-        ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], counting="avl")
-    counted = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron", counting="avl")
-    assert_allclose(counted.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron")
+    assert_allclose(found.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
 @pytest.mark.parametrize("labelled", [True, False])

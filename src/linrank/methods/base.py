@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.io.store.store import Store
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
     from linrank.search.monitor import Monitor
@@ -22,8 +21,8 @@ class Task:
 
     Attributes
     ----------
-    data : Dataset or Store
-        The rows: in memory, or a store that is read in passes.
+    data : Dataset, Store or Parts
+        The rows: in memory, a store that is read in passes, or parts wherever they lie.
     parameters : object
         Has the fields of ``Method.parameters``: one of these dataclasses, or an estimator.
     sets : tuple of Dataset
@@ -36,7 +35,7 @@ class Task:
         Where the weights begin; at 0 if None.
     """
 
-    data: Dataset | Store
+    data: Any
     parameters: Any
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None

@@ -30,6 +30,8 @@ RANKSVM = register(
         of.RankSVMParameters,
         later("linrank.methods.ranksvm:train"),
         later("linrank.methods.ranksvm:describe"),
+        search=of.RankSVMSearch,
+        path=later("linrank.methods.search:search_ranksvm"),
         places=("store", "cluster"),
     )
 )
@@ -49,6 +51,8 @@ SGD = register(
         of.SGDParameters,
         later("linrank.methods.sgd:train"),
         later("linrank.methods.sgd:describe"),
+        search=of.SGDSearch,
+        path=later("linrank.methods.search:search_sgd"),
         places=("store", "stream"),
     )
 )
@@ -59,6 +63,8 @@ DOMINATION = register(
         of.DominationParameters,
         later("linrank.methods.domination:train"),
         later("linrank.methods.domination:describe"),
+        search=of.DominationSearch,
+        path=later("linrank.methods.search:search_domination"),
         places=("store", "cluster"),
     )
 )
@@ -69,6 +75,8 @@ FACTORIZED = register(
         of.FactorizedParameters,
         later("linrank.methods.lowrank:train_factorized"),
         later("linrank.methods.lowrank:describe_factorized"),
+        search=of.FactorizedSearch,
+        path=later("linrank.methods.search:search_factorized"),
     )
 )
 REGULARIZED = register(
@@ -87,5 +95,7 @@ KERNEL = register(
         of.KernelParameters,
         later("linrank.methods.kernel:train"),
         later("linrank.methods.kernel:describe"),
+        search=of.KernelSearch,
+        path=later("linrank.methods.search:search_kernel"),
     )
 )
