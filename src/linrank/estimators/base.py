@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,7 @@ from linrank.estimators.callbacks import CallbackSupport, with_callbacks
 from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
 from linrank.methods.base import Task
+from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.options import DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
@@ -451,6 +453,27 @@ class LinearRanker(FittedRanker):
             self.best_iteration_ = monitor.best_iteration
         elif hasattr(self, "best_iteration_"):
             del self.best_iteration_
+
+
+def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:
+    """The estimator of a method that needs no class of its own.
+
+    Parameters
+    ----------
+    method : Method
+        One of ``linrank.methods.registry.METHODS``, or any other.
+    face : type
+        What the estimator shows of ``model_``.
+    """
+    options = options_of(method.parameters)
+    described = (
+        f"{name} : default={default!r}\n    {options[name].help if name in options else name}"
+        for name, default in defaults_of(method.parameters).items()
+    )
+    document = "\n".join((method.summary, "", "Parameters", "-" * 10, *described))
+    name = "".join(word.capitalize() for word in re.split(r"\W|_", method.name)) + "Ranker"
+    content = {"method": method, "__doc__": document, "__module__": __name__}
+    return type(name, (MethodRanker, face, method.parameters), content)
 
 
 class ExactRanker(LinearRanker):

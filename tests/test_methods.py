@@ -1,0 +1,246 @@
+"""Laws of every method in the registry, on every storage, by the estimator that is made of it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+import linrank
+from linrank.errors import ConvergenceWarning
+from linrank.estimators.base import MethodRanker, estimator_of
+from linrank.estimators.kernel import KernelRanker
+from linrank.estimators.published import PublishedRankSVM
+from linrank.methods import parameters as declared
+from linrank.methods.base import Description, Method, Task, Trained
+from linrank.methods.parameters import defaults_of, options_of
+from linrank.methods.registry import METHODS, method_named, register
+from linrank.models.linear import LinearModel
+from small_data import small
+
+STORAGES = {
+    "float64": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_array,
+}
+# A twin of each estimator with a name of its own; all else about it is the method's.
+NAMED = {
+    "ranksvm": linrank.RankSVM,
+    "published": PublishedRankSVM,
+    "sgd": linrank.SGDRanker,
+    "domination": linrank.DominationRanker,
+    "factorized": linrank.FactorizedRankSVM,
+    "regularized": linrank.RegularizedRankSVM,
+    "kernel": linrank.KernelRankSVM,
+}
+# Small enough for a test, tight enough for weights and repeated rows to agree.
+QUICK: dict[str, dict[str, Any]] = {
+    "ranksvm": {"tol": 1e-12},
+    "published": {"tol": 1e-10},
+    "sgd": {"n_steps": 2_000, "random_state": 0},
+    "domination": {"alpha": 0.1, "tol": 1e-10},
+    "factorized": {"max_iter": 50, "random_state": 0},
+    "regularized": {"max_iter": 50},
+    "kernel": {"tol": 1e-12},
+}
+# Weights of rows are repetitions of rows: of the others, one draws pairs and one starts at random,
+# and a matrix of duals has another rank with a row more.
+REPEATING = ("ranksvm", "published", "domination", "kernel")
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = small(3)
+    X = np.round(np.asarray(made.rows.values).reshape(made.rows.shape) * 8) / 8  # of float32 too
+    return X, made.labels, made.qid
+
+
+def made(name: str, **changed: Any) -> MethodRanker:
+    face = {"face": KernelRanker} if name == "kernel" else {}
+    return estimator_of(METHODS[name], **face)(**{**QUICK[name], **changed})
+
+
+def fitted(name: str, X: Any, y: Any, qid: Any, n_jobs: int = 1, **weights: Any) -> MethodRanker:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # tolerances are tight, steps are few
+        return made(name, n_jobs=n_jobs).fit(X, y, qid=qid, **weights)
+
+
+def test_the_laws_are_about_every_method():
+    assert set(NAMED) == set(QUICK) == set(METHODS)
+
+
+def test_an_unknown_method_is_told_with_the_nearest_one():
+    with pytest.raises(ValueError, match=r"'rank-svm'.*did you mean 'ranksvm'"):
+        method_named("rank-svm")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_are_those_of_the_estimator(name):
+    defaults, named = defaults_of(METHODS[name].parameters), NAMED[name]
+    assert named.method is METHODS[name]
+    assert named().get_params() == estimator_of(METHODS[name])().get_params() == defaults
+    assert inspect.signature(named) == inspect.signature(METHODS[name].parameters)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_parameters_have_a_line_of_help_and_a_default_among_their_choices(name):
+    defaults = defaults_of(METHODS[name].parameters)
+    for parameter, option in options_of(METHODS[name].parameters).items():
+        assert option.help
+        assert "\n" not in option.help
+        is_open = defaults[parameter] in (None, False)
+        assert not option.choices or is_open or defaults[parameter] in option.choices
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", METHODS)
+class TestFit:
+    def test_the_made_estimator_gives_the_bits_of_the_named_one(self, name, storage, data):
+        X, y, qid = data
+        rows = STORAGES[storage](X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            named = NAMED[name](**QUICK[name], n_jobs=1).fit(rows, y, qid=qid)
+        found = fitted(name, rows, y, qid)
+        np.testing.assert_array_equal(found.predict(rows, qid=qid), named.predict(rows, qid=qid))
+        assert vars(found).keys() == vars(named).keys()
+        assert found.score(rows, y, qid=qid) > 0.6  # better than chance
+
+    def test_threads_do_not_change_a_bit(self, name, storage, data):
+        X, y, qid = data
+        rows = STORAGES[storage](X)
+        one, three = (fitted(name, rows, y, qid, n_jobs=n) for n in (1, 3))
+        np.testing.assert_array_equal(one.model_.coef, three.model_.coef)
+        np.testing.assert_array_equal(one.objective_, three.objective_)  # nan is nan
+
+    def test_a_model_comes_back_from_its_file(self, name, storage, data, tmp_path):
+        X, y, qid = data
+        rows = STORAGES[storage](X)
+        ranker = fitted(name, rows, y, qid)
+        ranker.save(tmp_path / "model.json")
+        model = linrank.load_model(tmp_path / "model.json")
+        np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
+        np.testing.assert_equal(dict(model.training), dict(ranker.model_.training))
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", REPEATING)
+def test_a_row_of_weight_2_is_the_row_twice(name, storage, data):
+    X, y, qid = data
+    weight = np.random.default_rng(5).integers(1, 3, len(y))
+    twice = np.repeat(np.arange(len(y)), weight)
+    a = fitted(name, STORAGES[storage](X), y, qid, sample_weight=weight)
+    b = fitted(name, STORAGES[storage](X[twice]), y[twice], qid[twice])
+    scores = a.predict(X)
+    np.testing.assert_allclose(b.predict(X), scores, rtol=0, atol=1e-4 * np.abs(scores).max())
+    assert np.abs(scores - fitted(name, X, y, qid).predict(X)).max() > 1e-3 * np.abs(scores).max()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_training_is_described_by_plain_values(name, data):
+    X, y, qid = data
+    whole = linrank.Dataset.of(X, y, qid=qid)
+    p = METHODS[name].parameters(**QUICK[name])
+    trained = METHODS[name].train(Task(whole, p))
+    told = METHODS[name].describe(trained, p)
+    assert json.loads(json.dumps(told.facts, allow_nan=False)) == told.facts
+    assert told.lines[0][0] == "trained"
+    assert all(label and sentence and "\n" not in sentence for label, sentence in told.lines)
+    if "converged" in told.facts:
+        assert told.facts["converged"] == trained.is_done == ("converged" in dict(told.lines))
+    assert trained.is_done or trained.doubt
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_did_not_converge_is_doubted(name, data):
+    X, y, qid = data
+    few = {"n_steps": 100, "tol": 1e-9, "record": "sampled"} if name == "sgd" else {"max_iter": 1}
+    given = {**QUICK[name], **few}
+    with pytest.warns(ConvergenceWarning, match=rf"^{NAMED[name].__name__} did not "):
+        NAMED[name](**given).fit(X, y, qid=qid)
+    p = METHODS[name].parameters(**given)
+    trained = METHODS[name].train(Task(linrank.Dataset.of(X, y, qid=qid), p))
+    assert not trained.is_done
+    assert "converged" not in dict(METHODS[name].describe(trained, p).lines)
+
+
+# ---- the recipe of a method ----------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class CentroidParameters(declared.Filled):
+    """Parameters of the toy method."""
+
+    shrinkage: float = declared.declare(0.5, "towards 0", "share", metavar="S")
+
+
+def train_centroid(task: Task) -> Trained:
+    """The mean of the rows of the higher labels, less that of the others."""
+    data, p = task.data, task.parameters
+    is_high = data.labels > data.labels.mean()
+    mean = np.where(is_high, 1 / is_high.sum(), -1 / (~is_high).sum())
+    coef = (1 - p.shrinkage) * (data.rows.to_user().T @ mean)
+    model = LinearModel(coef, training={"n_queries": data.queries.n_queries})
+    return Trained(model, None, {"shrinkage": p.shrinkage})
+
+
+def describe_centroid(trained: Trained, parameters: Any) -> Description:
+    """In a line."""
+    return Description((("trained", "centroids"),), {"shrinkage": parameters.shrinkage})
+
+
+def register_centroid(parameters: type = CentroidParameters) -> Method:
+    """Put it into the registry."""
+    return register(
+        Method("centroid", "towards the better rows", parameters, train_centroid, describe_centroid)
+    )
+
+
+@pytest.fixture
+def centroid():
+    yield register_centroid()
+    del METHODS["centroid"]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_toy_method_has_an_estimator(centroid, storage, data, tmp_path):
+    X, y, qid = data
+    rows = STORAGES[storage](X)
+    toy = estimator_of(method_named("centroid"))
+    assert (toy.__name__, toy().get_params()) == ("CentroidRanker", defaults_of(CentroidParameters))
+    ranker = clone(toy(shrinkage=0.25)).fit(rows, y, qid=qid)
+    is_high = y > y.mean()
+    expected = 0.75 * (X[is_high].mean(axis=0) - X[~is_high].mean(axis=0))
+    np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-5)
+    assert (ranker.shrinkage_, ranker.n_features_in_, ranker.needs_qid_) == (0.25, X.shape[1], True)
+    assert ranker.score(rows, y, qid=qid) > 0.6
+    ranker.save(tmp_path / "model.json")
+    found = linrank.load_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(found.predict(rows), ranker.predict(rows))
+    with pytest.raises(TypeError, match="CentroidRanker takes no validation data"):
+        ranker.fit(rows, y, qid=qid, X_val=rows, y_val=y, qid_val=qid)
+
+
+def test_a_parameter_added_to_a_method_appears_in_its_estimator(centroid):
+    @dataclass(eq=False, repr=False)
+    class More(CentroidParameters):
+        power: int = declared.declare(2, "a parameter more", "count")
+
+    more = estimator_of(register_centroid(More))
+    assert more().get_params() == {**estimator_of(centroid)().get_params(), "power": 2}
+    assert more(power=3).power == 3
+    assert "power : default=2\n    a parameter more" in more.__doc__
+    assert options_of(METHODS["centroid"].parameters)["power"].kind == "count"
+
+
+def test_the_recipe_of_a_method_is_short():
+    parts = (CentroidParameters, train_centroid, describe_centroid, register_centroid)
+    assert sum(len(inspect.getsource(part).strip().splitlines()) for part in parts) < 30
