@@ -599,7 +599,7 @@ for name, arguments in TUNE.items():
             run("tune", bench.text, *arguments.split(), "--folds", "3", "-o", model, "--json")
         )
         scores = next(told[key]["scores"] for key in ("path", "grid", "scores") if key in told)
-        best = {key: told[key] for key in ("C", "alpha", "gamma") if key in told}
+        best = {key: told[key] for key in ("C", "alpha", "gamma") if told.get(key) is not None}
         kept = {"fold_scores": scores, "best_score": told["score"], **best}
         return {**saved(model, bench), **kept}
 
