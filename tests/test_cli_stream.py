@@ -103,8 +103,8 @@ def test_options_reach_the_trainer(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--stream"], "--stream needs --method sgd, not --solver newton"),
-        (["--method", "sgd", "--passes", "2"], "--passes needs --stream"),
+        (["--stream"], "--stream belongs to --method sgd"),
+        (["--method", "sgd", "--passes", "2"], "--passes needs --memory-limit"),
         ([*STREAM, "-c", "1"], "--stream excludes -c"),
         ([*STREAM, "--n-steps", "5"], "give --steps-per-row"),
         ([*STREAM, "--record", "exact"], "--stream excludes --record"),
@@ -116,7 +116,7 @@ def test_options_reach_the_trainer(data, tmp_path):
         ([*STREAM, "--memory", "50"], "--memory must be at least 100 (MB), got 50"),
         ([*STREAM, "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint"),
         ([*STREAM, "--passes", "0"], "must be ≥ 1, got 0"),
-        ([*STREAM, "--alpha", "0"], "must be finite and > 0, got 0"),
+        ([*STREAM, "--alpha", "0"], "must be finite and > 0, got '0'"),
     ],
 )
 def test_options_that_do_not_go_together(data, tmp_path, capsys, options, message):

@@ -214,15 +214,23 @@ def algorithms(text: str) -> tuple[str, ...]:
     return tuple(one_of(ALGORITHMS)(name) for name in text.split(","))
 
 
-def bounds(text: str) -> dict[str, tuple[float, float]]:
+class Bounds(dict[str, tuple[float, float]]):
+    """Bounds by feature, and the text that they were given as."""
+
+    text: str
+
+
+def bounds(text: str) -> Bounds:
     """Bounds by feature: entries separated by commas, or in the lines of ``@FILE``."""
     from linrank.cli.streams import read_text
     from linrank.data.bounds import parse_bounds
 
     try:
-        return parse_bounds(read_text(text[1:]) if text.startswith("@") else text)
+        found = Bounds(parse_bounds(read_text(text[1:]) if text.startswith("@") else text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+    found.text = text
+    return found
 
 
 def one_of(values: Sequence[Any]) -> Callable[[str], str]:
@@ -486,15 +494,14 @@ def add_reporting(parser: argparse.ArgumentParser) -> None:
 
 def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> None:
     """A metric, given as often as wanted, and the convention it is computed by."""
-    group = parser.add_argument_group("metrics")
-    group.add_argument(
+    parser.add_argument(
         *flags,
         action="append",
         metavar="METRIC",
         dest="metrics",
         help=f"e.g. ndcg@10, map, p@5, mrr, err@10; repeat for several (default: {default})",
     )
-    group.add_argument(
+    parser.add_argument(
         "--convention",
         default="linrank",
         metavar="NAME",

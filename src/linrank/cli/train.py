@@ -208,7 +208,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             summary["dask"] = args.dask
         training = {"method": method.name, **told.facts}
         if "coef_bounds" in options_of(method.parameters):
-            training["bounds"] = args.coef_bounds
+            training["bounds"] = args.coef_bounds and args.coef_bounds.text
         print_json(args, summary, training, evaluation, (start, read, done))
     return OK if trained.is_done else NOT_CONVERGED
 

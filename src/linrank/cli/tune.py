@@ -321,7 +321,7 @@ def _print_json(
 
     start, read, tuned = times
     if "coef_bounds" in args:
-        facts = {**facts, "bounds": args.coef_bounds}
+        facts = {**facts, "bounds": args.coef_bounds and args.coef_bounds.text}
     report = {
         "command": "tune",
         "linrank": __version__,

@@ -149,12 +149,11 @@ class PairLosses:
     loss: str = choose(LOSSES, "loss of a pair")
     pairs: str = choose(
         PAIRS,
-        "of all labels of a query, of neighbouring ones, the --n-closest, or these and --n-random "
-        "others",
+        "of a query: all, of neighbouring labels, the --n-closest, or these and --n-random others",
     )
     n_closest: int | str = declare(
         "auto",
-        "pairs with the closest labels, the last ones drawn by --seed",
+        "pairs with the closest labels, by --seed",
         "size",
         metavar="N|auto",
         told="auto, all of neighbouring labels",
@@ -170,7 +169,7 @@ class PairLosses:
     )
     pair_weighting: str = choose(
         PAIR_WEIGHTINGS,
-        "weight of a pair: 1, the difference of its labels, or that of 2^label",
+        "by 1, the difference of labels, or that of 2^label",
     )
     query_normalization: str | None = choose(
         QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
@@ -192,11 +191,10 @@ class RankSVMTraining(PairLosses, Filled):
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = declare(
         None,
-        "stop within about TOL·F of the minimum of F, certified for the hinge and bundle; tron: "
-        "when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
+        "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
         "positive",
         **TOL,
-        told="1e-4; hinge, bundle and tron: 1e-3",
+        told="1e-4; hinge, bundle, tron: 1e-3",
     )
     max_iter: int | None = declare(
         None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
@@ -206,8 +204,8 @@ class RankSVMTraining(PairLosses, Filled):
     )
     coef_bounds: Any = declare(
         None,
-        "keep LOW <= coefficient <= HIGH by number of a feature, an empty end being open, * for "
-        "all others, @FILE for a file of such entries",
+        "keep LOW <= coefficient <= HIGH of feature F, or * for the others; an empty end is open; "
+        "several with commas, or in @FILE",
         "bounds",
         flags=("--bounds",),
         metavar="F:LOW:HIGH",
@@ -339,7 +337,7 @@ class DescentTraining(Filled):
 
     aggressiveness: float = declare(
         1.0,
-        "largest step of --algorithm pa",
+        "largest step of the algorithm pa",
         "positive",
         metavar="A",
         needs=("algorithm", ("pa",)),

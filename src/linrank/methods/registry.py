@@ -26,7 +26,7 @@ def method_named(name: str) -> Method:
 RANKSVM = register(
     Method(
         "ranksvm",
-        "linear RankSVM on all pairs of every query: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
+        "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
         of.RankSVMParameters,
         later("linrank.methods.ranksvm:train"),
         later("linrank.methods.ranksvm:describe"),
@@ -38,7 +38,7 @@ RANKSVM = register(
 PUBLISHED = register(
     Method(
         "published",
-        "the same objective by the methods of the literature, as published: for comparison",
+        "the same by the methods of the literature, for comparison",
         of.PublishedParameters,
         later("linrank.methods.published:train"),
         later("linrank.methods.ranksvm:describe"),
@@ -47,7 +47,7 @@ PUBLISHED = register(
 SGD = register(
     Method(
         "sgd",
-        "stochastic descent on pairs drawn at random: λ/2 ‖w‖² + the mean loss of a pair",
+        "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
         of.SGDParameters,
         later("linrank.methods.sgd:train"),
         later("linrank.methods.sgd:describe"),
@@ -59,7 +59,7 @@ SGD = register(
 DOMINATION = register(
     Method(
         "domination",
-        "sparse linear models by the domination loss: Σ log(1 + Σ exp(w·(x_j - x_i))) + α pen(w)",
+        "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
         of.DominationParameters,
         later("linrank.methods.domination:train"),
         later("linrank.methods.domination:describe"),
@@ -71,7 +71,7 @@ DOMINATION = register(
 FACTORIZED = register(
     Method(
         "factorized",
-        "RankSVM with the hinge, its dual variables being products of a few numbers a row",
+        "RankSVM with the hinge, its duals products of a few numbers a row",
         of.FactorizedParameters,
         later("linrank.methods.lowrank:train_factorized"),
         later("linrank.methods.lowrank:describe_factorized"),
@@ -82,7 +82,7 @@ FACTORIZED = register(
 REGULARIZED = register(
     Method(
         "regularized",
-        "RankSVM with the hinge, its dual variables forming matrices of low rank",
+        "RankSVM with the hinge, its duals matrices of low rank",
         of.RegularizedParameters,
         later("linrank.methods.lowrank:train_regularized"),
         later("linrank.methods.lowrank:describe_regularized"),
@@ -91,7 +91,7 @@ REGULARIZED = register(
 KERNEL = register(
     Method(
         "kernel",
-        "RankSVM with a kernel, exact on all pairs or approximate: scores Σ β_i k(x_i, x)",
+        "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
         of.KernelParameters,
         later("linrank.methods.kernel:train"),
         later("linrank.methods.kernel:describe"),
