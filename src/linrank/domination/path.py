@@ -34,7 +34,10 @@ from linrank.system.seeds import seed_of
 Array = NDArray[Any]
 
 
-DominationPathResult = PathResult  # that of a grid of alpha
+class DominationPathResult(PathResult):
+    """The models for a grid of alpha, in descending order: the sparsest first."""
+
+
 _NEGLIGIBLE = 0.01  # share of F that the largest alpha of a grid for l2 leaves on the table
 _NEAR = 0.8  # of the threshold of the strong rule: misses cost more than features too many
 EPS = {"l1": 1e-3, "l2": 1e-6}  # smallest alpha of a grid, relative to the largest
@@ -273,7 +276,7 @@ class PathProblem:
             self.problem, alphas, max_features=max_features, callback=callback, **self.options
         )
         results = list(reporting(found, progress))
-        return PathResult.of(
+        return DominationPathResult.of(
             alphas, results, self.scaling, n_features=n_features, parameter="alpha"
         )
 

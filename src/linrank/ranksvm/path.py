@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from linrank.ranksvm.plan import carried
 from linrank.ranksvm.problem import Problem
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Array = NDArray[Any]
 
@@ -199,7 +202,7 @@ class PathResult:
         *,
         n_features: int,
         parameter: str = "C",
-    ) -> PathResult:
+    ) -> Self:
         """The results of a solver with their weights folded back to the raw features."""
         coefs = np.zeros((len(results), n_features))
         for coef, result in zip(coefs, results, strict=True):
