@@ -89,7 +89,7 @@ def train(n_bytes: int, folder: str) -> tuple[float, float, np.ndarray, dict]:
     """(seconds, peak bytes, weights, summary) of a training run on the stream."""
     model = Path(folder) / "model.json"
     generate = [sys.executable, __file__, "--write", str(n_bytes)]
-    learn = [sys.executable, "-c", CHILD, "train", "-", str(model), "--solver", "sgd", "--stream"]
+    learn = [sys.executable, "-c", CHILD, "train", "-", str(model), "--method", "sgd", "--stream"]
     learn += ["--memory", str(MEMORY), "--average", "-q", "--checkpoint", f"{folder}/state"]
     start = time.perf_counter()
     with subprocess.Popen(generate, stdout=subprocess.PIPE) as source:

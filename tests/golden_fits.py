@@ -530,13 +530,13 @@ def run(*arguments: str) -> str:
     return out.getvalue()
 
 
-SGD = "--solver sgd --alpha 0.01 --seed 7"
+SGD = "--method sgd --alpha 0.01 --seed 7"
 TRAIN = {
     "newton": ("text", "-c 0.3 -e 1e-10"),
     "newton, default tol, standard": ("text", "--scale standard"),
     "hinge": ("text", "-c 0.3 --loss hinge"),
     "bundle": ("text", "-c 0.3 --solver bundle"),
-    "tron": ("text", "-c 0.3 --solver tron -e 1e-8"),
+    "tron": ("text", "--method published -c 0.3 -e 1e-8"),
     "pruned": ("text", "--pairs pruned --n-closest 60 --seed 3 -e 1e-10"),
     "positive": ("text", "--positive --bounds 1:0:0.2 -e 1e-10"),
     "newton, whole": ("store", "-c 0.3 -e 1e-10"),
@@ -551,10 +551,10 @@ TRAIN = {
     ),
     "factorized": ("text", "--method factorized --n-components 3 -c 0.1 --seed 5"),
     "regularized": ("text", "--method regularized --gamma 1 -c 0.1"),
-    "kernel": ("text", "--kernel rbf --gamma 0.2 -c 0.3 -e 1e-10"),
+    "kernel": ("text", "--method kernel --kernel rbf --gamma 0.2 -c 0.3 -e 1e-10"),
     "nystroem": (
         "text",
-        "--kernel rbf --approximation nystroem --n-components 40 -c 0.3 -e 1e-10 --seed 2",
+        "--method kernel --approximation nystroem --n-components 40 -c 0.3 -e 1e-10 --seed 2",
     ),
 }
 for name, (source, arguments) in TRAIN.items():
@@ -586,9 +586,9 @@ def _train_cluster(bench: Bench) -> Numbers:
 TUNE = {
     "newton": "--Cs 0.01,0.1,1 -e 1e-10",
     "hinge, map": "--Cs 0.01,0.1,1 --loss hinge --scoring map",
-    "sgd": "--solver sgd --alphas 0.001,0.01,0.1 --n-steps 2000 --seed 7",
+    "sgd": "--method sgd --alphas 0.001,0.01,0.1 --n-steps 2000 --seed 7",
     "domination": "--method domination --alphas 0.5,1.5,5 -e 1e-10",
-    "kernel": "--kernel rbf --Cs 0.1,1 --gammas 0.05,0.5 -e 1e-10",
+    "kernel": "--method kernel --kernel rbf --Cs 0.1,1 --gammas 0.05,0.5 -e 1e-10",
 }
 for name, arguments in TUNE.items():
 
@@ -599,7 +599,7 @@ for name, arguments in TUNE.items():
             run("tune", bench.text, *arguments.split(), "--folds", "3", "-o", model, "--json")
         )
         scores = next(told[key]["scores"] for key in ("path", "grid", "scores") if key in told)
-        best = {key: told[key] for key in ("C", "alpha", "gamma") if key in told}
+        best = {key: told[key] for key in ("C", "alpha", "gamma") if told.get(key) is not None}
         kept = {"fold_scores": scores, "best_score": told["score"], **best}
         return {**saved(model, bench), **kept}
 

@@ -76,7 +76,7 @@ class Command:
     aside: dict[str, Callable[[str], Any]] = field(default_factory=dict)
 
 
-STREAM = "--solver sgd --stream --passes 8 --memory 100 --checkpoint {out}/state"
+STREAM = "--method sgd --stream --passes 8 --memory 100 --checkpoint {out}/state"
 COMMANDS = {
     "train": Command("train {data}.txt {out}/m.json", {"m.json": model}),
     "train --stream": Command(

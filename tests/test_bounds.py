@@ -202,11 +202,21 @@ def test_the_command_keeps_bounds(files, tmp_path, capsys):
         (["--bounds", "0:0:"], "feature 0 is not in the data"),
         (["--bounds", "x:0:"], "'x' is no feature number"),
         (["--bounds", "2:1:0"], "no coefficient of feature 2 is between"),
-        (["--bounds", "2"], "is not FEATURE:LOW:HIGH"),
         (["--bounds", "@missing"], "missing"),
-        (["--positive", "--solver", "tron"], "--solver tron cannot keep bounds"),
     ],
 )
 def test_the_command_refuses(files, tmp_path, capsys, options, message):
     assert main(["train", files["train"], str(tmp_path / "m.json"), *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--bounds", "2"], "is not FEATURE:LOW:HIGH"),
+        (["--positive", "--solver", "tron"], "--positive needs --solver newton, not tron"),
+    ],
+)
+def test_wrong_usage_ends_with_2(capsys, options, message):
+    assert main(["train", "d", "m", *options]) == 2
     assert message in capsys.readouterr().err

@@ -20,7 +20,7 @@ from linrank import (
 )
 from linrank.cli.main import main
 from linrank.metrics import evaluate
-from linrank.search.ranksvm import Tuning
+from linrank.search.tuning import Tuning
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_an_error_that_likes_ties_is_refused(parts, choose):
 
 def test_the_edge_of_the_grid_is_that_of_the_least_error():
     errors = 0.0 - np.array([[0.4, 0.3, 0.2]])
-    tuning = Tuning(np.array([0.1, 1.0, 10.0]), errors, "best", ())
+    tuning = Tuning({"C": np.array([0.1, 1.0, 10.0])}, errors)
     assert "the best C, 10, is the largest" in tuning.edge
 
 

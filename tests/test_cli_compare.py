@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cli_files import write_svmlight
-from linrank.cli.compare_models import names_of
+from linrank.cli.compare import names_of
 from linrank.cli.main import main
 from linrank.data.synthetic import make_ranking
 from linrank.judging.contest.methods import METHODS

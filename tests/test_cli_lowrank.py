@@ -12,10 +12,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linrank import FactorizedRankSVM, RegularizedRankSVM, load_model
-from linrank.cli import train as train_command
-from linrank.cli import tune as tune_command
-from linrank.cli.lowrank_options import check_lowrank, weight
 from linrank.cli.main import main
+from linrank.cli.options import nonnegative
 
 FACTORIZED = ["--method", "factorized"]
 REGULARIZED = ["--method", "regularized"]
@@ -109,7 +107,7 @@ def test_inspect_and_predict_know_the_model(files, model, capsys):
 
 def test_too_few_epochs_end_with_3(files, model, capsys):
     assert train(files, model, "--max-iter", "1", "-e", "1e-12") == 3
-    assert "linrank: warning: not converged" in capsys.readouterr().err
+    assert "linrank: warning: did not converge" in capsys.readouterr().err
     assert load_model(model).training["converged"] is False
 
 
@@ -122,7 +120,7 @@ def test_an_interrupt_leaves_no_file(files, tmp_path, monkeypatch, capsys):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("linrank.lowrank.factorized.train_factorized", interrupted)
+    monkeypatch.setattr("linrank.methods.lowrank.solve_factorized", interrupted)
     path = tmp_path / "m.json"
     assert train(files, str(path)) == 130
     assert "linrank: interrupted" in capsys.readouterr().err
@@ -152,22 +150,13 @@ def test_training_loads_neither_scipy_nor_scikit_learn(files, model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--n-components", "3"], "--n-components needs --method factorized"),
-        (["--constraint", "box"], "--constraint needs --method factorized"),
-        (["--gamma", "0"], "--gamma needs --method regularized"),
-        (["--lam", "1"], "--lam needs --method regularized"),
-        (["--memory-limit", "5"], "--memory-limit needs --method regularized"),
-        (["--method", "domination", "--lam", "1"], "--lam needs --method regularized"),
-        ([*FACTORIZED, "--gamma", "1"], "--gamma needs --method regularized"),
-        ([*REGULARIZED, "--n-components", "3"], "--n-components needs --method factorized"),
-        (["--seed", "1"], "--seed needs --solver sgd, not --solver newton, or a --method other"),
         ([*FACTORIZED, "--n-components", "0"], "must be ≥ 1, got 0"),
         ([*FACTORIZED, "--n-components", "2.5"], "must be an integer, got '2.5'"),
-        ([*FACTORIZED, "--constraint", "sphere"], "invalid choice: 'sphere'"),
-        ([*FACTORIZED, "-c", "0"], "must be finite and > 0, got 0"),
-        ([*FACTORIZED, "-e", "-1"], "must be finite and > 0, got -1"),
+        ([*FACTORIZED, "--constraint", "sphere"], "must be one of box, ball, got 'sphere'"),
+        ([*FACTORIZED, "-c", "0"], "must be finite and > 0, got '0'"),
+        ([*FACTORIZED, "-e", "-1"], "must be finite and > 0, got '-1'"),
         ([*REGULARIZED, "--gamma", "-1"], "must be a finite number ≥ 0, got '-1'"),
-        ([*REGULARIZED, "--lam", "0"], "must be finite and > 0, got 0"),
+        ([*REGULARIZED, "--lam", "0"], "must be finite and > 0, got '0'"),
         ([*REGULARIZED, "--memory-limit", "0"], "must be ≥ 1, got 0"),
     ],
 )
@@ -176,78 +165,11 @@ def test_wrong_usage_ends_with_2(options, message, capsys):
     assert message in capsys.readouterr().err
 
 
-# What goes with both methods, by the name of the value.
-TAKEN = {
-    *("data", "model", "method", "C", "tol", "max_iter", "scale", "query_normalization"),
-    *("valid", "metrics", "convention", "dtype", "index_base", "jobs", "json", "quiet", "verbose"),
-    # What the data are, whatever learns from them.
-    *("format", "label", "qid", "docid", "weight", "position", "features", "no_sidecars"),
-    *("missing", "qrels", "unjudged"),
-    "help",
-}
-OWN = {
-    "factorized": {"n_components", "constraint", "seed"},
-    "regularized": {"gamma", "lam", "memory_limit"},
-}
-
-
-@pytest.mark.parametrize("method", OWN)
-def test_every_other_option_is_refused(method, capsys):
-    """Those of other methods are none that a new option could slip by."""
-    parser = argparse.ArgumentParser()
-    train_command.configure(parser)
-    others = [a for a in parser._actions if a.dest not in TAKEN | OWN[method]]
-    assert len(others) > 30
-    for action in others:
-        args = parser.parse_args(["d", "m", "--method", method])
-        setattr(args, action.dest, action.const if action.nargs == 0 else "1")
-        with pytest.raises(SystemExit):
-            check_lowrank(args, parser)
-        assert action.option_strings[-1] in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize("method", OWN)
-def test_what_is_not_given_is_filled_in(method):
-    parser = argparse.ArgumentParser()
-    train_command.configure(parser)
-    args = parser.parse_args(["d", "m", "--method", method])
-    check_lowrank(args, parser)
-    expected = {
-        "factorized": {"n_components": 5, "constraint": "box", "seed": 0},
-        "regularized": {"gamma": 10.0, "lam": 0.1, "memory_limit": None},
-    }[method]
-    expected |= {"C": 1.0, "tol": None, "max_iter": None}
-    assert {name: getattr(args, name) for name in expected} == expected
-
-
-def test_the_memory_limit_is_in_millions_of_bytes():
-    parser = argparse.ArgumentParser()
-    train_command.configure(parser)
-    args = parser.parse_args(["d", "m", *REGULARIZED, "--memory-limit", "250"])
-    check_lowrank(args, parser)
-    assert args.memory_limit == 250_000_000
-
-
-@pytest.mark.parametrize(
-    ("method", "face"),
-    [("factorized", "FactorizedRankSVM"), ("regularized", "RegularizedRankSVM")],
-)
-def test_tune_names_the_search_in_python(method, face, capsys):
-    assert main(["tune", "d", "--method", method]) == 2
-    message = capsys.readouterr().err
-    for words in (f"--method {method} is for train", "GridSearchCV", f"linrank.{face}"):
-        assert words in message
-    assert "QueryKFold" in message
-    parser = argparse.ArgumentParser()
-    tune_command.configure(parser)
-    assert not hasattr(parser.parse_args(["d"]), "n_components")
-
-
 @pytest.mark.parametrize("text", ["-1", "nan", "inf", "much"])
 def test_wrong_weights_on_the_command_line(text):
     with pytest.raises(argparse.ArgumentTypeError, match="must be a finite number ≥ 0"):
-        weight(text)
-    assert weight("0") == 0.0
+        nonnegative(text)
+    assert nonnegative("0") == 0.0
 
 
 # ---- regularized --------------------------------------------------------------------------------

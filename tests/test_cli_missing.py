@@ -134,7 +134,7 @@ def test_the_remedy_is_spelt_as_an_option(folder, capsys):
 def test_a_table_is_no_stream(folder, capsys):
     run(folder, "predict", "test.parquet", "mean.json", "--stream", status=1)
     assert "test.parquet: is parquet, and --stream reads SVMlight text" in told(capsys)
-    run(folder, "train", "test.parquet", "no.json", "--solver", "sgd", "--stream", status=1)
+    run(folder, "train", "test.parquet", "no.json", "--method", "sgd", "--stream", status=1)
     assert "test.parquet: is parquet, and --stream reads SVMlight text" in told(capsys)
 
 

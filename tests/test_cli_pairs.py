@@ -79,21 +79,12 @@ def test_tune_does_what_the_estimator_does(files, tmp_path, capsys):
         (["--pairs", "closest", "--n-random", "5"], "--n-random needs --pairs pruned"),
         (["--pairs", "closest", "--n-closest", "0"], "must be an integer ≥ 1 or auto, got '0'"),
         (["--pairs", "closest", "--n-closest", "x"], "must be an integer ≥ 1 or auto, got 'x'"),
-        (["--seed", "1"], "or --pairs closest or pruned"),
-        (["--solver", "sgd", "--n-closest", "5"], "--n-closest and --solver sgd exclude each"),
-        (["--solver", "sgd", "--pairs", "pruned"], "--pairs and --solver sgd exclude each"),
-        (["--method", "domination", "--n-random", "5"], "--n-random"),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "tune"])
 def test_wrong_usage_ends_with_2(command, options, message, capsys):
     assert main([command, "d", *(["m"] if command == "train" else []), *options]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_low_rank_methods_compare_all_pairs(capsys):
-    assert main(["train", "d", "m", "--method", "factorized", "--n-closest", "5"]) == 2
-    assert "--n-closest and --method factorized exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

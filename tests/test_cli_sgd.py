@@ -1,4 +1,4 @@
-"""``linrank train`` and ``tune`` with ``--solver sgd``, on data in memory."""
+"""``linrank train`` and ``tune`` by ``--method sgd``, on data in memory."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def ranker(files, **params):
     ],
 )
 def test_the_model_is_that_of_the_estimator(files, model, options, params):
-    base = ["train", files["train"], model, "--solver", "sgd", "--n-steps", "5e3", "-q"]
+    base = ["train", files["train"], model, "--method", "sgd", "--n-steps", "5e3", "-q"]
     assert main([*base, *options]) == 0
     assert_array_equal(load_model(model).coef, ranker(files, **params).coef_)
 
 
 def test_the_summary_and_the_report(files, model, capsys):
-    base = ["train", files["train"], model, "--solver", "sgd", "--n-steps", "5000"]
+    base = ["train", files["train"], model, "--method", "sgd", "--n-steps", "5000"]
     options = ["--record", "exact", "--valid", files["valid"], "--json", "-v"]
     assert main([*base, *options]) == 0
     captured = capsys.readouterr()
@@ -71,7 +71,7 @@ def test_the_summary_and_the_report(files, model, capsys):
 
 
 def test_inspect_and_predict_know_the_model(files, model, capsys):
-    assert main(["train", files["train"], model, "--solver", "sgd", "-q"]) == 0
+    assert main(["train", files["train"], model, "--method", "sgd", "-q"]) == 0
     assert main(["inspect", model]) == 0
     out = capsys.readouterr().out
     for line in ("algorithm", "pegasos", "n_steps", "100000", "sampling", "pairs"):
@@ -86,48 +86,36 @@ def test_inspect_and_predict_know_the_model(files, model, capsys):
 
 
 def test_tol_decides_the_exit_status(files, model, capsys):
-    base = ["train", files["train"], model, "--solver", "sgd", "--scale", "standard"]
+    base = ["train", files["train"], model, "--method", "sgd", "--scale", "standard"]
     assert main([*base, "-e", "0.5", "--average", "--n-steps", "1e7"]) == 0
     assert "converged" in capsys.readouterr().err
     assert main([*base, "-e", "1e-9", "--n-steps", "300"]) == 3
-    assert "took all 300 steps; raise --n-steps" in capsys.readouterr().err
+    assert "took all 300 steps; raise n_steps" in capsys.readouterr().err
     assert load_model(model).n_features == 6
 
 
 def test_quiet_is_silent(files, model, capsys):
-    assert main(["train", files["train"], model, "--solver", "sgd", "-q"]) == 0
+    assert main(["train", files["train"], model, "--method", "sgd", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--algorithm", "pa"], "--algorithm needs --solver sgd, not --solver newton"),
-        (["--solver", "bundle", "--alpha", "1"], "--alpha needs --solver sgd, not --solver bundle"),
-        (["--seed", "0"], "--seed needs --solver sgd"),
-        (["--average"], "--average needs --solver sgd"),
-        (["--solver", "sgd", "--loss", "hinge"], "--loss and --solver sgd exclude each other"),
-        (["--solver", "sgd", "--loss", "squared_hinge"], "--loss and --solver sgd exclude"),
-        (["--solver", "sgd", "--pairs", "all"], "--pairs and --solver sgd exclude"),
-        (["--solver", "sgd", "--max-iter", "5"], "--max-iter and --solver sgd exclude"),
-        (["--solver", "sgd", "--counting", "avl"], "--counting and --solver sgd exclude"),
-        (["--solver", "sgd", "--positive"], "--positive and --solver sgd exclude"),
-        (["--solver", "sgd", "--bounds", "1:0:"], "--bounds and --solver sgd exclude"),
-        (["--solver", "sgd", "--preferences", "f"], "--preferences and --solver sgd exclude"),
-        (["--solver", "sgd", "--alpha", "1", "-c", "1"], "--alpha and -c exclude each other"),
+        (["--method", "sgd", "--alpha", "1", "-c", "1"], "--alpha and --C exclude each other"),
+        (["--method", "sgd", "--aggressiveness", "2"], "needs --algorithm pa, not pegasos"),
+        (["--method", "sgd", "--alpha", "0"], "must be finite and > 0, got '0'"),
+        (["--method", "sgd", "--alpha", "nan"], "must be finite and > 0, got 'nan'"),
+        (["--method", "sgd", "--n-steps", "0"], "must be ≥ 1, got 0"),
+        (["--method", "sgd", "--n-steps", "2.5"], "must be an integer, got '2.5'"),
+        (["--method", "sgd", "--n-steps", "many"], "must be an integer, got 'many'"),
+        (["--method", "sgd", "--seed", "-1"], "must be ≥ 0, got -1"),
+        (["--method", "sgd", "--algorithm", "adam"], "logistic, hybrid, got 'adam'"),
+        (["--method", "sgd", "--sampling", "all"], "must be one of pairs, query"),
         (
-            ["--solver", "sgd", "--aggressiveness", "2"],
-            "--algorithm pa, not of pegasos",
+            ["--method", "sgd", "--average", "median"],
+            "must be one of weighted, uniform, got 'median'",
         ),
-        (["--solver", "sgd", "--alpha", "0"], "must be finite and > 0, got 0"),
-        (["--solver", "sgd", "--alpha", "nan"], "must be finite and > 0, got nan"),
-        (["--solver", "sgd", "--n-steps", "0"], "must be ≥ 1, got 0"),
-        (["--solver", "sgd", "--n-steps", "2.5"], "must be an integer, got '2.5'"),
-        (["--solver", "sgd", "--n-steps", "many"], "must be an integer, got 'many'"),
-        (["--solver", "sgd", "--seed", "-1"], "must be ≥ 0, got -1"),
-        (["--solver", "sgd", "--algorithm", "adam"], "invalid choice: 'adam'"),
-        (["--solver", "sgd", "--sampling", "all"], "invalid choice: 'all'"),
-        (["--solver", "sgd", "--average", "median"], "invalid choice: 'median'"),
     ],
 )
 def test_wrong_usage_ends_with_2(options, message, capsys):
@@ -138,17 +126,17 @@ def test_wrong_usage_ends_with_2(options, message, capsys):
 def test_bad_data_ends_with_1(tmp_path, model, capsys):
     path = tmp_path / "constant.txt"
     path.write_text("1 qid:1 1:1\n1 qid:1 1:2\n")
-    assert main(["train", str(path), model, "--solver", "sgd"]) == 1
+    assert main(["train", str(path), model, "--method", "sgd"]) == 1
     assert "labels are constant" in capsys.readouterr().err
     path.write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
-    arguments = ["--solver", "sgd", "--algorithm", "logistic", "--record", "exact"]
+    arguments = ["--method", "sgd", "--algorithm", "logistic", "--record", "exact"]
     assert main(["train", str(path), model, *arguments]) == 1
     assert "the logistic loss has no such sum" in capsys.readouterr().err
 
 
 # ---- tune ---------------------------------------------------------------------------------------
 
-GRID = ["--solver", "sgd", "--alphas", "0.001:0.1:10", "--n-steps", "3000", "--folds", "3"]
+GRID = ["--method", "sgd", "--alphas", "0.001:0.1:10", "--n-steps", "3000", "--folds", "3"]
 
 
 def test_tune_does_what_the_estimator_does(files, model, capsys):
@@ -176,8 +164,8 @@ def test_tune_prints_a_table(files, capsys):
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     assert len(lines) == 1 + 3
-    assert sum(line.startswith("* pegasos") for line in lines) == 1
-    assert "9 models of 3,000 steps" in captured.err
+    assert sum(line.startswith("*      pegasos") for line in lines) == 1
+    assert "10 models by sgd" in captured.err
     assert main(["tune", files["train"], *GRID[:-2], "--valid", files["valid"], "-q"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 3
 
@@ -185,12 +173,9 @@ def test_tune_prints_a_table(files, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--alphas", "1"], "--alphas needs --solver sgd, not --solver newton"),
-        (["--solver", "sgd", "--Cs", "1"], "--Cs and --solver sgd exclude each other"),
-        (["--solver", "sgd", "--plot", "p.png"], "--plot and --solver sgd exclude each other"),
-        (["--solver", "sgd", "-e", "0.1"], "--tol and --solver sgd exclude each other"),
-        (["--solver", "sgd", "--algorithms", "pa,adam"], "must be some of pegasos"),
-        (["--solver", "sgd", "--alphas", "0"], "must be finite and > 0, got 0"),
+        (["--method", "sgd", "-e", "0.1"], "-e belongs to --method ranksvm, domination"),
+        (["--method", "sgd", "--algorithms", "pa,adam"], "must be one of pegasos"),
+        (["--method", "sgd", "--alphas", "0"], "must be finite and > 0, got 0"),
     ],
 )
 def test_tune_refuses_wrong_usage(options, message, capsys):

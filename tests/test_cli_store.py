@@ -29,7 +29,7 @@ def output(capsys, *arguments):
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("options", [[], ["--method", "domination"], ["--solver", "sgd"]])
+@pytest.mark.parametrize("options", [[], ["--method", "domination"], ["--method", "sgd"]])
 def test_train_predict_and_evaluate_as_with_text(place, capsys, options):
     found = {}
     for source in ("data.txt", "store"):

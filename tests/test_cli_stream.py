@@ -1,4 +1,4 @@
-"""``linrank train --solver sgd --stream``: files and pipes, checkpoints, signals, memory."""
+"""``linrank train --method sgd --stream``: files and pipes, checkpoints, signals, memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 
 from linrank import load, load_model
 from linrank.cli.main import main
-from linrank.cli.stream_memory import MB, Plan
+from linrank.cli.stream import MB, Plan
 from linrank.stochastic.descent import Learner
 from linrank.stochastic.streaming import StreamTrainer
 
 COMMAND = [sys.executable, "-m", "linrank", "train"]
-STREAM = ["--solver", "sgd", "--stream"]
+STREAM = ["--method", "sgd", "--stream"]
 
 
 def stream_text(n_rows, n_features=10, seed=0):
@@ -103,8 +103,8 @@ def test_options_reach_the_trainer(data, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--stream"], "--stream needs --solver sgd, not --solver newton"),
-        (["--solver", "sgd", "--passes", "2"], "--passes needs --stream"),
+        (["--stream"], "--stream belongs to --method sgd"),
+        (["--method", "sgd", "--passes", "2"], "--passes needs --memory-limit"),
         ([*STREAM, "-c", "1"], "--stream excludes -c"),
         ([*STREAM, "--n-steps", "5"], "give --steps-per-row"),
         ([*STREAM, "--record", "exact"], "--stream excludes --record"),
@@ -116,7 +116,7 @@ def test_options_reach_the_trainer(data, tmp_path):
         ([*STREAM, "--memory", "50"], "--memory must be at least 100 (MB), got 50"),
         ([*STREAM, "--checkpoint-every", "5"], "--checkpoint-every needs --checkpoint"),
         ([*STREAM, "--passes", "0"], "must be ≥ 1, got 0"),
-        ([*STREAM, "--alpha", "0"], "must be finite and > 0, got 0"),
+        ([*STREAM, "--alpha", "0"], "must be finite and > 0, got '0'"),
     ],
 )
 def test_options_that_do_not_go_together(data, tmp_path, capsys, options, message):

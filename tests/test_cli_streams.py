@@ -19,8 +19,8 @@ COMMAND = [sys.executable, "-m", "linrank"]
 COMMANDS = {
     "train": ("train {train} {out}.json -v", 0),
     "train, stopped early": ("train {train} {out}.json --max-iter 1", 3),
-    "train, kernel": ("train {train} {out}.json --kernel rbf", 0),
-    "train, sgd": ("train {train} {out}.json --solver sgd --stream", 0),
+    "train, kernel": ("train {train} {out}.json --method kernel --kernel rbf", 0),
+    "train, sgd": ("train {train} {out}.json --method sgd --stream", 0),
     "tune": ("tune {train} -o {out}.json --folds 2", 0),
     "predict": ("predict {valid} {model} {out}.txt", 0),
     "evaluate": ("evaluate {valid} {scores}", 0),
@@ -110,7 +110,7 @@ def test_a_broken_standard_output_is_one_line(command, broken, told, files):
     "command",
     [
         "train - {out}",
-        "train - {out} --solver sgd --stream",
+        "train - {out} --method sgd --stream",
         "predict - {model}",
         "predict {valid} -",
         "predict - {model} --stream",

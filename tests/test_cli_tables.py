@@ -10,7 +10,7 @@ import pytest
 
 import linrank
 from linrank.cli.main import main
-from linrank.cli.table_options import FORMATS
+from linrank.cli.options import FORMATS
 from linrank.data.synthetic import make_ranking
 from linrank.io.tables import formats
 from table_files import as_table, write_table

@@ -24,9 +24,10 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.pairs.layering import Layering, margin_of_part
-from linrank.search import domination as domination_tuning
-from linrank.search.domination import DominationTuning, tune_domination
+from linrank.search import tuning as searching
+from linrank.search.domination import tune_domination
 from linrank.search.folds import Fold, deal
+from linrank.search.tuning import Tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")
 
@@ -97,13 +98,13 @@ def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
     X = np.array(data.X)
     X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
     spoilt = Dataset.of(X, data.y, qid=data.qid)
-    coefs, judge = [], domination_tuning.judge
+    coefs, judge = [], searching.judge
 
     def overheard(w, *arguments, **options):
         coefs.append(w)
         return judge(w, *arguments, **options)
 
-    monkeypatch.setattr(domination_tuning, "judge", overheard)
+    monkeypatch.setattr(searching, "judge", overheard)
     alphas = np.array([10.0, 1.0])
     for part in (data, spoilt):
         tune_domination(part, folds, alphas, scale="standard", n_jobs=1)
@@ -125,7 +126,7 @@ def test_threads_do_not_change_it(data, options):
 def tuning(scores, selection="best"):
     scores = np.array(scores)
     alphas = 10.0 ** -np.arange(scores.shape[1])
-    return DominationTuning(alphas, scores, np.zeros(scores.shape, dtype=int), selection)
+    return Tuning({"alpha": alphas}, scores, selection, {"n_nonzero": np.zeros(scores.shape, int)})
 
 
 def test_the_largest_mean_and_the_largest_alpha_among_equals():
@@ -348,5 +349,6 @@ def test_tuning_by_hand(data):
 @pytest.mark.parametrize(("n_nonzero", "words"), [(0, "leaves no weight"), (2, "try larger")])
 def test_an_alpha_that_leaves_no_weight_need_not_be_larger(n_nonzero, words):
     counts = np.array([[n_nonzero, 3], [n_nonzero, 4]])
-    tuning = DominationTuning(np.array([2.0, 1.0]), np.array([[0.5, 0.4], [0.6, 0.4]]), counts)
+    scores = np.array([[0.5, 0.4], [0.6, 0.4]])
+    tuning = Tuning({"alpha": np.array([2.0, 1.0])}, scores, facts={"n_nonzero": counts})
     assert words in tuning.edge

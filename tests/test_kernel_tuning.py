@@ -29,10 +29,12 @@ from linrank.data.rows import as_rows
 from linrank.kernels.functions import Kernel
 from linrank.kernels.matrices import BlockedMatrix
 from linrank.kernels.train import train_kernel
+from linrank.ranksvm.path import as_coarse_Cs
 from linrank.search import kernel as kernel_tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.kernel import KernelTuning, tune_kernel
-from linrank.search.kernel_folds import FoldKernels, KernelFamily, Plan, as_gammas, as_kernel_Cs
+from linrank.search.kernel import tune_kernel
+from linrank.search.kernel_folds import FoldKernels, KernelFamily, Plan, as_gammas
+from linrank.search.tuning import Tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
 
@@ -135,6 +137,7 @@ def test_the_model_is_that_of_a_plain_fit(data, fitted):
     assert_array_equal(fitted.predict(data.X), plain.predict(data.X))
     assert (fitted.objective_, fitted.duality_gap_) == (plain.objective_, plain.duality_gap_)
     own = {"C_", "Cs_", "gammas_", "scores_", "mean_scores_", "best_score_"}
+    own |= {"best_params_", "best_index_", "cv_results_"}
     assert {name for name in vars(fitted) if name.endswith("_")} - own == {
         name for name in vars(plain) if name.endswith("_")
     }
@@ -218,7 +221,7 @@ def computed(monkeypatch):
 def tuned(data, folds=None, gammas=GAMMAS, **options):
     options = {"tol": 1e-9, "kernel": "rbf", **options}
     folds = deal(data, 3) if folds is None else folds
-    return tune_kernel(data, folds, np.array(gammas), as_kernel_Cs(CS), **options)
+    return tune_kernel(data, folds, np.array(gammas), as_coarse_Cs(CS), **options)
 
 
 def test_one_kernel_is_computed_for_each_gamma(data, computed, fitted):
@@ -369,7 +372,7 @@ def test_the_grid_of_gamma_lies_around_that_of_the_rows(data):
     wide = replace(data, rows=as_rows(data.X * 9))
     assert as_gammas("auto", "rbf", wide, "standard")[3] == pytest.approx(standard)
     assert_array_equal(as_gammas([2.0, 0.5, 2.0], "poly", data), [0.5, 2.0])
-    assert as_kernel_Cs("auto")[[0, -1]].tolist() == [2.0**-15, 2.0**9]
+    assert as_coarse_Cs("auto")[[0, -1]].tolist() == [2.0**-15, 2.0**9]
 
 
 # ---- threads, interrupts, progress --------------------------------------------------------------
@@ -430,9 +433,8 @@ def choice(scores, selection="best", converged=True):
     scores = np.array(scores, dtype=float)
     _, n_gammas, n_Cs = scores.shape
     known = np.broadcast_to(converged, scores.shape)
-    steps = np.zeros(scores.shape, dtype=np.int64)
     gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
-    return KernelTuning(gammas, Cs, scores, selection, known, steps)
+    return Tuning({"gamma": gammas, "C": Cs}, scores, selection, {"converged": known})
 
 
 def test_the_largest_mean_wins():

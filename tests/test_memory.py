@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linrank.cli.arguments import megabytes
+from linrank.cli.options import size_in_bytes
 from linrank.system import memory
 from linrank.system.memory import allowed, available, describe_bytes, parse_bytes, resident
 
@@ -68,7 +68,11 @@ def test_allowed_reads_sizes_and_names_the_option():
 
 
 def test_the_command_line_takes_megabytes_or_a_unit():
-    assert (megabytes("5"), megabytes("2GB"), megabytes("512MiB")) == (5 * 10**6, 2 * 10**9, 2**29)
+    assert (size_in_bytes("5"), size_in_bytes("2GB"), size_in_bytes("512MiB")) == (
+        5 * 10**6,
+        2 * 10**9,
+        2**29,
+    )
 
 
 def test_a_size_in_words_is_read_back():

@@ -31,6 +31,7 @@ LINEAR = {
     "DominationRanker": {"alpha": 0.01},
     "DominationRankerCV": {"alphas": [0.01, 0.1], "cv": 2},
     "FactorizedRankSVM": {"random_state": 0, "max_iter": 5},
+    "FactorizedRankSVMCV": {"Cs": [0.1, 1.0], "cv": 2, "random_state": 0, "max_iter": 5},
     "RegularizedRankSVM": {"max_iter": 5},
 }
 

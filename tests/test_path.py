@@ -150,8 +150,8 @@ def test_bounds_need_a_solver_that_has_them():
     data = small(4)
     with pytest.raises(ValueError, match="solver='bundle' cannot keep bounds"):
         ranksvm_path(data.X, data.y, data.qid, Cs=[1.0], solver="bundle", positive=True)
-    counted = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron")
-    assert_allclose(counted.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
+    found = ranksvm_path(data.X, data.y, data.qid, Cs=[0.1], solver="tron")
+    assert_allclose(found.objectives[0], ranksvm.train(data, C=0.1).value, rtol=1e-4)
 
 
 @pytest.mark.parametrize("labelled", [True, False])

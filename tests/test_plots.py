@@ -20,7 +20,7 @@ from linrank import (
     plots,
     ranksvm_path,
 )
-from linrank.search.kernel import KernelTuning
+from linrank.search.tuning import Tuning
 
 HISTORY = {
     "objective": [100.0, 20.0, 12.0, 11.5],
@@ -232,10 +232,8 @@ def test_path_makes_a_figure_and_counts_axes(data):
 
 def searched(n_gammas=2, n_Cs=3, selection="best"):
     scores = np.arange(2.0 * n_gammas * n_Cs).reshape(2, n_gammas, n_Cs) / 100
-    shape = scores.shape
     gammas, Cs = 10.0 ** np.arange(n_gammas), 2.0 ** np.arange(n_Cs)
-    known = (np.ones(shape, dtype=bool), np.ones(shape, dtype=np.int64))
-    return KernelTuning(gammas, Cs, scores, selection, *known)
+    return Tuning({"gamma": gammas, "C": Cs}, scores, selection)
 
 
 def test_grid_is_a_map_of_the_means_with_the_choice_marked(ax):

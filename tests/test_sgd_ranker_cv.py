@@ -22,8 +22,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.search import sgd as sgd_tuning
+from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.sgd import SGDTuning, tune_sgd
+from linrank.search.sgd import tune_sgd
+from linrank.search.tuning import Tuning
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler
 
@@ -111,13 +113,13 @@ def test_a_fold_never_sees_its_validation_rows(data, monkeypatch):
     X = np.array(data.X)
     X[folds[1].valid] = 1e3 * np.random.default_rng(0).standard_normal(X[folds[1].valid].shape)
     spoilt = Dataset.of(X, data.y, qid=data.qid)
-    coefs, judge = [], sgd_tuning.judge
+    coefs, judge = [], searching.judge
 
     def overheard(w, *arguments, **options):
         coefs.append(w)
         return judge(w, *arguments, **options)
 
-    monkeypatch.setattr(sgd_tuning, "judge", overheard)
+    monkeypatch.setattr(searching, "judge", overheard)
     for part in (data, spoilt):
         options = {"n_steps": 500, "scale": "standard", "n_jobs": 1}
         tune_sgd(part, folds, ("pegasos",), np.array([0.1]), **options)
@@ -190,16 +192,17 @@ def test_weights_reach_the_folds(data):
 def test_the_rules_of_choice():
     scores = np.array([[[0.5, 0.7, 0.72], [0.4, 0.9, 0.9]], [[0.5, 0.7, 0.7], [0.4, 0.7, 0.9]]])
     alphas = np.array([1.0, 0.1, 0.01])
-    best = SGDTuning(("pegasos", "pa"), alphas, scores, "best")
-    assert best.rule == ("pa", 0.01)
+    grid = {"algorithm": ("pegasos", "pa"), "alpha": alphas}
+    best = Tuning(grid, scores, "best")
+    assert best.best_params == {"algorithm": "pa", "alpha": 0.01}
     assert "the best alpha, 0.01, is the smallest of the grid; try smaller" in best.edge
-    assert SGDTuning(("pegasos", "pa"), alphas, scores, "one_se").rule == ("pa", 0.01)
+    assert Tuning(grid, scores, "one_se").chosen == (1, 2)
     scores[1, 1, 2] = 0.7
-    noisy = SGDTuning(("pegasos", "pa"), alphas, scores, "one_se")
-    assert noisy.rule == ("pa", 0.1)
+    noisy = Tuning(grid, scores, "one_se")
+    assert (noisy.algorithm, noisy.alpha) == ("pa", 0.1)
     assert noisy.edge is None
-    equal = SGDTuning(("pegasos", "pa"), alphas, np.full((2, 2, 3), 0.5), "best")
-    assert equal.rule == ("pegasos", 1.0)
+    equal = Tuning(grid, np.full((2, 2, 3), 0.5), "best")
+    assert (equal.algorithm, equal.alpha) == ("pegasos", 1.0)
     assert "every alpha of the grid scores 0.5, and the largest is taken" in equal.edge
 
 

@@ -1,4 +1,4 @@
-"""SGDRanker and ``linrank train --solver sgd`` on stores: bits, memory, faults."""
+"""SGDRanker and ``linrank train --method sgd`` on stores: bits, memory, faults."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_store_of_three_times_the_limit_is_trained_on(large, scale):
 def test_the_command_line_trains_within_a_limit(tmp_path, capsys):
     store = written(tmp_path, ranking())
     model = tmp_path / "model.json"
-    arguments = ["train", store.path, str(model), "--solver", "sgd", "--memory-limit", "8GB"]
+    arguments = ["train", store.path, str(model), "--method", "sgd", "--memory-limit", "8GB"]
     assert (
         main([*arguments, "--n-steps", "5000", "--record", "exact", "--json", "--seed", "3"]) == 0
     )
@@ -228,8 +228,8 @@ def test_the_command_line_refuses_limits_without_a_store(tmp_path, capsys):
     text = tmp_path / "train.txt"
     text.write_text("1 qid:1 1:1\n0 qid:1 1:0\n")
     for arguments, message in [
-        (["--solver", "sgd", "--memory-limit", "1GB"], "or a store (a folder that linrank convert"),
-        (["--solver", "sgd", "--passes", "2"], "--passes needs --stream, or --memory-limit and"),
+        (["--method", "sgd", "--memory-limit", "1GB"], "is no store"),
+        (["--method", "sgd", "--passes", "2"], "--passes needs --memory-limit"),
     ]:
         assert main(["train", str(text), str(tmp_path / "m.json"), *arguments]) == 2
         assert message in capsys.readouterr().err

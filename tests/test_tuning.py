@@ -32,8 +32,9 @@ from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.search import folds as validation
 from linrank.search import ranksvm as tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.ranksvm import Tuning, tune
+from linrank.search.ranksvm import tune
 from linrank.search.scores import _score_matrix, model_scores
+from linrank.search.tuning import Tuning
 from real_data import mq2008
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best C", "ignore:The groups parameter")
@@ -130,6 +131,7 @@ def test_attributes_are_those_of_the_estimator_without_a_search(data):
     alone = RankSVM(0.1, pairs="adjacent").fit(data.X, data.y, qid=data.qid)
     assert ranker.n_pairs_ == alone.n_pairs_ < data.queries.n_pairs
     own = {"C_", "Cs_", "scores_", "mean_scores_", "best_score_", "path_"}
+    own |= {"best_params_", "best_index_", "cv_results_"}
     assert {name for name in vars(ranker) if name.endswith("_")} - own == {
         name for name in vars(alone) if name.endswith("_")
     }
@@ -248,7 +250,7 @@ def test_a_model_of_zeros_is_not_perfect_on_sorted_rows():
 
 def choice(scores, selection="best"):
     scores = np.array(scores, dtype=float)
-    return Tuning(np.arange(1.0, scores.shape[1] + 1), scores, selection, ())
+    return Tuning({"C": np.arange(1.0, scores.shape[1] + 1)}, scores, selection)
 
 
 def test_ties_go_to_the_smallest_C():
@@ -274,7 +276,7 @@ def test_the_edge_of_the_grid():
 
 
 def test_scores_that_say_nothing_are_no_edge():
-    tuning = Tuning(np.array([0.1, 1.0]), np.array([[0.5, 0.5]]), "best", ())
+    tuning = Tuning({"C": np.array([0.1, 1.0])}, np.array([[0.5, 0.5]]))
     assert tuning.chosen == 0
     assert tuning.edge.startswith("every C of the grid scores 0.5, ")
 

@@ -60,15 +60,18 @@ def register() -> list[type[LinearRanker]]:
 def _estimators() -> tuple[type[LinearRanker], ...]:
     """Those of linrank: a class is known to be derived from LinearRanker once it is imported."""
     from linrank.estimators.domination import DominationRanker
-    from linrank.estimators.domination_cv import DominationRankerCV
     from linrank.estimators.lowrank import FactorizedRankSVM, RegularizedRankSVM
     from linrank.estimators.ranksvm import RankSVM
-    from linrank.estimators.ranksvm_cv import RankSVMCV
+    from linrank.estimators.search import (
+        DominationRankerCV,
+        FactorizedRankSVMCV,
+        RankSVMCV,
+        SGDRankerCV,
+    )
     from linrank.estimators.sgd import SGDRanker
-    from linrank.estimators.sgd_cv import SGDRankerCV
 
-    exact = (RankSVM, RankSVMCV, FactorizedRankSVM, RegularizedRankSVM)
-    return (*exact, SGDRanker, SGDRankerCV, DominationRanker, DominationRankerCV)
+    alone = (RankSVM, FactorizedRankSVM, RegularizedRankSVM, SGDRanker, DominationRanker)
+    return (*alone, RankSVMCV, FactorizedRankSVMCV, SGDRankerCV, DominationRankerCV)
 
 
 def _below(cls: type[LinearRanker]) -> Iterator[type[LinearRanker]]:

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import linrank
 from linrank.dask import RankSVM, RankSVMCV
-from linrank.estimators.base import ExactRanker
 
 # Noise has no best C; that the choice lies at an end of these grids is no concern here.
 pytestmark = pytest.mark.filterwarnings("ignore:(the best|every) C")
@@ -116,7 +115,7 @@ def test_what_cannot_be_done_is_refused(client, options, message):
 
 def test_parameters_are_those_in_memory_and_those_of_a_cluster():
     ranker = RankSVMCV(GRID, cv=3, scale="standard", on_split="error")
-    assert isinstance(ranker, ExactRanker)
+    assert isinstance(ranker, linrank.RankSVMCV)
     own = {"client", "on_split", "patience"}
     assert set(ranker.get_params()) - own == set(linrank.RankSVMCV().get_params()) - {
         "memory_limit",

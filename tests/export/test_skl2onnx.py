@@ -19,6 +19,7 @@ ESTIMATORS = {
     "ranksvm": linrank.RankSVM(),
     "ranksvmcv": linrank.RankSVMCV([0.1, 1.0], cv=2),
     "factorizedranksvm": linrank.FactorizedRankSVM(),
+    "factorizedranksvmcv": linrank.FactorizedRankSVMCV([0.1, 1.0], cv=2, random_state=0),
     "regularizedranksvm": linrank.RegularizedRankSVM(),
     "sgdranker": linrank.SGDRanker(random_state=0),
     "sgdrankercv": linrank.SGDRankerCV([0.1, 1.0], cv=2, random_state=0),

@@ -3,26 +3,195 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
+from linrank.cli.console import Console, terminal_width
+from linrank.cli.main import FAILED, OK
+from linrank.cli.models import read_model
+from linrank.cli.options import (
     add_metrics,
     add_reading,
     add_reporting,
     natural,
-    positive_float,
+    positive,
     positive_int,
 )
-from linrank.cli.compare_report import FORMATS, check_output
-from linrank.cli.console import Console
-from linrank.cli.main import FAILED, OK
-from linrank.cli.measuring import check_metrics
-from linrank.cli.streams import STANDARD, check_apart, check_readable
+from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores, score_rows
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    show_standard,
+    write_lines,
+    write_standard,
+)
+from linrank.system.words import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import numpy as np
+    from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.judging.compare import Comparison
+    from linrank.judging.contest.result import Contest
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
+
+
+FORMATS = (".txt", ".md", ".html", ".json")
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>linrank compare</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; }}
+</style>
+</head>
+<body>
+<h1>Which method to ship</h1>
+{body}
+</body>
+</html>
+"""
+
+
+def check_output(path: str, parser: argparse.ArgumentParser) -> None:
+    """Fail on a file that could not be written, or whose format its name does not tell."""
+    if path == STANDARD:
+        parser.error("-o needs the name of a file; the tables are on standard output anyway")
+    if not path.lower().endswith(FORMATS):
+        parser.error(f"--output {path}: the name must end in {', '.join(FORMATS)}")
+    check_writable(path)
+
+
+@contextmanager
+def say_warnings(console: Console) -> Iterator[None]:
+    """Warnings of the library as lines of the console."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
+        yield
+
+
+def contest_progress(console: Console) -> Callable[[dict[str, Any]], None]:
+    """What is shown of a contest on its way."""
+
+    def show_state(state: dict[str, Any]) -> None:
+        done = f"{state['n_done']} of {state['n_total']} fits"
+        if state["event"] == "running":
+            left = state["seconds_left"]
+            estimate = "" if left is None else f"  about {duration(left)} left"
+            console.status(_fitted(f"{done}{estimate}  ", state["running"], terminal_width(2)))
+            return
+        name = f"{state['method']}, fold {state['fold']}"
+        if state["status"] == "done":
+            score = f"{state['scoring']} {abs(state['score']):.4f} on validation"
+            console.detail(f"{done}  {name}: {score} in {seconds(state['seconds'])}")
+        else:
+            console.say(state["status"], f" {name}: {state['why']}")
+
+    return show_state
+
+
+def _fitted(beginning: str, names: Sequence[str], width: int | None) -> str:
+    """As many names as fit in a line: one that wraps could not be redrawn in place.
+
+    Examples
+    --------
+    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 40)
+    '2 of 9 fits  forest, gbdt, kernel'
+    >>> _fitted("2 of 9 fits  ", ["forest", "gbdt", "kernel"], 33)
+    '2 of 9 fits  forest and 2 more'
+    """
+    for n in range(len(names), 0, -1):
+        more = "" if n == len(names) else f" and {len(names) - n} more"
+        line = beginning + ", ".join(names[:n]) + more
+        if width is None or len(line) < width:
+            return line
+    return beginning.rstrip()[: width and width - 1]
+
+
+def duration(left: float) -> str:
+    """A time to wait, no finer than it is known: ``40 s``, ``5 min``.
+
+    Examples
+    --------
+    >>> duration(3.2), duration(44), duration(290), duration(7000)
+    ('5 s', '45 s', '5 min', '1 h 57 min')
+    """
+    if left < 57.5:
+        return f"{max(5, 5 * round(left / 5))} s"
+    minutes = max(1, round(left / 60))
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def show(result: Contest | Comparison, args: argparse.Namespace, console: Console) -> None:
+    """The result on standard output, and in the file that was asked for."""
+    if args.output is not None:
+        write_lines(args.output, [_in_format(result, os.path.splitext(args.output)[1].lower())])
+        console.say("saved", args.output)
+    if args.json:
+        write_standard(_json(result))
+    else:
+        show_standard(result.to_text(terminal_width(1)) + "\n")
+
+
+def _in_format(result: Contest | Comparison, extension: str) -> str:
+    if extension == ".json":
+        return _json(result)
+    if extension == ".html":
+        return _PAGE.format(body=result.to_html())
+    return (result.to_markdown() if extension == ".md" else result.to_text()) + "\n"
+
+
+def _json(result: Contest | Comparison) -> str:
+    from linrank import __version__
+
+    report = {"command": "compare", "linrank": __version__, **result.to_dict()}
+    return json.dumps(report, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def show_methods(as_json: bool) -> None:
+    """All methods, and whether their packages are here."""
+    from linrank.judging.contest.methods import METHODS
+    from linrank.system.tables import Column, Table
+
+    if as_json:
+        known = [
+            {
+                "name": method.name,
+                "family": method.family,
+                "description": method.description,
+                "grid": method.grid,
+                "installed": not method.is_missing,
+            }
+            for method in METHODS.values()
+        ]
+        write_standard(json.dumps(known, ensure_ascii=False) + "\n")
+        return
+    columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
+    rows = [
+        [
+            method.name,
+            method.family + (" (not installed)" if method.is_missing else ""),
+            method.description,
+            method.grid,
+        ]
+        for method in METHODS.values()
+    ]
+    show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
+
 
 CORRECTIONS = ("holm", "bonferroni", "bh", "none")
 SCALES = ("standard", "minmax", "none")
@@ -67,7 +236,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--budget",
-        type=positive_float,
+        type=positive,
         metavar="SECONDS",
         help="for one method on one fold; the best so far counts (default: 300)",
     )
@@ -97,14 +266,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """List, compare what is there, or train and compare."""
     if args.list_methods:
-        from linrank.cli.compare_report import show_methods
-
         show_methods(args.json)
         return OK
     _check(args, parser)
     if args.models or args.scores:
-        from linrank.cli.compare_models import run_models
-
         return run_models(args)
     return _run_contest(args)
 
@@ -149,7 +314,6 @@ def _names(text: str) -> list[str]:
 
 
 def _run_contest(args: argparse.Namespace) -> int:
-    from linrank.cli.compare_report import contest_progress, say_warnings, show
     from linrank.judging.contest.contest import compare_methods
     from linrank.judging.contest.methods import BASELINE, chosen_methods
     from linrank.metrics import parse_scoring
@@ -184,8 +348,8 @@ def _run_contest(args: argparse.Namespace) -> int:
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
-    from linrank.cli.console import count
     from linrank.cli.reading import read_data
+    from linrank.system.words import count
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
@@ -201,3 +365,92 @@ def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console
         )
         parts.append(data)
     return parts
+
+
+def run_models(args: argparse.Namespace) -> int:
+    """Read the rows once, score them with every model, compare."""
+    from linrank.judging.compare import compare
+    from linrank.judging.contest.contest import usual_metrics
+
+    console = Console(quiet=args.quiet, verbose=args.verbose)
+    names = names_of([*args.models, *args.scores])
+    if args.baseline is not None and args.baseline not in names:
+        raise ValueError(
+            f"--baseline {args.baseline} is none of those compared: {', '.join(names)}"
+        )
+    models = [read_model(path) for path in args.models]
+    data = _read(args, models, console)
+    scores = [score_rows(model, data, args, console) for model in models]
+    scores += [_matching(path, data) for path in args.scores]
+    comparison = compare(
+        data.labels,
+        dict(zip(names, scores, strict=True)),
+        qid=data.qid,
+        metrics=args.metrics or usual_metrics([data]),
+        convention=args.convention,
+        docid=_docids(data),
+        baseline=args.baseline,
+        correction=None if args.correction == "none" else args.correction,
+        random_state=args.seed,
+        n_jobs=args.jobs,
+    )
+    show(comparison, args, console)
+    return OK
+
+
+def names_of(paths: Sequence[str]) -> list[str]:
+    """Names for files: without folder and extension if these tell them apart, else as given."""
+    short = [os.path.splitext(os.path.basename(path))[0] or path for path in paths]
+    names = [
+        name if short.count(name) == 1 else path for name, path in zip(short, paths, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice} is given twice; compare each file once")
+    return names
+
+
+def _read(
+    args: argparse.Namespace, models: Sequence[LinearModel | KernelModel], console: Console
+) -> Dataset:
+    """The rows, features counted as the models count them."""
+    bases = [model.training.get("index_base") for model in models]
+    known = {base for base in bases if base is not None}
+    if len(known) > 1 and args.index_base == "auto":
+        zero, one = (args.models[bases.index(base)] for base in (0, 1))
+        raise ValueError(
+            f"{zero} counts features from 0 and {one} from 1, and the rows are read one way; say "
+            "which with --index-base, or write the scores of each with linrank predict and use "
+            "--scores"
+        )
+    options: dict[str, Any] = {"missing": kept_missing(args, *models)}
+    if known and args.index_base == "auto":
+        options["zero_based"] = known == {0}
+    if args.n_features is not None:
+        options["n_features"] = args.n_features
+    (path,) = args.files
+    names = {model.feature_names for model in models if model.feature_names is not None}
+    if len(names) == 1:
+        options["known"] = next(iter(names))
+    data = read_data(path, args, console, **options)
+    if len(names) > 1 and data.feature_names is not None:
+        raise ValueError(
+            f"the models know different features, and {path} is read for one of them; write the "
+            "scores of each with linrank predict and use --scores"
+        )
+    return data
+
+
+def _matching(path: str, data: Dataset) -> NDArray[np.float64]:
+    scores = read_scores(path)
+    if len(scores) != data.n_rows:
+        raise ValueError(
+            f"{path} has {len(scores):,} scores, {data.source} has {data.n_rows:,} rows; one score "
+            "per row is needed, in the same order"
+        )
+    return scores
+
+
+def _docids(data: Dataset) -> list[str] | None:
+    docids = data.docids
+    return None if docids is None or None in docids else [docid or "" for docid in docids]

@@ -6,15 +6,14 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_reading, add_reporting, megabytes, positive_int
-from linrank.cli.console import Console, bytes_text, count, seconds
-from linrank.cli.judgement_options import judgement_options
+from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import is_model
-from linrank.cli.reading import INDEX_BASE
+from linrank.cli.options import add_reading, add_reporting, positive_int, size_in_bytes
+from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
 from linrank.cli.streams import STANDARD, write_standard
-from linrank.cli.table_options import column_choices, in_options
 from linrank.io.write.formats import FORMATS
+from linrank.system.words import bytes_text, count, seconds
 
 if TYPE_CHECKING:
     from linrank.io.store.store import Store
@@ -49,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--memory-limit",
-        type=megabytes,
+        type=size_in_bytes,
         metavar="SIZE",
         help="memory of the conversion beside the program itself, as 2GB or 512MiB, or in 10⁶ "
         "bytes (default: 1GiB for a store)",
@@ -69,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--chunk-size",
-        type=megabytes,
+        type=size_in_bytes,
         metavar="SIZE",
         help="features of a chunk of a store, as --memory-limit and at most a quarter of it "
         "(default: 64MiB)",

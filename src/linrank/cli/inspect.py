@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_reading, add_reporting, positive_int
-from linrank.cli.console import Console, bytes_text
+from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import is_model, read_model
+from linrank.cli.models import VALIDATED, is_model, read_model
+from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
 from linrank.cli.streams import show_standard, write_standard
+from linrank.system.words import bytes_text, count
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.judging.inspect import Finding, Profile
+    from linrank.models.kernel import KernelModel
+    from linrank.models.linear import LinearModel
+
 
 SHOWN_LABELS = 12  # more distinct labels than this are summarised
 
@@ -51,8 +55,6 @@ def _positive_or_all(text: str) -> int | None:
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Tell a model from data by its first byte, and describe it."""
     if is_model(args.file):
-        from linrank.cli.model_card import describe_model
-
         report, lines = describe_model(read_model(args.file), args.top, args.file)
     else:
         from linrank.judging.inspect import Profile, findings
@@ -191,3 +193,287 @@ def _labels_text(histogram: dict[str, int]) -> str:
         return ", ".join(f"{float(value):g}: {n:,}" for value, n in histogram.items())
     values = [float(value) for value in histogram]
     return f"{len(values):,} distinct, from {values[0]:g} to {values[-1]:g}"
+
+
+FORMULAS = {
+    "rbf": "exp(-γ‖a - b‖²)",
+    "poly": "(γ a·b + c)^degree",
+    "sigmoid": "tanh(γ a·b + c)",
+    "linear": "a·b",
+    "precomputed": "given as a matrix",
+    "fourier": "exp(-γ‖a - b‖²) by random cosine features",
+}
+
+
+def describe_model(
+    model: LinearModel | KernelModel, top: int | None, path: str | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """What there is to say of a model, as values and as lines; its ``top`` largest numbers.
+
+    With the ``path`` of its file, the date of that.
+    """
+    from linrank.models.linear import LinearModel
+
+    file = {} if path is None else {"file": path, "written": _date(path)}
+    if isinstance(model, LinearModel):
+        report = _linear_report(model, top) | file
+        return report, _linear_lines(report)
+    report = _kernel_report(model, top) | file
+    return report, _kernel_lines(report)
+
+
+def _date(path: str) -> str:
+    """When a file was written, to the minute; a model itself has no date, so that training twice
+    gives the same bytes."""
+    import os
+    import time
+
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(os.stat(path).st_mtime))
+
+
+def _header(model: LinearModel | KernelModel, family: str) -> dict[str, Any]:
+    from linrank import __version__
+
+    return {
+        "command": "inspect",
+        "linrank": __version__,
+        "kind": "model",
+        "family": family,
+        "trained_with": model.linrank_version,
+        "scale": model.scaling.kind,
+        "training": dict(model.training),
+        "features": model.n_features,
+    }
+
+
+def _largest(coef: Any, top: int | None) -> list[int]:
+    """Where the numbers are that are not 0, the largest first."""
+    import numpy as np
+
+    nonzero = np.flatnonzero(coef)
+    by_size = np.argsort(-np.abs(coef[nonzero]), kind="stable")
+    places: list[int] = nonzero[by_size[:top]].tolist()
+    return places
+
+
+def _card(rows: dict[str, Any], training: dict[str, Any]) -> list[str]:
+    rows |= {key: value for key, value in training.items() if value is not None}
+    width = 2 + max(map(len, rows))
+    return [f"{key:<{width}}{_shown(value)}" for key, value in rows.items()]
+
+
+def _shown(value: Any) -> str:
+    """A value for a reader; --json has all digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _which(n_shown: int, n_nonzero: int) -> str:
+    shown = f"the {n_shown:,} largest of {n_nonzero:,}"
+    return f"{shown if n_shown < n_nonzero else f'all {n_shown:,}'} that are not zero"
+
+
+# ---- linear models ------------------------------------------------------------------------------
+
+
+def _linear_report(model: LinearModel, top: int | None) -> dict[str, Any]:
+    importance = _importance(model)
+    order = abs(model.coef) if importance is None else importance
+    # A weight without spread has no importance, and is told all the same; so is a feature that
+    # only counts where it is missing.
+    shown = _largest(order, None) + _largest(model.coef * (order == 0.0), None)
+    if model.missing.weights is not None:
+        shown += _largest(model.missing.weights * (model.coef == 0.0), None)
+    return {
+        **_header(model, "linear"),
+        "missing": model.missing.kind,
+        "nonzero_weights": model.n_nonzero,
+        "density": model.density,
+        "used_features": len(shown),
+        "weights": _weights(model, importance, shown[:top]),
+    }
+
+
+def _importance(model: LinearModel) -> Any:
+    """``|coef_j|·std_j``: by how much a feature usually moves a score, in the training rows.
+
+    None where the deviations are not known, or not those of what the weights apply to.
+    """
+    if model.statistics is None or model.scaling.needs_queries:
+        return None
+    return abs(model.coef) * model.statistics.variance**0.5
+
+
+def _weights(model: LinearModel, importance: Any, features: list[int]) -> list[dict[str, Any]]:
+    total = 1.0 if importance is None else float(importance.sum()) or 1.0
+    added = model.missing.contributions(model.coef) if model.missing.is_filled else None
+    return [_weight(model, importance, total, added, j) for j in features]
+
+
+def _weight(
+    model: LinearModel, importance: Any, total: float, added: Any, j: int
+) -> dict[str, Any]:
+    names = model.feature_names
+    base: Any = model.training.get("index_base") or 0
+    item: dict[str, Any] = {
+        "feature": names[j] if names else str(j + base),
+        "weight": float(model.coef[j]),
+    }
+    if importance is not None:
+        item["importance"] = float(importance[j])
+        item["share"] = float(importance[j]) / total
+    if model.statistics is not None:
+        known = model.statistics
+        item |= {
+            "mean": float(known.mean[j]),
+            "std": float(known.variance[j]) ** 0.5,
+            "low": float(known.low[j]),
+            "high": float(known.high[j]),
+        }
+    if added is not None:
+        item["if_missing"] = float(added[j])
+    return item
+
+
+MISSING_TEXT = {
+    "error": "refused",
+    "zero": "count as 0",
+    "mean": "count as the mean of the feature in the training rows",
+    "indicator": "count as 0, and add a weight of their own",
+}
+
+
+def _linear_lines(report: dict[str, Any]) -> list[str]:
+    training = dict(report["training"])
+    rows = {
+        "model": f"linear, trained with linrank {report['trained_with']}",
+        **_file_rows(report),
+        "features": f"{report['features']:,}, {report['nonzero_weights']:,} with a weight "
+        f"({100 * report['density']:.3g} %)",
+        "scale": report["scale"],
+        "missing values": MISSING_TEXT[report["missing"]],
+        **_data_rows(training),
+    }
+    lines = _card(rows, training)
+    if report["used_features"] == 0:
+        return [*lines, "no feature has a weight: all rows score 0"]
+    return lines + _weight_lines(report)
+
+
+def _file_rows(report: dict[str, Any]) -> dict[str, str]:
+    return {"file": f"{report['file']}, of {report['written']}"} if "file" in report else {}
+
+
+def _data_rows(training: dict[str, Any]) -> dict[str, str]:
+    """What the model was trained and measured on; taken out of the summary of the training."""
+    sizes = [
+        count(training.pop(f"n_{name}"), *words)
+        for name, words in _SIZES.items()
+        if training.get(f"n_{name}") is not None
+    ]
+    mark = training.pop("fingerprint", None)
+    rows = {"trained on": ", ".join(sizes + ([f"fingerprint {mark}"] if mark else []))}
+    prefix = VALIDATED
+    measures = {key: training.pop(key) for key in list(training) if key.startswith(prefix)}
+    rows["validation"] = "   ".join(
+        f"{key.removeprefix(prefix)} {value:.4f}" if isinstance(value, float) else str(value)
+        for key, value in measures.items()
+    )
+    return {key: text for key, text in rows.items() if text}
+
+
+_SIZES = {"rows": ("row",), "queries": ("query", "queries"), "pairs": ("pair",)}
+
+
+def _weight_lines(report: dict[str, Any]) -> list[str]:
+    """A table of the weights, by importance where that is known."""
+    items = report["weights"]
+    which = _which(len(items), report["used_features"])
+    has_range, has_share = "low" in items[0], "share" in items[0]
+    has_missing = any(item.get("if_missing") for item in items)
+    head = f"{'weight':>14}  " + (f"{'if missing':>12}  " if has_missing else "")
+    head += f"{'importance':>10}  " if has_share else ""
+    head += f"{'training range':>23}  " if has_range else ""
+    lines = [f"{head}feature, {which}"]
+    for item in items:
+        line = f"{item['weight']:>+14.6g}  "
+        line += f"{item['if_missing']:>+12.4g}  " if has_missing else ""
+        line += f"{100 * item['share']:>8.1f} %  " if has_share else ""
+        if has_range:
+            line += f"{item['low']:>10.4g} to {item['high']:<9.4g}  "
+        name = item["feature"]
+        lines.append(line + (name if name.isprintable() else repr(name)))
+    if has_missing:
+        lines.append("if missing: what a row gains that lacks the feature")
+    if has_share:
+        lines.append("importance: share of |weight| x deviation of the feature, of all features")
+    return lines
+
+
+# ---- kernel models ------------------------------------------------------------------------------
+
+
+def _kernel_report(model: KernelModel, top: int | None) -> dict[str, Any]:
+    import numpy as np
+
+    rows, support = model.rows, model.support
+    return {
+        **_header(model, "kernel"),
+        "kernel": model.kernel.name,
+        "parameters": model.kernel.parameters,
+        "support_rows": model.n_support,
+        "training_rows": model.n_train,
+        "storage": None if rows is None else rows.describe(),
+        "bytes": 0 if rows is None else int(rows.nbytes),
+        "nonzero_coefficients": int(np.count_nonzero(model.coef)),
+        "coefficients": [
+            {
+                "term": i,
+                "training_row": None if support is None else int(support[i]),
+                "coefficient": float(model.coef[i]),
+            }
+            for i in _largest(model.coef, top)
+        ],
+    }
+
+
+def _kernel_lines(report: dict[str, Any]) -> list[str]:
+    name = report["kernel"]
+    greek = {"gamma": "γ", "coef0": "c"}
+    values = [f"{greek.get(k, k)} = {v:.6g}" for k, v in report["parameters"].items()]
+    rows = {
+        "model": f"kernel, trained with linrank {report['trained_with']}",
+        "kernel": ", ".join([f"{name}: {FORMULAS[name]}", *values]),
+        "features": f"{report['features']:,}",
+        "support": _support_text(report),
+        "scale": report["scale"],
+        **_file_rows(report),
+    }
+    if name == "precomputed":
+        rows["features"] = f"{report['features']:,} columns, one for each training row"
+    lines = _card(rows, report["training"])
+    if report["nonzero_coefficients"] == 0:
+        return [*lines, "no row has a coefficient: all rows score 0"]
+    what = "cosine feature" if name == "fourier" else "training row, counted from 0"
+    if name != "fourier" and report["coefficients"][0]["training_row"] is None:
+        what = "support row, counted from 0"
+    which = _which(len(report["coefficients"]), report["nonzero_coefficients"])
+    lines.append(f"{'coefficient':>14}  {what}, {which}")
+    return lines + [
+        f"{item['coefficient']:>+14.6g}  "
+        f"{item['term'] if item['training_row'] is None else item['training_row']}"
+        for item in report["coefficients"]
+    ]
+
+
+def _support_text(report: dict[str, Any]) -> str:
+    n_support, n_train = report["support_rows"], report["training_rows"]
+    if report["kernel"] == "fourier":
+        text = count(n_support, "frequency", "frequencies")
+    else:
+        text = count(n_support, "row")
+        text += f" of {n_train:,} ({100 * n_support / n_train:.3g} %)" if n_train else ""
+    if report["storage"] is None:
+        return text
+    return f"{text}; {report['storage']}, {bytes_text(report['bytes'])}"

@@ -33,6 +33,7 @@ COMMANDS = {
     "inspect": "describe a data file or a model, and what looks wrong in it",
     "check": "compare data with what a model was trained on, before it scores them",
 }
+OF_METHODS = ("train", "tune")  # whose options depend on --method
 
 EPILOG = """\
 commands:
@@ -100,7 +101,7 @@ def _status(stop: KeyboardInterrupt) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from linrank.cli.ending import orderly_end
+    from linrank.cli.process import orderly_end
     from linrank.cli.streams import flush_standard
 
     verbose = False
@@ -127,15 +128,14 @@ def _command(arguments: list[str]) -> tuple[Any, argparse.ArgumentParser]:
         # --help, --version, or the error about the command: either ends here.
         _top_parser().parse_args(arguments or ["--help"])
     command = import_module(f"linrank.cli.{arguments[0]}")
-    parser = _parser(prog=f"linrank {arguments[0]}")
-    command.configure(parser)
+    from linrank.cli.options import Parser
+
+    parser = Parser(prog=f"linrank {arguments[0]}", formatter_class=_help)
+    if arguments[0] in OF_METHODS:
+        command.configure(parser, arguments[1:])
+    else:
+        command.configure(parser)
     return command, parser
-
-
-def _parser(**options: Any) -> argparse.ArgumentParser:
-    import argparse
-
-    return argparse.ArgumentParser(**options, allow_abbrev=False, formatter_class=_help)
 
 
 def _help(prog: str) -> argparse.HelpFormatter:
@@ -149,20 +149,23 @@ def _help(prog: str) -> argparse.HelpFormatter:
     from linrank.cli.console import terminal_width
 
     columns = terminal_width(1) or 80
-    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, min(columns, 100)))
+    width = max(40, min(columns, 100))
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=26, width=width)
 
 
 def _top_parser() -> argparse.ArgumentParser:
-    from argparse import SUPPRESS
+    from argparse import SUPPRESS, ArgumentParser
 
     from linrank import __version__
 
     rows = "\n".join(f"  {name:<9} {what}" for name, what in COMMANDS.items())
-    parser = _parser(
+    parser = ArgumentParser(
         prog="linrank",
         usage="linrank COMMAND [options]",
         description="Learning to rank from preferences: exact linear RankSVM on all pairs.",
         epilog=EPILOG.format(commands=rows),
+        allow_abbrev=False,
+        formatter_class=_help,
     )
     parser.add_argument("--version", action="version", version=f"linrank {__version__}")
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=SUPPRESS)

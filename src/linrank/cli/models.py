@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
 
+VALIDATED = "valid "  # begins the names of the measures on --valid, in the summary of the training
+
 
 def is_model(path: str) -> bool:
     """Whether a file starts like the JSON of a model; no line of data begins with a brace."""

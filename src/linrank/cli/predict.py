@@ -5,21 +5,118 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import add_reading, add_volume, flag, given, positive_int
-from linrank.cli.console import Console, count
+from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.models import read_model
-from linrank.cli.predict_lines import run_lines_of, score_lines
-from linrank.cli.predict_stream import can_stream, run_stream
-from linrank.cli.reading import read_and_score
-from linrank.cli.stream_options import check_text
+from linrank.cli.options import add_reading, add_volume, flag, given, positive_int
+from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
 from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
+from linrank.system.words import count
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from linrank.data.dataset import Dataset
+    from linrank.io.text_stream import TextStream
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
+
+
+BLOCK = 1 << 16  # lines formatted at a time
+
+
+def score_lines(scores: NDArray[np.float64]) -> Iterator[str]:
+    """Blocks of one score a line."""
+    # repr of a float is the shortest decimal that reads back as the same float64.
+    for start in range(0, len(scores), BLOCK):
+        yield "\n".join(map(repr, scores[start : start + BLOCK].tolist())) + "\n"
+
+
+def run_lines_of(
+    data: Dataset,
+    scores: NDArray[np.float64],
+    ids: Sequence[Any] | NDArray[Any],
+    args: argparse.Namespace,
+    n_before: int = 0,
+) -> Iterator[str]:
+    """`qid Q0 docid rank score tag`, ties in input order; a row without docid gets its number.
+
+    ``ids`` are those of the queries of `data`; ``n_before`` rows came before it.
+    """
+    import numpy as np
+
+    from linrank.io.trec import run_lines
+
+    queries, docids = data.queries, data.docids or [None] * data.n_rows
+    query = queries.scatter(np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets)))
+    names = [docid or str(row) for row, docid in enumerate(docids, n_before + 1)]
+    return run_lines(query, ids, names, scores, args.tag, args.topk)
+
+
+def can_stream(model: LinearModel | KernelModel) -> bool:
+    """Whether rows need nothing but their query to be scored: not for a precomputed kernel, whose
+    columns are the training rows, all of them and no others."""
+    kernel = getattr(model, "kernel", None)
+    return kernel is None or kernel.name != "precomputed"
+
+
+def run_stream(
+    model: LinearModel | KernelModel, output: str, args: argparse.Namespace, console: Console
+) -> int:
+    """Score and write what is read, until the end of it."""
+    from linrank.io.text_stream import TextStream, whole_queries
+
+    base = model.training.get("index_base")
+    zero_based: Any = INDEX_BASE[args.index_base]
+    if zero_based == "auto" and base is not None:
+        zero_based = base == 0
+    by_query = args.trec or model.scaling.needs_queries
+    stream = TextStream(
+        args.data, model.n_features, dtype=args.dtype, zero_based=zero_based, grouped=by_query
+    )
+    parts = whole_queries(stream) if by_query else iter(stream)
+    with in_options():
+        write_lines(output, _blocks(model, stream, parts, args, console))
+    if output != STANDARD:
+        console.say(
+            "scored", f"{count(stream.n_rows, 'row')} of {stream.name}; written to {output}"
+        )
+    return OK
+
+
+def _blocks(
+    model: LinearModel | KernelModel,
+    stream: TextStream,
+    parts: Iterator[Dataset],
+    args: argparse.Namespace,
+    console: Console,
+) -> Iterator[str]:
+    """The lines of each part, scored."""
+    n_before, has_warned = 0, False
+    for data in parts:
+        if stream.beyond is not None and not has_warned:
+            place, feature = stream.beyond
+            console.warn(
+                f"{place}: feature {feature:,} is one that the model has not seen: it knows "
+                f"{model.n_features:,}; such features count nothing"
+            )
+            has_warned = True
+        try:
+            scores: NDArray[np.float64] = model.predict(data, n_jobs=args.jobs)
+        except ValueError as error:  # it counts from the first row that is still here
+            raise ValueError(f"{stream.name}: behind {n_before:,} rows: {error}") from None
+        if args.trec:
+            numbers = data.queries.ids
+            ids = ["1"] if numbers is None else [stream.id_of(q) for q in numbers.tolist()]
+            yield from run_lines_of(data, scores, ids, args, n_before)
+        else:
+            yield from score_lines(scores)
+        n_before += data.n_rows
+
 
 DESCRIPTION = """\
 Score every row of DATA with MODEL: one number per line, in the order of the file, written so

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.judgement_options import judged, judgement_options
 from linrank.cli.models import is_model
+from linrank.cli.options import ROLES, UNJUDGED
 from linrank.cli.streams import STANDARD, read_text
-from linrank.cli.table_options import column_options, in_options
+from linrank.errors import DataFormatError
+from linrank.system.words import bytes_text, count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,8 +23,167 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.missing import Filling
     from linrank.data.preferences import Preferences
+    from linrank.io.store.store import Store
+    from linrank.io.tables.roles import TableOptions
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
+
+
+def judgement_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options as `linrank.load` takes them; a command may lack them."""
+    qrels, unjudged = getattr(args, "qrels", None), getattr(args, "unjudged", None)
+    if qrels is None and unjudged is not None:
+        raise ValueError(f"--unjudged {unjudged} says what to do with --qrels, which is not given")
+    return {} if qrels is None else {"qrels": qrels, "unjudged": unjudged or UNJUDGED[0]}
+
+
+def judged(data: Dataset, args: argparse.Namespace) -> Dataset:
+    """The data with the labels that the options ask for."""
+    options = judgement_options(args)
+    if not options:
+        return data
+    from linrank.io.judgements import judged
+
+    return judged(data, **options)
+
+
+_NONE = "none"
+# How the library's arguments are spelt on the command line.
+_FLAGS = "|".join((*ROLES, "features", "format", "missing", "dtype", "unjudged"))
+_TOLD = re.compile(rf"(?<![\w-])({_FLAGS})=(?:(False)|('[^']*'(?:, '[^']*')*(?: or '[^']*')?))?")
+
+
+def column_options(
+    args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
+) -> TableOptions:
+    """The options as the reader takes them; a command may lack them."""
+    from linrank.io.tables.roles import IF_PRESENT, TableOptions
+
+    found = column_choices(args)
+    if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):
+        found["label"] = IF_PRESENT
+    return TableOptions(**found, features=getattr(args, "features", None), known=known)
+
+
+def column_choices(args: argparse.Namespace) -> dict[str, Any]:
+    """The columns of roles as given: a name, False for none, None by convention."""
+    given = {role: getattr(args, role, None) for role in ROLES}
+    return {role: False if value == _NONE else value for role, value in given.items()}
+
+
+@contextmanager
+def in_options() -> Iterator[None]:
+    """Let errors of reading speak of options instead of arguments."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error) not in (ValueError, DataFormatError):  # others are made of more than words
+            raise
+        raise type(error)(spelt(str(error))) from error
+
+
+def spelt(message: str) -> str:
+    """A message with options instead of arguments.
+
+    Examples
+    --------
+    >>> spelt("choose with label='rel', or label=False; see features=")
+    'choose with --label rel, or --label none; see --features'
+    >>> spelt("say missing='zero', 'mean' or 'indicator'")
+    'say --missing zero, mean or indicator'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        value = _NONE if match[2] else match[3] and match[3].replace("'", "")
+        return f"--{match[1]}" + (f" {value}" if value is not None else "")
+
+    return _TOLD.sub(flag, message.replace("sidecars=False", "--no-sidecars"))
+
+
+def open_store(args: argparse.Namespace) -> Store:
+    """The store at ``DATA``; options that say how to read text have no place here."""
+    from linrank.io.store.store import Store
+
+    store = Store(args.data)
+    if args.index_base != "auto":
+        raise ValueError("--index-base is for text; a store has its features numbered")
+    if getattr(args, "missing", None) is not None:
+        raise ValueError("--missing is decided when a store is written; leave it out")
+    return store
+
+
+def describe_data(data: Dataset | Store) -> str:
+    """Source and size in a line; of a store without reading it."""
+    facts, where = _facts(data), getattr(data, "path", None) or getattr(data, "source", None)
+    no_qid = " (no qid)" if getattr(data, "qid", ()) is None else ""
+    chunks = f" in {count(facts['chunks'], 'chunk')}" if "chunks" in facts else ""
+    return (
+        f"{where}: {count(facts['rows'], 'row')}, "
+        f"{count(facts['queries'], 'query', 'queries')}{no_qid}, {count(facts['pairs'], 'pair')}; "
+        f"{facts['storage']}, {bytes_text(facts['bytes'])}{chunks}"
+    )
+
+
+def data_summary(data: Dataset | Store, args: argparse.Namespace) -> dict[str, Any]:
+    """What the JSON reports say of the training data."""
+    limit = {"memory_limit": args.memory_limit} if hasattr(data, "n_chunks") else {}
+    return {"source": args.data, **_facts(data), **limit}
+
+
+def _facts(data: Dataset | Store) -> dict[str, Any]:
+    from linrank.io.store.store import Store
+
+    if not isinstance(data, Store):
+        return {
+            "rows": data.n_rows,
+            "queries": data.queries.n_queries,
+            "features": data.n_features,
+            "pairs": data.queries.n_pairs,
+            "storage": data.rows.describe(),
+            "bytes": int(data.rows.nbytes),
+        }
+    kind = "CSR" if data.storage == "csr" else data.storage
+    return {
+        "rows": data.n_rows,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+        "storage": f"{kind} {data.dtype}, {data.n_rows} × {data.n_features}",
+        "bytes": sum(chunk.nbytes for chunk in data.chunks),
+        "chunks": data.n_chunks,
+    }
+
+
+def check_metrics(metrics: Sequence[str] | None, convention: str) -> None:
+    """Raise ValueError for a misspelt metric or convention, before anything is read."""
+    from linrank.metrics import convention as named_convention
+    from linrank.metrics import parse
+
+    named_convention(convention)
+    for metric in metrics or ():
+        parse(metric)
+
+
+def metrics_for(
+    data: Dataset,
+    asked: Sequence[str] | None,
+    usual: Sequence[str],
+    convention: str,
+    console: Console,
+) -> Sequence[str]:
+    """The metrics asked for; else the usual ones, without NDCG where labels are negative.
+
+    Labels -1 and +1, or those of a regression, are fine for everything else: to fail on a metric
+    that nobody named would be no help.
+    """
+    from linrank.metrics import convention as named_convention
+
+    lowest = float(data.labels.min())
+    if asked or lowest >= 0.0 or named_convention(convention).negative_is_zero:
+        return asked or usual
+    console.say("note", f"ndcg is left out: a label below 0 ({lowest:g} occurs) has no gain")
+    return [metric for metric in usual if "ndcg" not in metric]
+
 
 INDEX_BASE: dict[str, Any] = {"auto": "auto", "0": True, "1": False}
 
@@ -47,7 +209,9 @@ def read_data(
     if is_model(path):
         raise ValueError(f"{path}: is JSON, like a model, not data; DATA comes first, then MODEL")
     options.setdefault("zero_based", INDEX_BASE[args.index_base])
-    options.setdefault("missing", "keep" if filling is not None else args.missing or "error")
+    options.setdefault(
+        "missing", "keep" if filling is not None else getattr(args, "missing", None) or "error"
+    )
     columns = column_options(args, known, labelled)
     if is_folder(path):
         given = [*columns.given(), *(["format"] if args.format is not None else [])]
@@ -107,6 +271,59 @@ def read_preferences(path: str, data: Dataset, across_queries: bool) -> Preferen
     return preferences
 
 
+def without_labels(data: Dataset) -> Dataset:
+    """The same rows, all of one label: no pair comes from the labels."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(data, labels=np.zeros(data.n_rows))
+
+
+def resolve_bounds(parameters: Any, data: Dataset | Store) -> None:
+    """Bounds by feature, as --bounds has them, become bounds by column."""
+    entries = getattr(parameters, "coef_bounds", None)
+    if entries is None:
+        return
+    from linrank.io.store.outline import columns_of
+    from linrank.io.store.store import Store
+
+    columns = columns_of(data) if isinstance(data, Store) else data
+    bounds = dict.fromkeys(range(columns.n_features), entries.get("*", (None, None)))
+    for feature, pair in entries.items():
+        if feature != "*":
+            bounds[_column(feature, columns)] = pair
+    parameters.coef_bounds = bounds
+
+
+def _column(feature: str, data: Dataset) -> int:
+    """The column of a feature by its number in the file, or its name."""
+    if data.feature_names is not None and feature in data.feature_names:
+        return data.feature_names.index(feature)
+    base = data.index_base or 0
+    if not feature.isdecimal():
+        raise ValueError(f"--bounds: {feature!r} is no feature number; use numbers as in the data")
+    column = int(feature) - base
+    if not 0 <= column < data.n_features:
+        raise ValueError(
+            f"--bounds: feature {feature} is not in the data, whose features are {base} to "
+            f"{base + data.n_features - 1}"
+        )
+    return column
+
+
+def check_text(path: str) -> None:
+    """Fail on a table, which is no stream of lines; a pipe cannot be looked at beforehand."""
+    if not os.path.isfile(path):
+        return
+    from linrank.io.tables.formats import format_of, open_source
+
+    _, name, head = open_source(path)
+    found = format_of(name, head, None)
+    if found != "svmlight":
+        raise ValueError(f"{path}: is {found}, and --stream reads SVMlight text; leave it out")
+
+
 def read_and_score(
     model: LinearModel | KernelModel,
     path: str,
@@ -138,9 +355,10 @@ def kept_missing(args: argparse.Namespace, *models: LinearModel | KernelModel) -
     from linrank.models.linear import LinearModel
 
     kinds = {model.missing.kind if isinstance(model, LinearModel) else "error" for model in models}
-    if args.missing is not None and kinds and kinds != {args.missing}:
+    missing = getattr(args, "missing", None)
+    if missing is not None and kinds and kinds != {missing}:
         raise ValueError(
-            f"--missing {args.missing}: a model does with missing values what it was trained to "
+            f"--missing {missing}: a model does with missing values what it was trained to "
             f"do, here {' and '.join(sorted(kinds))}; leave the option out, or train again with it"
         )
     return "keep" if kinds != {"error"} else "error"

@@ -6,7 +6,10 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
+from linrank.cli.console import Console
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.models import is_model, read_model
+from linrank.cli.options import (
     add_metrics,
     add_reading,
     add_reporting,
@@ -14,11 +17,7 @@ from linrank.cli.arguments import (
     natural,
     positive_int,
 )
-from linrank.cli.console import Console, bytes_text
-from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.measuring import check_metrics
-from linrank.cli.models import is_model, read_model
-from linrank.cli.reading import kept_missing, read_data, read_scores
+from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -29,6 +28,7 @@ from linrank.cli.streams import (
     write_standard,
 )
 from linrank.options import SCALES
+from linrank.system.words import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,221 +1,366 @@
-"""``linrank train``: data file in, model file out, and how far from the optimum it is."""
+"""``linrank train``: data in, model out, and how far from the optimum it is, for every method."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
+from linrank.cli.console import Console
+from linrank.cli.main import NOT_CONVERGED, OK
+from linrank.cli.models import VALIDATED, write_model
+from linrank.cli.options import (
+    Parser,
     add_metrics,
+    add_owners,
+    add_parameters,
     add_reading,
     add_reporting,
-    add_training,
-    check_training,
+    belongs_to,
+    flag,
+    given,
+    list_methods,
+    load,
+    method_asked,
+    natural,
+    parameters_of,
+    positive,
+    positive_int,
 )
-from linrank.cli.bounding import coef_bounds_of
-from linrank.cli.console import Console, count, seconds
-from linrank.cli.dask_options import add_dask, check_dask
-from linrank.cli.descent_options import add_descent, check_descent
-from linrank.cli.domination_options import METHOD, add_domination, add_method, check_method
-from linrank.cli.kernel_options import add_kernel, check_kernel
-from linrank.cli.lowrank_options import add_lowrank, check_lowrank
-from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.pair_options import say_pairs, seed_of_pairs
-from linrank.cli.stream_options import add_streaming, check_streaming
-from linrank.cli.train_report import (
+from linrank.cli.reading import (
+    check_metrics,
     data_summary,
     describe_data,
-    print_json,
-    say_result,
-    training_summary,
+    metrics_for,
+    open_store,
+    read_and_score,
+    read_data,
+    read_preferences,
+    resolve_bounds,
+    without_labels,
 )
-from linrank.cli.training import (
-    METRICS,
-    check_files,
-    check_preferences,
-    iteration,
-    read_training,
-    write_and_validate,
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    write_standard,
 )
-from linrank.options import DOMINATION_SOLVERS, LOW_RANK, SOLVERS, STOCHASTIC, TRAINING
+from linrank.methods.base import Method, Task
+from linrank.methods.parameters import PairLosses, options_of
+from linrank.methods.registry import METHODS
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
-    from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
+    from linrank.metrics import Evaluation
+    from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
-    from linrank.solvers.result import Result
+
+METRICS = ("ndcg@10", "map", "pairwise_accuracy")
 
 DESCRIPTION = """\
-Train a linear RankSVM on all pairs of every query:
+Learn from DATA, write the file MODEL, and say how far from the optimum it is.
 
-  minimise  ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²   over the pairs "i above j" of each query,
+DATA is SVMlight text (label qid:Q 1:v 2:v ... # docid), plain or compressed; a
+table (Parquet, Arrow, CSV, TSV) with columns by name; or a store, the folder of
+`linrank convert`. - is standard input, or output for MODEL.
 
-or with the hinge max(0, ·) in place of its square (--loss hinge). With --solver sgd: the hinge on
-pairs drawn at random, at a cost that does not depend on the size of the data. With
---method domination: few weights, and every row is to beat all rows below it at once,
-
-  minimise  Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁   over rows i and, inside, those below i.
-
-With --method factorized and --method regularized: the hinge, its dual variables α, a matrix for
-each query, made of factors with few components (α_ij = v_i·v_j), or pulled to low rank by a
-nuclear norm. With --kernel: scores Σ β_i k(x_i, x) that are not linear, exact on all pairs too.
-
-DATA is SVMlight/LETOR text (label qid:Q 1:v 2:v ... # docid), plain or .gz .bz2 .xz .zst; a table
-(Parquet, Arrow, CSV, TSV), whose columns have their roles by name: label, qid, docid, all other
-numbers are features (see "tables" below); or the folder of a store (linrank convert). A store is
-read as a whole; with --memory-limit in passes (newton, sgd, domination with l2), with --dask by the
-workers of a cluster.
+{methods}
 """
 
+# Options of what only some methods can do: learn from listed pairs, or from other places than
+# memory.
+GROUPS: dict[str, dict[str, dict[str, Any]]] = {
+    "preferences": {
+        "--preferences": {
+            "metavar": "FILE",
+            "help": "also learn from pairs of rows, counted from 0: 'winner loser [weight]' a line",
+        },
+        "--no-labels": {"action": "store_true", "help": "learn from the preferences only"},
+        "--across-queries": {
+            "action": "store_true",
+            "help": "preferences may compare two queries",
+        },
+    },
+    "cluster": {
+        "--dask": {
+            "metavar": "ADDRESS",
+            "help": "train on a store by a Dask cluster: tcp://host:8786, or local:N processes",
+        },
+        "--checkpoint": {"metavar": "FILE", "help": "save the weights of each iteration there"},
+        "--resume": {"action": "store_true", "help": "go on from the weights in --checkpoint"},
+        "--patience": {
+            "type": positive,
+            "metavar": "SECONDS",
+            "help": "fail when there is no worker for so long (default: 60)",
+        },
+    },
+    "stream": {
+        "--stream": {
+            "action": "store_true",
+            "help": "read DATA batch by batch and never hold all of it; --passes times",
+        },
+        "--memory": {
+            "type": positive_int,
+            "metavar": "MB",
+            "help": "--stream: memory of the whole process, in 10⁶ bytes (default: 200)",
+        },
+        "--steps-per-row": {
+            "type": positive,
+            "metavar": "R",
+            "help": "--stream: pairs drawn a row (default: 4)",
+        },
+        "--checkpoint": {
+            "metavar": "FILE",
+            "help": "--stream: save the state there; if FILE exists, go on from it with the same "
+            "result",
+        },
+        "--checkpoint-every": {
+            "type": natural,
+            "metavar": "SECONDS",
+            "help": "how often (default: 60; 0: behind every batch)",
+        },
+    },
+}
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.description = DESCRIPTION
+
+def configure(parser: Parser, arguments: Sequence[str]) -> None:
+    """Declare the options of the method that the arguments name, and those of all."""
+    asked = method_asked(arguments, parser)
+    method = METHODS[asked or next(iter(METHODS))]
+    parser.usage = "linrank train DATA MODEL [--method NAME] [options]"
+    shown = METHODS.values() if asked is None else [method]
+    parser.description = DESCRIPTION.format(methods=list_methods(shown, "train"))
+    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    parser.add_argument("model", metavar="MODEL", help=argparse.SUPPRESS)
     parser.add_argument(
-        "data", metavar="DATA", help="training data: a file, a store, or - for stdin"
+        "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(METHODS))})"
     )
-    parser.add_argument("model", metavar="MODEL", help="model file to write, or - for stdout")
-    add_method(parser)
-    solvers = (*SOLVERS, STOCHASTIC)
-    add_training(
-        parser,
-        tol="newton: stop when F is within about TOL·F of its minimum (default: 1e-4), for the "
-        "hinge, and bundle always, when certified to be within TOL·F (1e-3); "
-        "tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖ (1e-3); sgd: when the objective has stopped falling by "
-        "the share TOL (default: never); domination: when certified to be within TOL·F (1e-4); "
-        "factorized: when f falls by at most TOL·|f| an epoch (1e-6); regularized: when certified "
-        "to be within TOL·|Ψ| (1e-6)",
-        max_iter="steps at most (default: 100; bundle: 2000; hinge with --kernel: 500; "
-        "sweeps of domination: 1000; "
-        "epochs of factorized: 2000; steps of regularized: 1000)",
-        takes_C=True,
-        solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
-    )
-    parser.set_defaults(solver=None)  # which one depends on --method
-    add_descent(parser)
-    add_domination(parser)
-    add_lowrank(parser)
-    add_kernel(parser)
-    add_streaming(parser)
-    add_dask(parser)
-    _add_preferences(parser)
+    add_parameters(parser, method.parameters, f"options of {method.name}")
+    owners: dict[str, str] = {}
+    for title, options in GROUPS.items():
+        names = [other.name for other in METHODS.values() if _offers(other, title)]
+        owners |= dict.fromkeys(options, belongs_to(names))
+        if _offers(method, title):
+            group = parser.add_argument_group(title)
+            for name, how in options.items():
+                group.add_argument(name, **how)
     parser.add_argument("--valid", metavar="FILE", help="also measure the model on this data file")
     add_metrics(parser, "--scoring", default=", ".join(METRICS))
-    add_reading(parser)
+    add_reading(parser, missing=False)
     add_reporting(parser)
+    add_owners(parser, lambda other: other.parameters, owners)
 
 
-def _add_preferences(parser: argparse.ArgumentParser) -> None:
-    listed = parser.add_argument_group("preferences")
-    listed.add_argument(
-        "--preferences",
-        metavar="FILE",
-        help="pairs to learn from beside those of the labels: 'winner loser [weight]' a line, by "
-        "row of DATA counted from 0",
-    )
-    listed.add_argument(
-        "--no-labels", action="store_true", help="learn from the preferences only, not from labels"
-    )
-    listed.add_argument(
-        "--across-queries", action="store_true", help="preferences may compare two queries"
+def _offers(method: Method, group: str) -> bool:
+    """Whether a method has a group of options; listed pairs need a loss of a pair."""
+    return group in method.places or (
+        group == "preferences" and issubclass(method.parameters, PairLosses)
     )
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Train as ``--kernel``, ``--method`` and ``--solver`` say."""
-    check_dask(args, parser)
-    check_kernel(args, parser)
-    if args.kernel is not None:
-        from linrank.cli.train_kernel import run_kernel
-
-        return run_kernel(args, parser)
-    check_lowrank(args, parser)
-    if args.method in LOW_RANK:
-        from linrank.cli.train_lowrank import run_lowrank
-
-        return run_lowrank(args, parser)
-    check_method(args, parser)
-    if args.method == METHOD:
-        from linrank.cli.train_domination import run_domination
-
-        return run_domination(args, parser)
-    check_streaming(args, parser)
-    check_descent(args, parser)
-    if args.stream:
-        from linrank.cli.train_stream import run_stream
+    """Read, train, write, measure."""
+    method = METHODS[args.method]
+    if getattr(args, "stream", False):
+        from linrank.cli.stream import run_stream
 
         return run_stream(args, parser)
-    if args.solver == STOCHASTIC:
-        from linrank.cli.train_sgd import run_sgd
-
-        return run_sgd(args, parser)
-    return _run_exact(args, parser)
-
-
-def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Read, train, measure, write."""
-    check_preferences(args, parser)
-    check_training(args, parser)
-    check_files(args, parser, args.preferences)
+    parameters = parameters_of(args, parser, method.parameters)
+    is_cluster = getattr(args, "dask", None) is not None
+    is_store = is_cluster or ("store" in method.places and parameters.memory_limit is not None)
+    _check(args, parser, is_store)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.io.svmlight
-    import linrank.ranksvm.train  # noqa: F401
+    import linrank.io.svmlight  # noqa: F401
 
+    load(method.train)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    if args.dask is not None:
-        from linrank.cli.train_dask import run_exact_dask
-
-        return run_exact_dask(args, parser, console, start)
-    if args.memory_limit is not None:
-        from linrank.cli.train_store import run_exact_store
-
-        return run_exact_store(args, parser, console, start)
-    data, preferences = read_training(args, console)
+    data: Any = open_store(args) if is_store else read_data(args.data, args, console)
     read = time.perf_counter()
-    console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
-    if preferences is not None:
-        console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
-    model, result = _fit(data, preferences, args, console)
-    trained = time.perf_counter()
-    say_pairs(model.training, console)
-    say_result(result, args, trained - read, console)
-    evaluation = write_and_validate(model, args, console)
+    took = "" if is_store else f" in {seconds(read - start)}"
+    console.say("opened" if is_store else "read", f"{describe_data(data)}{took}")
+    data, preferences = _with_preferences(data, args, console)
+    parameters.callback = console.progress(state_line)
+    resolve_bounds(parameters, data)
+    if is_cluster:
+        from linrank.cli.cluster import train_on_cluster
+
+        trained = train_on_cluster(data, parameters, args, console)
+    else:
+        trained = method.train(Task(data, parameters, preferences=preferences))
+    done = time.perf_counter()
+    console.clear()
+    told = method.describe(trained, parameters)
+    for place, (label, text) in enumerate(told.lines):
+        console.say(label, text if place else f"{text} in {seconds(done - read)}")
+    if not trained.is_done:
+        console.warn(trained.doubt or f"did not converge: {trained.result.message}")
+    evaluation = write_and_validate(trained.model, args, console)
     if args.json:
-        n_listed = None if preferences is None else len(preferences)
-        summary = {**data_summary(data, args), "preferences": n_listed}
-        training = training_summary(result, args, model.training)
-        print_json(args, summary, training, evaluation, (start, read, trained))
-    return OK if result.converged else NOT_CONVERGED
+        summary = {**data_summary(data, args), "preferences": preferences and len(preferences)}
+        if is_cluster:
+            summary["dask"] = args.dask
+        training = {"method": method.name, **told.facts}
+        if "coef_bounds" in options_of(method.parameters):
+            training["bounds"] = args.coef_bounds and args.coef_bounds.text
+        print_json(args, summary, training, evaluation, (start, read, done))
+    return OK if trained.is_done else NOT_CONVERGED
 
 
-def _fit(
-    data: Dataset, preferences: Preferences | None, args: argparse.Namespace, console: Console
-) -> tuple[LinearModel, Result]:
-    from linrank.data.bounds import weight_bounds
-    from linrank.data.scaling import Scaling
-    from linrank.models.linear import LinearModel
-    from linrank.ranksvm.train import train
+# ---- before the training ------------------------------------------------------------------------
 
-    scaling = Scaling.fit(args.scale, data.rows, weight=data.weight, n_jobs=args.jobs)
-    options = {name: getattr(args, name) for name in ("C", *TRAINING)} | seed_of_pairs(args)
-    result = train(
-        scaling.transformed(data, n_jobs=args.jobs),
-        **options,
-        scale=scaling.factors,
-        preferences=preferences,
-        bounds=weight_bounds(args.positive, coef_bounds_of(args, data), data, scaling.factors),
-        n_jobs=args.jobs,
-        callback=console.progress(iteration),
-    )
-    settings = {
-        **options,
-        "positive": args.positive,
-        "bounded": args.bounds is not None,
-        "index_base": data.index_base,
-    }
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_store: bool) -> None:
+    """Fail on what can be known to be wrong now rather than after training."""
+    preferences = getattr(args, "preferences", None)
+    if preferences is None and given(args, ("no_labels", "across_queries")):
+        parser.error("--no-labels and --across-queries need --preferences FILE")
     if preferences is not None:
-        settings["n_preferences"] = len(preferences)
-    return LinearModel.of(result, data, scaling, **settings), result
+        if preferences == STANDARD in (args.data, args.valid):
+            parser.error("--preferences and other data cannot both be standard input")
+        if is_store:
+            parser.error("--preferences compare any two rows, which passes over a store cannot")
+        if preferences != STANDARD:
+            check_readable(preferences)
+    if getattr(args, "dask", None) is not None:
+        from linrank.cli.cluster import check_cluster
+
+        check_cluster(args, parser)
+    else:
+        names = [name[2:].replace("-", "_") for name in (*GROUPS["cluster"], *GROUPS["stream"])]
+        for name in given(args, names):
+            parser.error(f"{flag(name)} needs {'--dask' if hasattr(args, 'dask') else '--stream'}")
+    if is_store and not os.path.isdir(args.data):
+        check_readable(args.data)
+        parser.error(
+            f"{args.data} is no store, which passes within a limit and clusters read; write one "
+            f"first: linrank convert {args.data} STORE"
+        )
+    check_files(args, parser, preferences)
+
+
+def check_files(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, *others: str | None
+) -> None:
+    """Fail on a misspelt file or metric.
+
+    ``others`` are files that are read beside the data and the validation data.
+    """
+    if args.json and args.model == STANDARD:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    if args.data == args.valid == STANDARD:
+        parser.error("DATA and --valid cannot both be standard input")
+    if args.metrics and args.valid is None:
+        parser.error("--scoring needs --valid FILE, the data to measure on")
+    check_writable(args.model)
+    check_apart(args.model, args.data, args.valid, *others)
+    if args.valid is None:
+        return
+    if args.valid != STANDARD:
+        check_readable(args.valid)
+    check_metrics(args.metrics, args.convention)
+
+
+def _with_preferences(
+    data: Any, args: argparse.Namespace, console: Console
+) -> tuple[Any, Preferences | None]:
+    """The data, without labels if they are not to count, and the preferences beside them."""
+    if getattr(args, "preferences", None) is None:
+        return data, None
+    preferences = read_preferences(args.preferences, data, args.across_queries)
+    console.say("read", f"{preferences.source}: {count(len(preferences), 'preference')}")
+    return (without_labels(data) if args.no_labels else data), preferences
+
+
+# ---- during and after it ------------------------------------------------------------------------
+
+
+def state_line(state: dict[str, Any]) -> str:
+    """What is shown of an iteration, or of a milestone of a descent."""
+    is_descent = "n_steps" in state
+    told = f"step {state['n_steps']:>11,}" if is_descent else f"iteration {state['n_iter']:3d}"
+    if math.isfinite(state["objective"]):
+        told += f"  objective {state['objective']:.8g}"
+    if math.isfinite(state.get("gap", math.nan)):
+        told += f"  gap {state['gap']:.2e}"
+    return f"{told}  {state['seconds']:.2f} s"
+
+
+def write_and_validate(
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+) -> Evaluation | None:
+    """Save a model; its measures on the file of ``--valid``, if there is one, and with it.
+
+    In this order: a fault in the validation data must not cost the model.
+    """
+    write_model(model, args.model, console)
+    if args.valid is None:
+        return None
+    from dataclasses import replace
+
+    result = _validate(model, args, console)
+    if args.model != STANDARD:
+        # For `linrank inspect` to tell.
+        measures = {f"{VALIDATED}{name}": value for name, value in result.items()}
+        replace(model, training={**model.training, **measures}).save(args.model)
+    return result
+
+
+def _validate(
+    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
+) -> Evaluation:
+    """The measures of a model on the file of ``--valid``, said and returned."""
+    from linrank.metrics import evaluate
+
+    data, scores = read_and_score(model, args.valid, args, console)
+    result = evaluate(
+        data.labels,
+        scores,
+        qid=data.qid,
+        metrics=metrics_for(data, args.metrics, METRICS, args.convention, console),
+        convention=args.convention,
+        n_jobs=args.jobs,
+    )
+    console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
+    return result
+
+
+def print_json(
+    args: argparse.Namespace,
+    data: dict[str, Any],
+    training: dict[str, Any],
+    evaluation: Evaluation | None,
+    times: tuple[float, float, float],
+) -> None:
+    """One object on standard output."""
+    import json
+
+    from linrank import __version__
+
+    start, read, trained = times
+    report = {
+        "command": "train",
+        "linrank": __version__,
+        "data": data,
+        "training": training,
+        "seconds": {
+            "read": read - start,
+            "train": trained - read,
+            "total": time.perf_counter() - start,
+        },
+        "valid": None
+        if evaluation is None
+        else {
+            "source": args.valid,
+            "convention": args.convention,
+            "metrics": evaluation.to_dict()["means"],
+        },
+        "model": args.model,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")

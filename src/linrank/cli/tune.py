@@ -1,212 +1,401 @@
-"""``linrank tune``: the C that ranks unseen queries best, and the model trained with it."""
+"""``linrank tune``: the parameters that rank unseen queries best, for every method with a grid."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import itertools
+import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.arguments import (
-    add_reading,
-    add_reporting,
-    add_training,
-    check_training,
-    grid,
-    positive_int,
-)
-from linrank.cli.bounding import coef_bounds_of
-from linrank.cli.choosing import check_choosing, read_folds
-from linrank.cli.console import Console, seconds
-from linrank.cli.descent_options import add_descent_grid, check_descent_grid
-from linrank.cli.domination_options import (
-    METHOD,
-    add_domination_grid,
-    add_method,
-    check_method,
-)
-from linrank.cli.kernel_grid import add_kernel_grid, check_kernel_grid
-from linrank.cli.lowrank_options import refuse_lowrank
+from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
 from linrank.cli.models import write_model
-from linrank.cli.pair_options import say_pairs, seed_of_pairs
-from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, show_standard
-from linrank.cli.train_report import describe_data
-from linrank.cli.tune_report import path_summary, plot, print_json, say_result, table
-from linrank.options import DOMINATION_SOLVERS, SELECTIONS, SOLVERS, STOCHASTIC, TRAINING
+from linrank.cli.options import (
+    Parser,
+    add_owners,
+    add_parameters,
+    add_reading,
+    add_reporting,
+    belongs_to,
+    list_methods,
+    load,
+    method_asked,
+    parameters_of,
+    positive_int,
+)
+from linrank.cli.reading import (
+    check_metrics,
+    data_summary,
+    describe_data,
+    metrics_for,
+    open_store,
+    read_data,
+    resolve_bounds,
+)
+from linrank.cli.streams import (
+    STANDARD,
+    check_apart,
+    check_readable,
+    check_writable,
+    show_standard,
+    write_standard,
+)
+from linrank.methods.base import Method, Task
+from linrank.methods.registry import METHODS
+from linrank.options import WITH_GAMMA
+from linrank.system.durable import replacing
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
-    from linrank.ranksvm.path import PathResult
     from linrank.search.folds import Fold
-    from linrank.search.ranksvm import Tuning
 
-CS = "2^-15:2^10"
+METRICS = ("ndcg@10", "pairwise_accuracy")  # the second where labels below 0 rule out the first
+PICTURES = (".png", ".svg", ".pdf")
+PATHS, GRIDS = ("ranksvm", "domination"), ("kernel",)  # what can be drawn of a search
 
 DESCRIPTION = """\
-Train a linear RankSVM for a whole grid of C and take the C that ranks unseen queries best: on
---valid FILE, or on each of --folds parts of the queries of DATA in turn. The table on standard
-output has the measure of every C. The model for -o is trained on all of DATA. With --solver sgd, a
-grid of λ and algorithms by stochastic descent, all models of a fold in one pass. With
---method domination, a path of α by the domination loss, from no weight to many. With --kernel, a
-grid of C and γ, with one kernel matrix for each γ.
+Train a grid of models and take the one that ranks unseen queries best: on
+--valid FILE, or on each of --folds parts of the queries of DATA in turn. The
+table on standard output has the measure of every model. The model for -o is
+trained on all of DATA, which is a file, a store, or - for standard input.
+
+A GRID is LOW:HIGH, each value twice the one before, LOW:HIGH:FACTOR, or a list,
+as in 0.01,0.1,1; a number may be a power, as in 2^-3.
+
+{methods}
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.description = DESCRIPTION
+def configure(parser: Parser, arguments: Sequence[str]) -> None:
+    """Declare the options of the method that the arguments name, and those of all."""
+    searched = {name: method for name, method in METHODS.items() if method.search is not None}
+    asked = method_asked(arguments, parser)
+    if asked is not None and asked not in searched:
+        parser.error(f"--method {asked} has no grid; tune takes {', '.join(searched)}")
+    method = searched[asked or next(iter(searched))]
+    parser.usage = "linrank tune DATA [-o MODEL] [--method NAME] [options]"
+    shown = searched.values() if asked is None else [method]
+    parser.description = DESCRIPTION.format(methods=list_methods(shown, "tune"))
+    parser.add_argument("data", metavar="DATA", help=argparse.SUPPRESS)
+    parser.add_argument("-o", "--output", metavar="MODEL", help="model file to write, or -")
     parser.add_argument(
-        "data", metavar="DATA", help="training data: a file, a store, or - for stdin"
+        "--method", metavar="NAME", default=method.name, help=f"(default: {next(iter(searched))})"
     )
-    parser.add_argument(
-        "-o", "--output", metavar="MODEL", help="model file to write, or - for stdout"
-    )
-    add_method(parser)
-    choosing = parser.add_argument_group("choosing C, λ or α")
-    choosing.add_argument(
-        "--Cs",
-        type=grid,
-        metavar="GRID",
-        help="LOW:HIGH, each value twice the one before; LOW:HIGH:FACTOR; or a list, as in "
-        f"0.01,0.1,1 (default: {CS})",
-    )
-    parts = choosing.add_mutually_exclusive_group()
+    parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--valid", metavar="FILE", help="measure on this data file")
     parts.add_argument(
         "--folds", type=positive_int, default=5, metavar="N", help="or on N folds (default: 5)"
     )
-    choosing.add_argument(
+    parser.add_argument(
         "--scoring", metavar="METRIC", help="e.g. ndcg@10 (default), map, p@5, mrr, err@10"
     )
-    choosing.add_argument(
+    parser.add_argument(
         "--convention", default="linrank", metavar="NAME", help="whose rules, as in evaluate"
     )
-    choosing.add_argument(
-        "--selection",
-        choices=SELECTIONS,
-        default=SELECTIONS[0],
-        help="the largest mean (default), or the smallest C, largest λ or α, within one standard "
-        "error of it",
-    )
-    solvers = (*SOLVERS, STOCHASTIC)
-    add_training(
-        parser,
-        tol="certified gap of every model: F(w) - min F ≤ TOL·F(w) (default: 1e-4; the hinge, "
-        "and bundle: 1e-3)",
-        max_iter="steps at most for each C (default: 100; bundle: 2000), or for each α (100; "
-        "sweeps: 1000)",
-        takes_C=False,
-        solvers=(*solvers, *(name for name in DOMINATION_SOLVERS if name not in solvers)),
-    )
-    parser.set_defaults(solver=None)  # which one depends on --method
-    add_descent_grid(parser)
-    add_domination_grid(parser)
-    add_kernel_grid(parser)
-    parser.add_argument(
-        "--plot", metavar="FILE", help="draw the path, or the grid: .png, .svg or .pdf"
-    )
-    add_reading(parser)
+    if method.name in (*PATHS, *GRIDS):
+        parser.add_argument(
+            "--plot", metavar="FILE", help="draw what was measured: .png, .svg or .pdf"
+        )
+    assert method.search is not None
+    add_parameters(parser, method.search, f"options of {method.name}")
+    add_reading(parser, missing=False)
     add_reporting(parser)
+    owners = {"--plot": belongs_to((*PATHS, *GRIDS))}
+    add_owners(parser, lambda other: other.search, owners)
 
 
 def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Search as ``--method``, ``--kernel`` and ``--solver`` say."""
-    refuse_lowrank(args, parser)
-    check_kernel_grid(args, parser)
-    if args.kernel is not None:
-        from linrank.cli.tune_kernel import run_kernel
-
-        check_training(args, parser)
-        check_choosing(args, parser)
-        return run_kernel(args)
-    check_method(args, parser)
-    if args.method == METHOD:
-        from linrank.cli.tune_domination import run_domination
-
-        check_choosing(args, parser)
-        return run_domination(args)
-    check_descent_grid(args, parser)
-    if args.solver == STOCHASTIC:
-        from linrank.cli.tune_sgd import run_sgd
-
-        check_choosing(args, parser)
-        return run_sgd(args)
-    return _run_exact(args, parser)
-
-
-def _run_exact(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Read, solve the paths, measure, choose, write."""
-    args.Cs = args.Cs if args.Cs is not None else grid(CS)
-    check_training(args, parser)
-    check_choosing(args, parser)
+    """Read, train the grid on every fold, measure, choose, train on all data, write."""
+    method, args.plot = METHODS[args.method], getattr(args, "plot", None)
+    assert method.search is not None
+    assert method.path is not None
+    parameters = parameters_of(args, parser, method.search)
+    is_limited = "store" in method.places and getattr(args, "memory_limit", None) is not None
+    _check(args, parser, is_limited)
 
     # Loaded before the clock starts: the time of reading is not that of NumPy.
-    import linrank.io.svmlight
-    import linrank.search.ranksvm  # noqa: F401
+    import linrank.io.svmlight  # noqa: F401
 
+    load(method.path)
     start = time.perf_counter()
     console = Console(quiet=args.quiet, verbose=args.verbose)
-    data = read_data(args.data, args, console)
-    folds = read_folds(data, args, console)
+    data: Any = open_store(args) if is_limited else read_data(args.data, args, console)
+    where, folds = _parts(data, args) if is_limited else (data, _folds(data, args, console))
+    parameters.scoring = args.scoring
+    resolve_bounds(parameters, data)
     read = time.perf_counter()
     console.say("read", f"{describe_data(data)} in {seconds(read - start)}")
-    tuning, path, model = _search(data, folds, args, console)
+    progress = console.progress(lambda state: _line(state, len(folds)))
+    judging = {"convention": args.convention, "progress": progress}
+    found = method.path(Task(where, parameters), folds, **judging)
     tuned = time.perf_counter()
-    say_pairs(model.training, console)
-    say_result(tuning, path, args, tuned - read, console)
+    told = method.describe(found.trained, _chosen_parameters(method, parameters, found))
+    _say(found, told.lines[1:], args, tuned - read, console)
     if args.output is not None:
-        write_model(model, args.output, console)
+        write_model(found.trained.model, args.output, console)
     if args.plot is not None:
-        plot(path, tuning.scores, float(tuning.Cs[tuning.chosen]), args)
+        _plot(found, args)
         console.say("plotted", args.plot)
     if args.json:
-        details = path_summary(tuning, path, args, model.training)
-        print_json(args, data, tuning, details, (start, read, tuned))
+        _print_json(args, data, found, told.facts, (start, read, tuned))
     elif args.output != STANDARD:
-        show_standard(table(tuning, path, args.scoring))
-    return OK if path.converged[tuning.chosen] else NOT_CONVERGED
+        show_standard(_table(found, args.scoring))
+    return OK if found.trained.is_done else NOT_CONVERGED
 
 
-def _search(
-    data: Dataset, folds: list[Fold], args: argparse.Namespace, console: Console
-) -> tuple[Tuning, PathResult, Any]:
-    from linrank.ranksvm.path import as_Cs, solve_path
-    from linrank.search.ranksvm import tune
+# ---- before the search --------------------------------------------------------------------------
 
-    solving = {name: getattr(args, name) for name in TRAINING} | seed_of_pairs(args)
-    options = {
-        **solving,
-        "scale": args.scale,
-        "positive": args.positive,
-        "coef_bounds": coef_bounds_of(args, data),
-        "n_jobs": args.jobs,
-    }
-    Cs = as_Cs(args.Cs)
-    tuning = tune(
-        data,
-        folds,
-        Cs,
-        scoring=args.scoring,
-        convention=args.convention,
-        selection=args.selection,
-        progress=console.progress(lambda state: _line(state, len(folds))),
-        **options,
-    )
-    path, scaling = solve_path(data, Cs, **options)
-    settings = {
-        **solving,
-        "positive": args.positive,
-        "bounded": args.bounds is not None,
-        "scoring": args.scoring,
-        "index_base": data.index_base,
-    }
-    return tuning, path, tuning.model(path, data, scaling, **settings)
+
+def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_limited: bool) -> None:
+    """Fail on what can be known to be wrong now rather than after the search."""
+    if args.json and args.output == STANDARD:
+        parser.error("--json and a model on standard output (-) exclude each other")
+    if args.data == args.valid == STANDARD:
+        parser.error("DATA and --valid cannot both be standard input")
+    if args.valid is None and args.folds < 2:
+        parser.error(f"--folds must be ≥ 2, got {args.folds}")
+    if args.selection == "one_se" and args.valid is not None:
+        parser.error("--selection one_se needs the spread over folds; leave out --valid")
+    if is_limited and not os.path.isdir(args.data):
+        check_readable(args.data)
+        parser.error(
+            f"--memory-limit: {args.data} is no store; write one first: "
+            f"linrank convert {args.data} STORE"
+        )
+    if is_limited and args.valid is not None:
+        parser.error("--memory-limit deals a store into --folds; leave out --valid")
+    if args.plot == STANDARD:
+        parser.error("--plot needs the name of a file")
+    if args.plot is not None and not args.plot.lower().endswith(PICTURES):
+        parser.error(f"--plot {args.plot}: the name must end in {', '.join(PICTURES)}")
+    for output in (args.output, args.plot):
+        if output is not None:
+            check_writable(output)
+            check_apart(output, args.data, args.valid)
+    if args.plot is not None:
+        _figure()
+    if args.valid not in (None, STANDARD):
+        check_readable(args.valid)
+    check_metrics([args.scoring] if args.scoring else None, args.convention)
+    if args.scoring:
+        from linrank.metrics import parse_scoring
+
+        parse_scoring(args.scoring)
+
+
+def _folds(data: Dataset, args: argparse.Namespace, console: Console) -> list[Fold]:
+    """What models are to be measured on; the measure, where none was asked for, suits the data."""
+    from linrank.search.folds import Fold, deal
+
+    args.scoring = metrics_for(
+        data, [args.scoring] if args.scoring else None, METRICS, args.convention, console
+    )[0]
+    if args.valid is None:
+        return deal(data, args.folds)
+    # Features are counted as in the training data, whatever this file happens to lack.
+    known = args.index_base == "auto" and data.index_base is not None
+    options: dict[str, Any] = {"zero_based": data.index_base == 0} if known else {}
+    options["known"] = data.raw_feature_names
+    valid = read_data(args.valid, args, console, filling=data.filling, **options)
+    if (valid.qid is None) != (data.qid is None):
+        lacking = args.data if data.qid is None else args.valid
+        raise ValueError(f"{lacking} has no qid, the other file has; give both or neither")
+    if valid.n_features > data.n_features:
+        console.warn(
+            f"{valid.source} has features that {data.source} has not: {valid.n_features:,} against "
+            f"{data.n_features:,}; they count nothing"
+        )
+    return [Fold(None, valid)]
+
+
+def _parts(store: Any, args: argparse.Namespace) -> tuple[Any, Any]:
+    """A store as parts within the limit, and folds of them."""
+    from linrank.parts.search import folds_of
+    from linrank.parts.stores import StoreParts
+    from linrank.system.threads import resolve
+
+    args.scoring = args.scoring or METRICS[0]
+    parts = StoreParts(store, args.memory_limit, resolve(args.jobs))
+    return parts, folds_of(args.folds, parts)
+
+
+# ---- after it -----------------------------------------------------------------------------------
+
+
+def _chosen_parameters(method: Method, parameters: Any, found: Any) -> Any:
+    """The parameters of one model: those of the search, and the chosen ones."""
+    names = {field.name for field in dataclasses.fields(method.parameters)}
+    shared = [f.name for f in dataclasses.fields(parameters) if f.name in names]
+    values = {name: getattr(parameters, name) for name in shared}
+    return method.parameters(**{**values, **found.best_params})
 
 
 def _line(state: dict[str, Any], n_folds: int) -> str:
     """What is shown of a model."""
-    return (
-        f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of {n_folds}  "
-        f"C {state['C']:.6g}  objective {state['objective']:.8g}  gap {state['gap']:.2e}"
-    )
+    told = f"{state['n_done']} of {state['n_total']} models  fold {state['fold'] + 1} of {n_folds}"
+    for name, value in state.items():
+        if name not in ("n_done", "n_total", "fold", "objective", "gap", "n_nonzero", "score"):
+            told += f"  {name} {_value(value)}"
+    told += f"  objective {state['objective']:.8g}" if "objective" in state else ""
+    told += f"  gap {state['gap']:.2e}" if "gap" in state else ""
+    return told + (f"  {count(state['n_nonzero'], 'weight')}" if "n_nonzero" in state else "")
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def _say(
+    found: Any,
+    lines: Sequence[tuple[str, str]],
+    args: argparse.Namespace,
+    took: float,
+    console: Console,
+) -> None:
+    """The summary on standard error; ``lines`` are of the chosen model."""
+    console.clear()
+    n_on_all = 1 if found.path is None else len(found.mean_scores)
+    n_models = count(found.scores.size + n_on_all, "model")
+    console.say("trained", f"{n_models} by {args.method} in {seconds(took)}")
+    place = ", ".join(f"{name} = {_value(value)}" for name, value in _axes_of(found).items())
+    where = f"on {args.valid}" if args.valid is not None else f"over {len(found.scores)} folds"
+    console.say("chosen", f"{place}: {args.scoring} {found.score:.4f} {where}")
+    for label, text in lines:
+        console.say(label, text)
+    for told in found.edges:
+        console.say("note", told)
+    if found.open is not None:
+        console.warn(found.open)
+    if not found.trained.is_done:
+        console.warn(found.trained.doubt or f"did not converge: {found.trained.result.message}")
+
+
+def _axes_of(found: Any) -> dict[str, Any]:
+    """The chosen value of each axis; that of γ says nothing where the kernel has none."""
+    kernel = getattr(found.trained.model, "kernel", None)
+    has_gamma = kernel is not None and kernel.name in WITH_GAMMA
+    return {
+        name: value for name, value in found.best_params.items() if name != "gamma" or has_gamma
+    }
+
+
+def _table(found: Any, scoring: str) -> str:
+    """A line per model; the chosen one has a star."""
+    axes = {name: found.grid[name] for name in _axes_of(found)}
+    shape = found.mean_scores.shape
+    spread = found.scores.std(axis=0, ddof=1) if len(found.scores) > 1 else None
+    width, path = max(len(scoring), 9), found.path
+    n_nonzero = None if path is None or path.parameter == "C" else path.n_nonzero
+    head = "".join(f"  {name:>12}" for name in axes)
+    head += "" if n_nonzero is None else f"  {'weights':>8}"
+    head += f"  {scoring:>{width}}  {'deviation':>9}"
+    lines = [head + ("" if path is None else f"  {'norm':>9}  {'objective':>13}")]
+    chosen = found.chosen if isinstance(found.chosen, tuple) else (found.chosen,)
+    for place in itertools.product(*map(range, shape)):
+        values = dict(zip(found.grid, place, strict=True))
+        row = "".join(f"  {_value(axes[name][values[name]]):>12}" for name in axes)
+        row += "" if n_nonzero is None else f"  {n_nonzero[place[0]]:>8}"
+        deviation = "" if spread is None else f"{spread[place]:.4f}"
+        row += f"  {found.mean_scores[place]:>{width}.4f}  {deviation:>9}"
+        if path is not None:
+            row += f"  {path.norms[place[0]]:>9.4g}  {path.objectives[place[0]]:>13.8g}"
+        lines.append(("*" + row[1:] if place == chosen else row).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _print_json(
+    args: argparse.Namespace,
+    data: Any,
+    found: Any,
+    facts: dict[str, Any],
+    times: tuple[float, float, float],
+) -> None:
+    """One object on standard output; ``facts`` are of the chosen model."""
+    import json
+
+    from linrank import __version__
+
+    start, read, tuned = times
+    if "coef_bounds" in args:
+        facts = {**facts, "bounds": args.coef_bounds and args.coef_bounds.text}
+    report = {
+        "command": "tune",
+        "linrank": __version__,
+        "method": args.method,
+        "data": data_summary(data, args),
+        "valid": args.valid,
+        "folds": len(found.scores),
+        "scoring": args.scoring,
+        "convention": args.convention,
+        "selection": found.selection,
+        "score": found.score,
+        "at_edge": bool(found.edges),
+        **facts,
+        **dict.fromkeys(found.grid),
+        **_axes_of(found),
+        **_grid(found),
+        "seconds": {
+            "read": read - start,
+            "tune": tuned - read,
+            "total": time.perf_counter() - start,
+        },
+        "model": args.output,
+    }
+    write_standard(json.dumps(report, ensure_ascii=False) + "\n")
+
+
+def _grid(found: Any) -> dict[str, Any]:
+    """What the JSON report says of the models: a path, or a grid."""
+    axes = {name: list(found.grid[name]) for name in _axes_of(found)}
+    measures = {"mean_scores": found.mean_scores.tolist(), "scores": found.scores.tolist()}
+    path = found.path
+    if path is None:
+        told = {
+            name: found.facts[key].tolist() for key, name in FACTS.items() if key in found.facts
+        }
+        return {"grid": {**{f"{name}s": axes.get(name) for name in found.grid}, **measures, **told}}
+    return {
+        "path": {
+            **axes,
+            **measures,
+            "nonzero_weights": path.n_nonzero.tolist(),
+            "objectives": path.objectives.tolist(),
+            "duality_gaps": path.gaps.tolist(),
+            "norms": path.norms.tolist(),
+            "iterations": path.n_iter.tolist(),
+            "hessian_products": path.n_hvp.tolist(),
+            "converged": path.converged.tolist(),
+        }
+    }
+
+
+FACTS = {"n_iter": "iterations", "converged": "converged"}
+
+
+def _figure() -> Any:
+    """A figure without a window; an error that names the extra where Matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
+    return Figure(figsize=(6.5, 9), layout="constrained")
+
+
+def _plot(found: Any, args: argparse.Namespace) -> None:
+    """Draw the path, or the grid, to the file of ``--plot``."""
+    from linrank import plots
+
+    canvas = _figure()
+    if args.method in PATHS:
+        (chosen,) = found.best_params.values()
+        axes = list(canvas.subplots(4, 1, sharex=True))
+        plots.path(found.path, scores=found.scores, chosen=chosen, metric=args.scoring, axes=axes)
+    else:
+        canvas.set_size_inches(3.0 + 0.6 * len(found.Cs), 2.0 + 0.45 * len(found.gammas))
+        plots.grid(found, metric=args.scoring, ax=canvas.subplots())
+    with replacing(args.plot) as file:
+        canvas.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)

@@ -14,8 +14,8 @@ from linrank.dask.training import datasets_on
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
-from linrank.estimators import ranksvm_cv
-from linrank.estimators.ranksvm_cv import report_model
+from linrank.estimators import search
+from linrank.methods.ranksvm import options_of, settings_of
 from linrank.metrics import parse_scoring
 from linrank.models.linear import LinearModel
 from linrank.pairs.choice import chosen_sizes
@@ -25,11 +25,12 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.search import folds_of, tune_parts
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path
 from linrank.search.folds import as_folds
-from linrank.search.ranksvm import Tuning, tune
+from linrank.search.ranksvm import tune
+from linrank.search.tuning import Tuning
 from linrank.system import threads
 
 
-class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
+class RankSVMCV(ClusterRanker, search.RankSVMCV):
     """:class:`linrank.RankSVMCV` for rows on a Dask cluster: the same folds, the same choice.
 
     For every fold a regularisation path is fitted on the queries of the other folds, which stay on
@@ -61,7 +62,7 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         Queries and rows that were moved to make split queries whole.
     """
 
-    _in_memory = ranksvm_cv.RankSVMCV
+    _in_memory = search.RankSVMCV
     _gathers = True
 
     def __init__(
@@ -90,27 +91,27 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         on_split: str = "repair",
         patience: float = 60.0,
     ) -> None:
-        super().__init__(
-            Cs,
-            cv=cv,
-            scoring=scoring,
-            selection=selection,
-            loss=loss,
-            pairs=pairs,
-            n_closest=n_closest,
-            n_random=n_random,
-            pair_weighting=pair_weighting,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            scale=scale,
-            query_normalization=query_normalization,
-            positive=positive,
-            coef_bounds=coef_bounds,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
+        searching: dict[str, Any] = {
+            "cv": cv,
+            "scoring": scoring,
+            "selection": selection,
+            "loss": loss,
+            "pairs": pairs,
+            "n_closest": n_closest,
+            "n_random": n_random,
+            "pair_weighting": pair_weighting,
+            "solver": solver,
+            "tol": tol,
+            "max_iter": max_iter,
+            "scale": scale,
+            "query_normalization": query_normalization,
+            "positive": positive,
+            "coef_bounds": coef_bounds,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+            "verbose": verbose,
+        }
+        super().__init__(Cs, **searching)
         self.client = client
         self.on_split = on_split
         self.patience = patience
@@ -151,7 +152,7 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
             found = self._over_parts(data, grid, weight)
         tuning, path, scaling, n_pairs = found
         result = path.results[tuning.chosen]
-        settings = self._settings(self._options()) | {"scoring": self.scoring}
+        settings = settings_of(self, options_of(self)) | {"scoring": self.scoring}
         model = LinearModel.of_sizes(
             result,
             data.feature_names,
@@ -164,7 +165,8 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         )
         self._adopt_cluster(result, model, data)
         self.history_ = result.history
-        self._adopt_tuning(tuning, path)
+        self._adopt_choice(tuning, path)
+        self.n_iter_ = int(path.n_iter[: tuning.chosen + 1].sum())
         return self
 
     def _over_parts(
@@ -204,5 +206,4 @@ class RankSVMCV(ClusterRanker, ranksvm_cv.RankSVMCV):
         return {name: getattr(self, name) for name in names}
 
     def _choosing(self) -> dict[str, Any]:
-        progress = report_model if self.verbose > 0 else None
-        return {"selection": self.selection, "progress": progress}
+        return {"selection": self.selection, "progress": self._progress}

@@ -87,7 +87,7 @@ class PathDisplay(Display):
 
     Parameters
     ----------
-    path : PathResult or DominationPathResult
+    path : PathResult
     scores : array (n_models,) or (n_folds, n_models), optional
         A measure of each model, drawn above the others.
     chosen : float, optional
@@ -109,7 +109,7 @@ class PathDisplay(Display):
                 "a path belongs to a fitted RankSVMCV or DominationRankerCV, got "
                 f"{type(estimator).__name__}"
             )
-        chosen = estimator.C_ if hasattr(estimator, "C_") else estimator.alpha_
+        (chosen,) = estimator.best_params_.values()
         return cls(estimator.path_, estimator.scores_, chosen, str(estimator.scoring))
 
     @property
@@ -136,9 +136,7 @@ class PathDisplay(Display):
 
     @property
     def _grid(self) -> tuple[str, Any]:
-        if hasattr(self.path, "Cs"):
-            return "C", self.path.Cs
-        return "alpha", self.path.alphas
+        return self.path.parameter, self.path.values
 
     @property
     def _one_axis(self) -> bool:

@@ -258,6 +258,21 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_queries_ = model.training["n_queries"]
         self.needs_qid_ = data.qid is not None
 
+    def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
+        """Set the attributes of the fit."""
+        self._adopt_model(trained.model, data)
+        monitor = trained.monitor
+        best = monitor.best_iteration if monitor is not None and monitor.keys else None
+        self._set_attributes({"best_iteration": best, **trained.attributes})
+
+    def _set_attributes(self, values: Mapping[str, Any]) -> None:
+        """Set ``name_`` for each name; None takes away that of an earlier fit."""
+        for name, value in values.items():
+            if value is not None:
+                setattr(self, f"{name}_", value)
+            elif hasattr(self, f"{name}_"):
+                delattr(self, f"{name}_")
+
     def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:
         """Set the attributes that every fit has which minimises over all its pairs."""
         self._adopt_model(model, data)
@@ -377,21 +392,6 @@ class MethodRanker(CallbackSupport, FittedRanker):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         self._adopt_trained(trained, columns)
         return self
-
-    def _adopt_trained(self, trained: Trained, data: Dataset) -> None:
-        """Set the attributes of the fit."""
-        self._adopt_model(trained.model, data)
-        monitor = trained.monitor
-        best = monitor.best_iteration if monitor is not None and monitor.keys else None
-        self._set_attributes({"best_iteration": best, **trained.attributes})
-
-    def _set_attributes(self, values: Mapping[str, Any]) -> None:
-        """Set ``name_`` for each name; None takes away that of an earlier fit."""
-        for name, value in values.items():
-            if value is not None:
-                setattr(self, f"{name}_", value)
-            elif hasattr(self, f"{name}_"):
-                delattr(self, f"{name}_")
 
 
 class LinearRanker(FittedRanker):

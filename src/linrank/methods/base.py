@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
-    from linrank.io.store.store import Store
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
     from linrank.search.monitor import Monitor
@@ -22,8 +21,8 @@ class Task:
 
     Attributes
     ----------
-    data : Dataset or Store
-        The rows: in memory, or a store that is read in passes.
+    data : Dataset, Store or Parts
+        The rows: in memory, a store that is read in passes, or parts wherever they lie.
     parameters : object
         Has the fields of ``Method.parameters``: one of these dataclasses, or an estimator.
     sets : tuple of Dataset
@@ -36,7 +35,7 @@ class Task:
         Where the weights begin; at 0 if None.
     """
 
-    data: Dataset | Store
+    data: Any
     parameters: Any
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None
@@ -122,11 +121,21 @@ class Method:
     places: tuple[str, ...] = field(default=())
 
 
-def later(where: str) -> Callable[..., Any]:
-    """The function ``"module:name"``, imported when it is called, so that tables stay light."""
-    module, _, name = where.partition(":")
+@dataclass(frozen=True)
+class Later:
+    """The function ``"module:name"``, imported when called: a table of methods stays light."""
 
-    def call(*args: Any, **options: Any) -> Any:
-        return getattr(import_module(module), name)(*args, **options)
+    where: str
 
-    return call
+    def load(self) -> Any:
+        """The function, its module imported."""
+        module, _, name = self.where.partition(":")
+        return getattr(import_module(module), name)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.load()(*args, **options)
+
+
+def later(where: str) -> Later:
+    """A function that is imported when it is called."""
+    return Later(where)

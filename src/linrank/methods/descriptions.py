@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linrank.options import SELECTED_PAIRS
+from linrank.system.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +34,6 @@ def doubt_of(result: Result) -> str:
         return ""
     remedy = "" if result.stopped == "max_iter" else "; raise tol to accept it"
     return f"did not converge: {result.message}{remedy}"
-
-
-def count(number: int, thing: str) -> str:
-    """``count(1234, "row")`` is ``1,234 rows``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def relative_gap(result: Result) -> float:

@@ -14,7 +14,6 @@ from linrank.methods.descriptions import (
     LOOSE,
     Line,
     converged_lines,
-    count,
     ending,
     relative_gap,
     weight_line,
@@ -24,6 +23,7 @@ from linrank.methods.parameters import values_of
 from linrank.options import DOMINATION
 from linrank.parts.stores import train_domination_store
 from linrank.system.seeds import seed_of
+from linrank.system.words import count
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 

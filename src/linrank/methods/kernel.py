@@ -10,7 +10,6 @@ from linrank.methods.base import Description, Task, Trained
 from linrank.methods.descriptions import (
     Line,
     converged_lines,
-    count,
     doubt_of,
     ending,
     optimum_attributes,
@@ -24,6 +23,7 @@ from linrank.options import KERNEL, WITH_GAMMA
 from linrank.search.kernel_fit import fit_kernel
 from linrank.search.monitor import Monitor
 from linrank.system.seeds import seed_of
+from linrank.system.words import count
 
 # What the training takes under their own names.
 _PASSED_ON = (

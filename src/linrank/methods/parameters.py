@@ -1,7 +1,7 @@
 """The parameters of every method, declared once: name, type, default, choices, one line of help.
 
-Plain dataclasses without NumPy or scikit-learn: estimators inherit their ``__init__`` from them and
-the command line fills argparse from them and still starts in a blink.
+Plain dataclasses without NumPy or scikit-learn. Estimators inherit their ``__init__`` from them,
+and the command line fills argparse from them, so it still starts in a blink.
 """
 # ruff: noqa: RUF009  (a field is declared by a call)
 
@@ -16,9 +16,11 @@ from linrank.options import (
     APPROXIMATIONS,
     AVERAGES,
     CONSTRAINTS,
+    COUNTED,
     COUNTINGS,
     CURVATURES,
     DOMINATION_SOLVERS,
+    KERNEL_PARAMETERS,
     KERNELS,
     LAYERS,
     LOSSES,
@@ -31,6 +33,7 @@ from linrank.options import (
     RECORDS,
     SAMPLINGS,
     SCALES,
+    SELECTED_PAIRS,
     SELECTIONS,
     SOLVERS,
 )
@@ -57,6 +60,10 @@ class Option:
         What stands for the value in the help.
     told : str or None
         What the help says of the default, where the value itself does not say it.
+    needs : (str, tuple of str) or ()
+        Another parameter, and its values that this one goes with; without any, it must be given.
+    excludes : tuple of str
+        Parameters that cannot be given beside this one.
     """
 
     help: str
@@ -65,6 +72,8 @@ class Option:
     choices: tuple[Any, ...] = ()
     metavar: str | None = None
     told: str | None = None
+    needs: tuple[Any, ...] = ()
+    excludes: tuple[str, ...] = ()
 
 
 def declare(default: Any, help: str = "", kind: str = "choice", **details: Any) -> Any:
@@ -104,8 +113,7 @@ class Rows:
 
     scale: str = choose(
         SCALES,
-        "scale features by their deviation, their range, or their range in each query; part of the "
-        "model, which scores raw rows",
+        "divide features by their deviation, range, or range in each query, in the model",
     )
     random_state: Any = declare(
         None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
@@ -120,8 +128,7 @@ class Filled(Rows):
 
     missing: str = choose(
         MISSING,
-        "what a missing value (NaN, null) of a table means in training: an error, 0, the mean of "
-        "the feature, or 0 and a learnt weight; the model remembers it",
+        "what a missing value (NaN, null) means, to the model too; indicator: 0 and a weight",
     )
 
 
@@ -142,27 +149,27 @@ class PairLosses:
     loss: str = choose(LOSSES, "loss of a pair")
     pairs: str = choose(
         PAIRS,
-        "compare all labels of a query, neighbouring ones, the --n-closest pairs, or these and "
-        "--n-random others",
+        "of a query: all, of neighbouring labels, the --n-closest, or these and --n-random others",
     )
     n_closest: int | str = declare(
         "auto",
-        "--pairs closest and pruned: pairs in order of closeness of their labels, the last ones "
-        "drawn by --seed",
+        "pairs with the closest labels, by --seed",
         "size",
         metavar="N|auto",
         told="auto, all of neighbouring labels",
+        needs=("pairs", SELECTED_PAIRS),
     )
     n_random: int | str = declare(
         "auto",
-        "--pairs pruned: pairs drawn from the others by --seed",
+        "pairs drawn from the others by --seed",
         "size",
         metavar="N|auto",
         told="auto, as many as the closest",
+        needs=("pairs", ("pruned",)),
     )
     pair_weighting: str = choose(
         PAIR_WEIGHTINGS,
-        "weigh each pair by 1, by the difference of its labels, or by that of 2^label",
+        "by 1, the difference of labels, or that of 2^label",
     )
     query_normalization: str | None = choose(
         QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
@@ -184,23 +191,25 @@ class RankSVMTraining(PairLosses, Filled):
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = declare(
         None,
-        "newton: stop when F is within about TOL·F of its minimum; for the hinge, and bundle "
-        "always, when certified to be; tron: when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
+        "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
         "positive",
         **TOL,
-        told="1e-4; hinge, bundle and tron: 1e-3",
+        told="1e-4; hinge, bundle, tron: 1e-3",
     )
     max_iter: int | None = declare(
         None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
     )
-    positive: bool = declare(False, "keep all coefficients >= 0 (newton)", "flag")
+    positive: bool = declare(
+        False, "keep all coefficients >= 0", "flag", needs=("solver", ("newton",))
+    )
     coef_bounds: Any = declare(
         None,
-        "keep LOW <= coefficient <= HIGH for features numbered as in DATA (newton); an empty LOW "
-        "or HIGH leaves that end open",
+        "keep LOW <= coefficient <= HIGH of feature F, or * for the others; an empty end is open; "
+        "several with commas, or in @FILE",
         "bounds",
         flags=("--bounds",),
-        metavar="F:LOW:HIGH,...",
+        metavar="F:LOW:HIGH",
+        needs=("solver", ("newton",)),
     )
     memory_limit: float | str | None = declare(
         None,
@@ -234,7 +243,9 @@ class PublishedParameters(Filled, Watched):
         "how tron and bundle count violated pairs",
         "choice",
         choices=COUNTINGS,
-        told=COUNTINGS[0],
+        metavar="WAY",
+        told=f"{COUNTINGS[0]}; bundle: newton's own",
+        needs=("solver", COUNTED),
     )
     tol: float | None = declare(
         None,
@@ -297,13 +308,16 @@ class DominationParameters(DominationTraining, Watched):
     """Parameters of `linrank.DominationRanker`."""
 
     penalty: str = choose(PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
-    alpha: float = declare(1.0, "weight α of the penalty", "positive", metavar="A")
+    alpha: float = declare(
+        1.0, "weight α of the penalty", "positive", metavar="A", needs=("penalty", PENALTIES[:2])
+    )
     _: dataclasses.KW_ONLY
     feature_induction: int | None = declare(
         None,
         "start without features and add the N that promise most, until none does",
         "count",
         metavar="N",
+        needs=("solver", DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
     memory_limit: float | str | None = declare(
@@ -321,7 +335,13 @@ class DominationParameters(DominationTraining, Watched):
 class DescentTraining(Filled):
     """What one model and a search over λ have in common."""
 
-    aggressiveness: float = declare(1.0, "largest step of --algorithm pa", "positive", metavar="A")
+    aggressiveness: float = declare(
+        1.0,
+        "largest step of the algorithm pa",
+        "positive",
+        metavar="A",
+        needs=("algorithm", ("pa",)),
+    )
     n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
     sampling: str = choose(SAMPLINGS, "how pairs are drawn; pairs: all with the same probability")
     average: bool | str = declare(
@@ -348,6 +368,7 @@ class SGDParameters(DescentTraining, Watched):
         "positive",
         metavar="L",
         told="1e-4",
+        excludes=("C",),
     )
     C: float | None = declare(
         None, "λ = 1/(C·pairs), in place of --alpha", "positive", flags=("-c", "--C"), metavar="C"
@@ -363,7 +384,12 @@ class SGDParameters(DescentTraining, Watched):
     steps_per_row: float = 4.0
     buffer_mb: float = 64
     passes: int | None = declare(
-        None, "--memory-limit: times that each part of the store is visited", "count", metavar="N"
+        None,
+        "times that a store with --memory-limit, or the file of --stream, is read",
+        "count",
+        metavar="N",
+        told="--stream: 1",
+        needs=("memory_limit", ()),
     )
     memory_limit: float | str | None = declare(
         None,
@@ -437,12 +463,19 @@ class RegularizedParameters(LowRankTraining, Watched):
 # ---- kernels ------------------------------------------------------------------------------------
 
 
+def _having(name: str) -> tuple[str, ...]:
+    """The kernels that have a parameter."""
+    return tuple(kernel for kernel, own in KERNEL_PARAMETERS.items() if name in own)
+
+
 @plain
 class KernelTraining(PairLosses, Rows):
     """What one model and a search over C and γ have in common."""
 
-    degree: int = declare(3, "d of poly", "count", metavar="D")
-    coef0: float = declare(0.0, "c of poly and sigmoid", "finite", metavar="C")
+    degree: int = declare(3, "d of poly", "count", metavar="D", needs=("kernel", _having("degree")))
+    coef0: float = declare(
+        0.0, "c of poly and sigmoid", "finite", metavar="C", needs=("kernel", _having("coef0"))
+    )
     tol: float | None = declare(
         None,
         "stop when certified to be within TOL·F of the minimum",
@@ -467,17 +500,31 @@ class KernelParameters(KernelTraining):
     """Parameters of `linrank.KernelRankSVM`."""
 
     kernel: Any = choose(
-        KERNELS, "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b"
+        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
+        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
     )
     _: dataclasses.KW_ONLY
-    gamma: float | str = declare("scale", "γ, or scale or auto", "width", metavar="G")
+    gamma: float | str = declare(
+        "scale",
+        "γ, or scale or auto, 1/(features·variance) or 1/features",
+        "width",
+        metavar="G",
+        needs=("kernel", _having("gamma")),
+    )
     C: float = weight_of_losses()
     approximation: str | None = choose(
         APPROXIMATIONS,
         "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
         "all rows",
     )
-    n_components: int | None = declare(None, "size of the approximation", "count", metavar="M")
+    n_components: int | None = declare(
+        None,
+        "size of the approximation",
+        "count",
+        metavar="M",
+        told="512",
+        needs=("approximation", ()),
+    )
     callback: Any = None
 
 
@@ -510,10 +557,19 @@ class DominationSearch(DominationTraining, Choosing):
     alphas: Any = declare("auto", "values of α", "grid", metavar="GRID")
     _: dataclasses.KW_ONLY
     n_alphas: int = declare(
-        50, "values of α, from the one that leaves no weight", "count", metavar="N"
+        50,
+        "values of α, from the one that leaves no weight",
+        "count",
+        metavar="N",
+        excludes=("alphas",),
     )
     eps: float | None = declare(
-        None, "down to E times that", "share", metavar="E", told="1e-3; l2: 1e-6"
+        None,
+        "down to E times that",
+        "share",
+        metavar="E",
+        told="1e-3; l2: 1e-6",
+        excludes=("alphas",),
     )
     max_features: int | None = declare(
         None, "end the path with the first model of more than N weights", "count", metavar="N"
@@ -548,10 +604,16 @@ class KernelSearch(KernelTraining, Choosing):
     """Parameters of `linrank.KernelRankSVMCV`."""
 
     kernel: Any = choose(
-        KERNELS, "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b"
+        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
+        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
     )
     _: dataclasses.KW_ONLY
     Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
     gammas: Any = declare(
-        "auto", "values of γ", "grid", metavar="GRID", told="4^-3 to 4^3 times that of scale"
+        "auto",
+        "values of γ",
+        "grid",
+        metavar="GRID",
+        told="4^-3 to 4^3 times that of scale",
+        needs=("kernel", _having("gamma")),
     )

@@ -9,7 +9,6 @@ from linrank.methods.base import Description, Task, Trained
 from linrank.methods.descriptions import (
     LOOSE,
     converged_lines,
-    count,
     ending,
     optimum_line,
     pair_lines,
@@ -22,6 +21,7 @@ from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
 from linrank.system.seeds import seed_of
+from linrank.system.words import count
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive")

@@ -26,17 +26,19 @@ def method_named(name: str) -> Method:
 RANKSVM = register(
     Method(
         "ranksvm",
-        "linear RankSVM on all pairs of every query: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
+        "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
         of.RankSVMParameters,
         later("linrank.methods.ranksvm:train"),
         later("linrank.methods.ranksvm:describe"),
+        search=of.RankSVMSearch,
+        path=later("linrank.methods.search:search_ranksvm"),
         places=("store", "cluster"),
     )
 )
 PUBLISHED = register(
     Method(
         "published",
-        "the same objective by the methods of the literature, as published: for comparison",
+        "the same by the methods of the literature, for comparison",
         of.PublishedParameters,
         later("linrank.methods.published:train"),
         later("linrank.methods.ranksvm:describe"),
@@ -45,36 +47,42 @@ PUBLISHED = register(
 SGD = register(
     Method(
         "sgd",
-        "stochastic descent on pairs drawn at random: λ/2 ‖w‖² + the mean loss of a pair",
+        "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
         of.SGDParameters,
         later("linrank.methods.sgd:train"),
         later("linrank.methods.sgd:describe"),
+        search=of.SGDSearch,
+        path=later("linrank.methods.search:search_sgd"),
         places=("store", "stream"),
     )
 )
 DOMINATION = register(
     Method(
         "domination",
-        "sparse linear models by the domination loss: Σ log(1 + Σ exp(w·(x_j - x_i))) + α pen(w)",
+        "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
         of.DominationParameters,
         later("linrank.methods.domination:train"),
         later("linrank.methods.domination:describe"),
+        search=of.DominationSearch,
+        path=later("linrank.methods.search:search_domination"),
         places=("store", "cluster"),
     )
 )
 FACTORIZED = register(
     Method(
         "factorized",
-        "RankSVM with the hinge, its dual variables being products of a few numbers a row",
+        "RankSVM with the hinge, its duals products of a few numbers a row",
         of.FactorizedParameters,
         later("linrank.methods.lowrank:train_factorized"),
         later("linrank.methods.lowrank:describe_factorized"),
+        search=of.FactorizedSearch,
+        path=later("linrank.methods.search:search_factorized"),
     )
 )
 REGULARIZED = register(
     Method(
         "regularized",
-        "RankSVM with the hinge, its dual variables forming matrices of low rank",
+        "RankSVM with the hinge, its duals matrices of low rank",
         of.RegularizedParameters,
         later("linrank.methods.lowrank:train_regularized"),
         later("linrank.methods.lowrank:describe_regularized"),
@@ -83,9 +91,11 @@ REGULARIZED = register(
 KERNEL = register(
     Method(
         "kernel",
-        "RankSVM with a kernel, exact on all pairs or approximate: scores Σ β_i k(x_i, x)",
+        "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
         of.KernelParameters,
         later("linrank.methods.kernel:train"),
         later("linrank.methods.kernel:describe"),
+        search=of.KernelSearch,
+        path=later("linrank.methods.search:search_kernel"),
     )
 )

@@ -11,13 +11,14 @@ import numpy as np
 from linrank.data.queries import query_weights
 from linrank.io.store.outline import outline
 from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import LOOSE, Line, converged_lines, count
+from linrank.methods.descriptions import LOOSE, Line, converged_lines
 from linrank.methods.linear import Ground
 from linrank.methods.parameters import values_of
 from linrank.options import AVERAGES, DESCENT
 from linrank.stochastic.chunked import descend_store
 from linrank.stochastic.train import DescentResult, descend
 from linrank.system.seeds import seed_of
+from linrank.system.words import count
 
 
 def average_of(parameters: Any) -> str | None:
@@ -110,7 +111,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
         lines += converged_lines(trained)
     facts = {
         "solver": "sgd",
-        **{name: known[name] for name in (*DESCENT, "alpha", "C", "seed")},
+        **{name: known.get(name) for name in (*DESCENT, "alpha", "C", "seed")},
         "scale": p.scale,
         "objective": None if math.isnan(result.objective) else result.objective,
         "duality_gap": None if math.isnan(result.gap) else result.gap,

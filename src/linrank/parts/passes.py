@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -158,6 +157,8 @@ class Passes:
         self.n_read = 0  # bytes of features, all passes together
         self._kept: dict[int, Chunk] = {}
         self._buffers = [source.buffer() for _ in range(min(budget.n_buffers, len(source.chunks)))]
+        from concurrent.futures import Future, ThreadPoolExecutor
+
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="linrank-read")
         self._ahead: deque[tuple[int, Any, Future[Dataset]]] = deque()
 

@@ -99,7 +99,8 @@ def path_of_parts(
             n_threads=opened.n_threads,
             callback=callback,
         )
-        path = PathResult.of(Cs, list(reporting(found, progress)), scaling)
+        results = list(reporting(found, progress))
+        path = PathResult.of(Cs, results, scaling, n_features=parts.n_features)
     return PartsPath(
         path,
         scaling,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,24 +13,14 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.folds import fold_of_queries
 from linrank.data.scaling import Scaling
-from linrank.metrics import ERR, Measure, parse, parse_scoring
+from linrank.metrics import ERR, Measure, parse
 from linrank.parts.fold_recipes import highest_label, only_queries
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts
 from linrank.parts.recipes import RankRecipe
-from linrank.ranksvm.path import PathResult
-from linrank.search.folds import (
-    Fold,
-    Progress,
-    Reports,
-    as_folds,
-    check_selection,
-    judge,
-    side_by_side,
-)
-from linrank.search.ranksvm import Tuning
+from linrank.search.folds import Fold, as_folds, judge
 from linrank.search.scores import evaluations, resized_models, score_matrix
-from linrank.solvers.result import Result
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 
 Array = NDArray[Any]
 
@@ -108,53 +97,36 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFo
 
 
 def tune_parts(
-    parts: Parts,
-    folds: Sequence[PartsFold],
-    recipe: RankRecipe,
-    Cs: Array,
-    *,
-    scoring: str = "ndcg@10",
-    convention: str = "linrank",
-    selection: str = "best",
-    progress: Progress | None = None,
-    **options: Any,
+    parts: Parts, folds: Sequence[PartsFold], recipe: RankRecipe, Cs: Array, **options: Any
 ) -> Tuning:
     """Measure the models of every fold's path, as `linrank.search.ranksvm.tune` does.
 
-    ``options`` are those of `linrank.parts.path.path_of_parts`.
+    ``options`` are those of `Judging` and of `linrank.parts.path.path_of_parts`.
     """
-    parse_scoring(scoring)
-    check_selection(selection, len(folds))
-    reports, cancelled = Reports(progress, len(folds) * len(Cs)), threading.Event()
+    judging, most = Judging.taken_from(options), parts.n_at_a_time
+    sweep = Sweep({"C": Cs}, folds, judging, most=most, n_jobs=most)
 
-    def run(k: int, n_threads: int) -> tuple[Array, PathResult]:
-        grid = iter(Cs.tolist())
-
-        def report(result: Result) -> None:
-            reports.tell(fold=k, C=next(grid), gap=result.gap, objective=result.value)
-
-        fold = folds[k]
+    def train(run: FoldRun) -> Judged:
+        fold: PartsFold = run.fold
         found = path_of_parts(
             parts,
             recipe,
             Cs,
             kept=fold.kept,
-            progress=report,
-            callback=lambda _: cancelled.is_set(),
+            progress=run.report,
+            callback=run.is_cancelled,
             **options,
         )
-        coefs, scaling = found.path.coefs, found.scaling
-        if isinstance(fold.valid, Dataset):
-            held_out = Fold(None, fold.valid)
-            scores = judge(coefs, fold.valid, held_out, k, scaling, scoring, convention=convention)
+        path, scaling, valid = found.path, found.scaling, fold.valid
+        how = (run.k, scaling, judging.scoring)
+        if isinstance(valid, Dataset):
+            held_out = Fold(None, valid)
+            scores = judge(path.coefs, valid, held_out, *how, convention=judging.convention)
         else:
-            scores = _judged(parts, fold.valid, coefs, k, scaling, scoring, convention)
-        return scores, found.path
+            scores = _judged(parts, valid, path.coefs, *how, judging.convention)
+        return scores, {"path": path}
 
-    most = parts.n_at_a_time
-    outcomes = side_by_side(run, len(folds), most, most, cancelled)
-    scores = np.array([score for score, _ in outcomes])
-    return Tuning(Cs, scores, selection, tuple(path for _, path in outcomes))
+    return sweep.tuning(sweep.run(train))
 
 
 def _judged(

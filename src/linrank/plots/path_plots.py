@@ -38,7 +38,7 @@ def path(
 
     Parameters
     ----------
-    result : PathResult, DominationPathResult, RankSVMCV or DominationRankerCV
+    result : PathResult, RankSVMCV or DominationRankerCV
         A path, or a fitted estimator, which brings its scores, its choice and the name of the
         measure.
     scores : array (n_models,) or (n_folds, n_models), optional
@@ -57,14 +57,14 @@ def path(
     sequence of matplotlib Axes
     """
     if hasattr(result, "path_"):
-        chosen = result.C_ if hasattr(result, "C_") else result.alpha_
+        (chosen,) = result.best_params_.values()
         result, scores, metric = result.path_, result.scores_, result.scoring
     if not hasattr(result, "objectives"):
         raise TypeError(
             "path draws what ranksvm_path or domination_path returns, or a fitted RankSVMCV or "
             f"DominationRankerCV; got {type(result).__name__}"
         )
-    name, grid = ("C", result.Cs) if hasattr(result, "Cs") else ("alpha", result.alphas)
+    name, grid = result.parameter, result.values
     panels = [
         (result.objectives, "objective", "log"),
         (result.norms, "norm of weights", "log"),
@@ -172,7 +172,7 @@ def grid(
 
     Parameters
     ----------
-    result : KernelRankSVMCV or KernelTuning
+    result : KernelRankSVMCV or Tuning
         A fitted estimator, which brings the name of the measure, or what
         :func:`linrank.search.kernel.tune_kernel` returns.
     metric : str, optional

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
     from linrank.data.scaling import Scaling
     from linrank.ranksvm.path import PathResult
-    from linrank.search.ranksvm import Tuning
+    from linrank.search.tuning import Tuning
     from linrank.solvers.result import Result
 
 # Scaled features and many pairs want a smaller C than features as they come: the grid of

@@ -1,12 +1,9 @@
-"""How models are judged on rows that they have not seen: the folds, their threads, the choice."""
+"""How models are judged on rows that they have not seen: the folds and the measure."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +13,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.folds import query_folds, row_folds
 from linrank.data.rows import Rows, StreamedRows
 from linrank.data.scaling import Scaling
-from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.metrics import parse
-from linrank.options import SELECTIONS
 from linrank.search.monitor import validation_sets
 from linrank.search.scores import measured, model_scores
 from linrank.system.threads import resolve
 
 Array = NDArray[Any]
-Outcome = TypeVar("Outcome")
-Progress = Callable[[dict[str, Any]], None]
 
 _BLOCK_BYTES = 1 << 20  # of rows that stay in cache while every model scores them
 _COPY_BYTES = 2 << 30  # of the copies of training rows that may exist at a time
@@ -137,58 +130,6 @@ def affordable_folds(data: Dataset) -> int:
     return max(1, _COPY_BYTES // max(1, data.rows.nbytes))
 
 
-def side_by_side(
-    run: Callable[[int, int], Outcome],
-    n_folds: int,
-    most: int,
-    n_threads: int,
-    cancelled: threading.Event,
-) -> list[Outcome]:
-    """``run(k, threads)`` of all folds, at most ``most`` at a time: the core releases the lock.
-
-    After a fault or Ctrl-C, ``cancelled`` is set and the folds are to end at their next iterate.
-    """
-    n_workers = min(n_folds, n_threads, most)
-    share = n_threads // n_workers
-
-    def run_named(k: int) -> Outcome:
-        try:
-            return run(k, share)
-        except (NoPairsError, TooFewPairsError) as error:
-            raise type(error)(f"fold {k + 1} of {n_folds}: {error}") from None
-
-    if n_workers == 1:
-        return [run_named(k) for k in range(n_folds)]
-    with ThreadPoolExecutor(n_workers) as pool:
-        futures = [pool.submit(run_named, k) for k in range(n_folds)]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)  # a fault in the last fold ends the first
-            for future in futures:
-                if future.done():
-                    future.result()
-            return [future.result() for future in futures]
-        except BaseException:  # KeyboardInterrupt too
-            cancelled.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-class Reports:
-    """What ``progress`` is told of models, from any thread: one after the other, and counted."""
-
-    def __init__(self, progress: Progress | None, n_total: int) -> None:
-        self._progress, self._n_done, self._n_total = progress, 0, n_total
-        self._lock = threading.Lock()
-
-    def tell(self, **state: Any) -> None:
-        """One model more."""
-        if self._progress is None:
-            return
-        with self._lock:
-            self._n_done += 1
-            self._progress({**state, "n_done": self._n_done, "n_total": self._n_total})
-
-
 def judge(
     coefs: Array,
     data: Dataset,
@@ -234,54 +175,6 @@ def judged(values: Array, valid: Dataset, k: int, scoring: str) -> Array:
             f"{valid.queries.n_queries} queries can be judged; use fewer folds or another measure"
         )
     return values if parse(scoring).higher_is_better else 0.0 - values
-
-
-def check_selection(selection: str, n_folds: int) -> None:
-    """Refuse an unknown rule of choice, and one that needs more folds than there are."""
-    if selection not in SELECTIONS:
-        expected = " or ".join(map(repr, SELECTIONS))
-        raise ValueError(f"selection must be {expected}, got {selection!r}")
-    if selection == "one_se" and n_folds < 2:
-        raise ValueError(
-            "selection='one_se' needs the spread over at least two folds, and there is one "
-            "validation set; use selection='best' or folds"
-        )
-
-
-def first_best(mean: Array) -> int:
-    """Index of the largest mean; the first among those that differ by rounding only."""
-    return int(np.argmax(mean >= mean.max() - 1e-12 * abs(mean.max())))
-
-
-def simplest(scores: Array) -> int:
-    """Index of the first model whose mean is within one standard error of the largest.
-
-    ``scores`` is (n_folds, n_models), the most regularised model first; the error is that of the
-    best one: what the folds cannot tell from it.
-    """
-    mean = scores.mean(axis=0)
-    best = first_best(mean)
-    error = scores[:, best].std(ddof=1) / np.sqrt(len(scores))
-    return int(np.argmax(mean >= mean[best] - error))
-
-
-def edge(name: str, values: Array, mean: Array) -> str | None:
-    """What to say when the largest mean is at an end of a grid; None elsewhere.
-
-    ``values`` of the parameter ``name`` are in order, ascending or descending.
-    """
-    best = first_best(mean)
-    if len(values) == 1 or best not in (0, len(values) - 1):
-        return None
-    if np.ptp(mean) <= 1e-12 * abs(mean[0]):
-        taken = "smallest" if values[0] < values[-1] else "largest"
-        return (
-            f"every {name} of the grid scores {mean[0]:.6g}, and the {taken} is taken; "
-            "try a wider grid, or validation rows that tell models apart"
-        )
-    is_least = values[best] == min(values)
-    end, beyond = ("smallest", "smaller") if is_least else ("largest", "larger")
-    return f"the best {name}, {values[best]:g}, is the {end} of the grid; try {beyond} values too"
 
 
 def weight_of_part(

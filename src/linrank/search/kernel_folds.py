@@ -104,13 +104,7 @@ def _turn(kernel: Kernel) -> Callable[[Array, Array], None]:
     return {"rbf": rbf, "poly": poly}[kernel.name]
 
 
-_AUTO_CS = tuple(2.0**k for k in range(-15, 10, 2))
 _AUTO_FACTORS = tuple(4.0**k for k in range(-3, 4))  # of γ, times that of gamma="scale"
-
-
-def as_kernel_Cs(Cs: Any) -> Array:
-    """The grid of C, ascending and each once; ``"auto"`` is 2^-15, 2^-13, ..., 2^9."""
-    return as_grid("Cs", Cs, _AUTO_CS)
 
 
 def as_gammas(gammas: Any, kernel: Any, data: Dataset, scale: str = "none") -> Array:

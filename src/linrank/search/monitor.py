@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -79,8 +78,6 @@ def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
 
 
 _UNUSED = "ndcg@10"  # a measure for no data
-
-logger = logging.getLogger("linrank")
 
 
 def validation_sets(
@@ -323,6 +320,9 @@ def _report(state: State, latest: dict[str, float]) -> None:
 
 def tell(line: str) -> None:
     """A line of progress: to the logger when somebody listens, else to standard error."""
+    import logging  # what nobody listens to is not loaded
+
+    logger = logging.getLogger("linrank")
     if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
         logger.info(line)
     else:

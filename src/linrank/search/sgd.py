@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,23 +11,12 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.metrics import parse_scoring
 from linrank.options import ALGORITHMS
 from linrank.ranksvm.path import as_grid
-from linrank.search.folds import (
-    Fold,
-    affordable_folds,
-    check_selection,
-    edge,
-    first_best,
-    judge,
-    side_by_side,
-    simplest,
-    weight_of_part,
-)
+from linrank.search.folds import Fold, affordable_folds, weight_of_part
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import PairSampler, pair_sampler
-from linrank.system.threads import resolve
 
 Array = NDArray[Any]
 
@@ -53,55 +41,6 @@ def as_algorithms(algorithms: Any) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, eq=False)
-class SGDTuning:
-    """The measure of every model on every fold, and the one that they speak for.
-
-    Attributes
-    ----------
-    algorithms : tuple of str
-        In the order of preference among equals.
-    alphas : float64 array
-        Descending.
-    scores : float64 array (n_folds, n_algorithms, n_alphas)
-        The measure on the validation part of each fold; an error has a minus sign.
-    selection : {"best", "one_se"}
-        The rule of choice.
-    """
-
-    algorithms: tuple[str, ...]
-    alphas: Array
-    scores: Array
-    selection: str = "best"
-
-    @property
-    def mean_scores(self) -> Array:
-        """Mean over folds, (n_algorithms, n_alphas)."""
-        mean: Array = self.scores.mean(axis=0)
-        return mean
-
-    @property
-    def chosen(self) -> tuple[int, int]:
-        """Algorithm and λ to use, as indices.
-
-        The largest mean; among equals the first algorithm, then the largest λ. ``one_se`` goes on
-        to the largest λ of the same algorithm within one standard error.
-        """
-        a, k = divmod(first_best(self.mean_scores.ravel()), len(self.alphas))
-        return (a, k) if self.selection == "best" else (a, simplest(self.scores[:, a]))
-
-    @property
-    def rule(self) -> tuple[str, float]:
-        """The chosen algorithm and λ."""
-        a, k = self.chosen
-        return self.algorithms[a], float(self.alphas[k])
-
-    @property
-    def edge(self) -> str | None:
-        """What to say when the best λ is at an end of the grid; None elsewhere."""
-        return edge("alpha", self.alphas, self.mean_scores[self.chosen[0]])
-
-
 def tune_sgd(
     data: Dataset,
     folds: Sequence[Fold],
@@ -115,11 +54,9 @@ def tune_sgd(
     scale: str = "none",
     seed: int = 0,
     query_weight: Array | None = None,
-    scoring: str = "ndcg@10",
-    convention: str = "linrank",
-    selection: str = "best",
     n_jobs: int | None = None,
-) -> SGDTuning:
+    **judging: Any,
+) -> Tuning:
     """Train the models of the whole grid on every fold and measure them on what is left out.
 
     The models of a fold learn from the same pairs, in one pass. Folds of whole queries copy no
@@ -139,32 +76,30 @@ def tune_sgd(
         Feature scaling, fitted on the training part of each fold.
     query_weight : array (n_queries,), optional
         The factors c_q, in the order of ``data.queries``.
-    scoring, convention, selection
-        The measure, of which less is better if it is an error, and how to choose by it.
     n_jobs : int or None
         Threads in all: folds run side by side, each with its share. Results do not depend on it.
+    **judging
+        As `Judging` takes it.
     """
-    parse_scoring(scoring)
-    check_selection(selection, len(folds))
     rules = [Rule(name, alpha, aggressiveness) for name in algorithms for alpha in alphas.tolist()]
-    cancelled = threading.Event()
-
-    def run(k: int, n_threads: int) -> Array:
-        fold, part = folds[k], _Part.of(data, folds[k], scale, query_weight, n_threads)
-        sampler = part.sampler(sampling)
-        models = Run(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
-        while models.n_steps < n_steps and not cancelled.is_set():
-            models.until(min(n_steps, models.n_steps + _CHUNK), n_threads)
-        coefs = np.array([part.scaling.fold(w) for w in models.weights()])
-        return judge(
-            coefs, data, fold, k, part.scaling, scoring, convention=convention, n_jobs=n_threads
-        )
-
     copies = data.qid is None or scale != "none"
     most = affordable_folds(data) if copies else len(folds)
-    scores = np.array(side_by_side(run, len(folds), most, resolve(n_jobs), cancelled))
-    shape = (len(folds), len(algorithms), len(alphas))
-    return SGDTuning(algorithms, alphas, scores.reshape(shape), selection)
+    grid = {"algorithm": algorithms, "alpha": alphas}
+    sweep = Sweep(grid, folds, Judging(**judging), most=most, n_jobs=n_jobs)
+
+    def train(run: FoldRun) -> Judged:
+        part = _Part.of(data, run.fold, scale, query_weight, run.n_threads)
+        sampler = part.sampler(sampling)
+        models = Run(part.data.rows, sampler, rules, n_steps, average=average, seed=seed)
+        while models.n_steps < n_steps and not run.is_cancelled():
+            models.until(min(n_steps, models.n_steps + _CHUNK), run.n_threads)
+        coefs = np.array([part.scaling.fold(w) for w in models.weights()])
+        scores = run.judge(coefs, data, part.scaling)
+        for score in scores.tolist():
+            run.tell(score=score)
+        return scores, {}
+
+    return sweep.tuning(sweep.run(train))
 
 
 @dataclass(frozen=True, eq=False)

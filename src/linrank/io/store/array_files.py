@@ -15,7 +15,6 @@ import stat
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -153,6 +152,8 @@ class Files:
             self._whole(name, data, self._read(name, data, begin, len(data)))
 
         parts = [(name, begin) for name, size in sizes.items() for begin in range(0, size, _PART)]
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(n_threads) as pool:
             for _ in pool.map(read, parts):
                 pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
@@ -293,6 +292,8 @@ def _check_sums(reader: ChunkReader, arrays: dict[str, Array], n_threads: int) -
                 begin, n_bytes = reader.layout.place(name, i)
                 data = array.view(np.uint8)[begin : begin + n_bytes]
                 reader.check_sum(name, i, checksum(data))
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(check, i) for i in range(reader.layout.n_chunks)]:

@@ -1,0 +1,510 @@
+"""The options of commands: those of a method, made of its parameters, and those that all share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from linrank.errors import nearest
+from linrank.methods.base import Later, Method
+from linrank.methods.parameters import Option, defaults_of, options_of
+from linrank.methods.registry import METHODS, method_named
+from linrank.options import ALGORITHMS, AVERAGES, MISSING
+from linrank.system.memory import parse_bytes
+
+FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
+ROLES = ("label", "qid", "docid", "weight", "position")  # of the columns of a table
+UNJUDGED = ("zero", "drop", "error")
+
+_MOST_VALUES = 1000  # of a grid: more is a slip of the pen
+
+# ---- the parser ---------------------------------------------------------------------------------
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line, without a screen of usage before it.
+
+    ``owners`` says of options that it lacks where they belong.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+        self.owners: dict[str, str] = {}
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
+        given = list(sys.argv[1:] if args is None else args)
+        # First of all: argparse would complain of what a misspelt option leaves for others.
+        for argument in given[: given.index("--")] if "--" in given else given:
+            name = argument.partition("=")[0]
+            if name.startswith("--") and name not in self._option_string_actions:
+                self.error(self._unknown(name))
+        found: argparse.Namespace
+        found, unknown = self.parse_known_args(given, namespace)
+        if unknown:
+            self.error(self._unknown(unknown[0]))
+        return found
+
+    def _unknown(self, name: str) -> str:
+        if not name.startswith("-"):
+            return f"one argument too many: {name}"
+        if name in self.owners:
+            return f"{name} belongs to {self.owners[name]}"
+        known = [*self._option_string_actions, *self.owners]
+        near = nearest(name, known) if name.startswith("--") else None
+        return f"unknown option {name}" + (f"; did you mean {near}?" if near else "")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+# ---- kinds of values ----------------------------------------------------------------------------
+
+
+def finite(text: str) -> float:
+    """A finite number."""
+    return _number(text, math.isfinite, "a finite number")
+
+
+def positive(text: str) -> float:
+    """A finite number > 0."""
+    return _number(text, lambda value: 0 < value < math.inf, "finite and > 0")
+
+
+def nonnegative(text: str) -> float:
+    """A finite number ≥ 0."""
+    return _number(text, lambda value: 0 <= value < math.inf, "a finite number ≥ 0")
+
+
+def share(text: str) -> float:
+    """A number > 0 and ≤ 1."""
+    return _number(text, lambda value: 0 < value <= 1, "a number > 0 and ≤ 1")
+
+
+def _number(text: str, is_fine: Callable[[float], bool], what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not is_fine(value):
+        raise argparse.ArgumentTypeError(f"must be {what}, got {text!r}")
+    return value
+
+
+def positive_int(text: str) -> int:
+    """An integer ≥ 1."""
+    value = _integer(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be ≥ 1, got {text}")
+    return value
+
+
+def natural(text: str) -> int:
+    """An integer ≥ 0."""
+    value = _integer(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be ≥ 0, got {text}")
+    return value
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, got {text!r}") from None
+
+
+def steps(text: str) -> int:
+    """An integer ≥ 1, which may be written as ``1e6``."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.5
+    return positive_int(str(int(value)) if value.is_integer() and value < 1e18 else text)
+
+
+def size(text: str) -> int | str:
+    """An integer ≥ 1, or ``auto``."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer ≥ 1 or auto, got {text!r}")
+    return int(text)
+
+
+def width(text: str) -> float | str:
+    """The γ of a kernel: a number > 0, or a word."""
+    if text in ("scale", "auto"):
+        return text
+    return _number(text, lambda value: 0 < value < math.inf, "finite and > 0, or scale or auto")
+
+
+def size_in_bytes(text: str) -> int:
+    """Bytes, given in 10⁶ of them, or with a unit: ``2GB``, ``512MiB``."""
+    if text.isdecimal():
+        return 1_000_000 * positive_int(text)
+    try:
+        return parse_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a number of 10⁶ bytes, or a size such as 2GB or 512MiB, got {text!r}"
+        ) from None
+
+
+def n_jobs(text: str) -> int:
+    """A number of threads: ≥ 1, or -1 for all cores of the process."""
+    value = _integer(text)
+    if value < 1 and value != -1:
+        raise argparse.ArgumentTypeError(f"must be ≥ 1, or -1 for all cores, got {text}")
+    return value
+
+
+def margin(text: str) -> float | tuple[str, float, float]:
+    """A number, or ``log`` or ``linear`` with up to two constants: ``log:1,2.7``."""
+    name, colon, rest = text.partition(":")
+    try:
+        constants = [float(part) for part in rest.split(",")] if colon else []
+        if name in ("log", "linear") and len(constants) <= 2:
+            k1, k2 = constants + [1.0, 0.0][len(constants) :]
+            if math.isfinite(k1) and math.isfinite(k2):
+                return name, k1, k2
+        elif not colon and math.isfinite(float(text)):
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(
+        f"must be a finite number, linear[:K1[,K2]] or log[:K1[,K2]], got {text!r}"
+    )
+
+
+def grid(text: str) -> list[float]:
+    """``LOW:HIGH[:FACTOR]`` or ``C,C,...``; a number may be written as a power, ``2^-3``."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        return [_power(part) for part in text.split(",")]
+    if len(parts) > 3:
+        raise argparse.ArgumentTypeError(f"must be LOW:HIGH[:FACTOR] or a list, got {text!r}")
+    low, high, factor = (*map(_power, parts), *([2.0] if len(parts) == 2 else []))
+    if low > high or factor <= 1:
+        raise argparse.ArgumentTypeError(f"needs LOW ≤ HIGH and FACTOR > 1, got {text!r}")
+    n_steps = math.floor((math.log(high) - math.log(low)) / math.log(factor) + 1e-9)
+    if n_steps >= _MOST_VALUES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} has {n_steps + 1:,} values, at most {_MOST_VALUES:,} are tried; "
+            "use a larger FACTOR"
+        )
+    return [low * factor**k for k in range(n_steps + 1)]
+
+
+def _power(text: str) -> float:
+    base, power, exponent = text.partition("^")
+    try:
+        value = float(base) ** float(exponent) if power else float(text)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}") from None
+    if base.strip().startswith("-") or not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"must be finite and > 0, got {text}")
+    return value
+
+
+def algorithms(text: str) -> tuple[str, ...]:
+    """Names of algorithms, separated by commas."""
+    return tuple(one_of(ALGORITHMS)(name) for name in text.split(","))
+
+
+class Bounds(dict[str, tuple[float, float]]):
+    """Bounds by feature, and the text that they were given as."""
+
+    text: str
+
+
+def bounds(text: str) -> Bounds:
+    """Bounds by feature: entries separated by commas, or in the lines of ``@FILE``."""
+    from linrank.cli.streams import read_text
+    from linrank.data.bounds import parse_bounds
+
+    try:
+        found = Bounds(parse_bounds(read_text(text[1:]) if text.startswith("@") else text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    found.text = text
+    return found
+
+
+def one_of(values: Sequence[Any]) -> Callable[[str], str]:
+    """The kind that takes a few names; - and _ are one."""
+    names = [value for value in values if value is not None]
+
+    def choice(text: str) -> str:
+        for name in names:
+            if text.replace("-", "_") == name.replace("-", "_"):
+                return str(name)
+        near = nearest(text, names)
+        hint = f"; did you mean {near}?" if near else ""
+        if text in METHODS and not near:
+            hint = f"; did you mean --method {text}?"
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(names)}, got {text!r}{hint}")
+
+    return choice
+
+
+# What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
+# Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
+KINDS: dict[str, Callable[[str], Any]] = {
+    "finite": finite,
+    "positive": positive,
+    "nonnegative": nonnegative,
+    "share": share,
+    "count": positive_int,
+    "natural": natural,
+    "steps": steps,
+    "size": size,
+    "width": width,
+    "size_in_bytes": size_in_bytes,
+    "margin": margin,
+    "grid": grid,
+    "algorithms": algorithms,
+    "bounds": bounds,
+}
+
+# ---- the options of a method --------------------------------------------------------------------
+
+
+def method_asked(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str | None:
+    """The method that the arguments of a command name; what else there is is not looked at."""
+    first = Parser(prog=parser.prog, add_help=False)
+    first.add_argument("--method", metavar="NAME")
+    name: str | None = first.parse_known_args(list(arguments))[0].method
+    try:
+        return None if name is None else method_named(name).name
+    except ValueError as error:
+        parser.error(f"--method: {error}")
+
+
+def load(function: Callable[..., Any]) -> None:
+    """Import a function of a method now rather than when it is called."""
+    if isinstance(function, Later):
+        function.load()
+
+
+def list_methods(methods: Iterable[Method], command: str) -> str:
+    """The methods of a command, with a line or two on each."""
+    import textwrap
+
+    rows = [f"`linrank {command} --method NAME --help` has the options of each method:"]
+    for method in methods:
+        indent = {"initial_indent": f"  {method.name:<12}", "subsequent_indent": " " * 14}
+        rows += textwrap.wrap(method.summary, 80, **indent)  # type: ignore[arg-type]
+    return "\n".join(rows)
+
+
+def flags_of(name: str, option: Option) -> tuple[str, ...]:
+    """How a parameter is spelt on the command line."""
+    return option.flags or (flag(name),)
+
+
+def flag(name: str) -> str:
+    """An option as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_parameters(parser: Parser, parameters: type, title: str) -> None:
+    """Declare the options of a method; their values stay None where they are not given."""
+    group, defaults = parser.add_argument_group(title), defaults_of(parameters)
+    options = options_of(parameters)
+    # First those with a letter of their own, which are asked for most.
+    for name in sorted(options, key=lambda name: len(flags_of(name, options[name])) == 1):
+        option, told = options[name], options[name].told
+        if told is None and not isinstance(defaults[name], bool) and defaults[name] is not None:
+            told = str(defaults[name]).removesuffix(".0")
+        about = option.help
+        how: dict[str, Any] = {"dest": name, "metavar": option.metavar or "NAME"}
+        if option.kind == "flag":
+            how = {"dest": name, "action": "store_true", "default": None}
+        elif option.choices:
+            names = [str(value) for value in option.choices if value is not None]
+            about, told = f"{about}: {_listed(names, told)}", None if told in names else told
+            how["type"] = one_of(names)
+            if option.kind == "average":
+                how |= {"nargs": "?", "const": AVERAGES[0]}
+        else:
+            how["type"] = KINDS[option.kind]
+        group.add_argument(
+            *flags_of(name, option), **how, help=about + (f" (default: {told})" if told else "")
+        )
+
+
+def _listed(names: Sequence[str], default: str | None) -> str:
+    return ", ".join(f"{name} (default)" if name == default else name for name in names)
+
+
+def belongs_to(methods: Sequence[str]) -> str:
+    """The methods that have an option, in words."""
+    *others, last = methods
+    return f"--method {', '.join(others)}{' or ' if others else ''}{last}"
+
+
+def add_owners(
+    parser: Parser, of: Callable[[Method], type | None], others: Mapping[str, str] | None = None
+) -> None:
+    """Tell the parser whose the options are that it lacks."""
+    found: dict[str, list[str]] = {}
+    for method in METHODS.values():
+        parameters = of(method)
+        for name, option in options_of(parameters).items() if parameters is not None else ():
+            for spelling in flags_of(name, option):
+                found.setdefault(spelling, []).append(method.name)
+    told = {spelling: belongs_to(names) for spelling, names in found.items()}
+    known = {**told, **(others or {})}
+    parser.owners = {
+        name: owner for name, owner in known.items() if name not in parser._option_string_actions
+    }
+
+
+def parameters_of(
+    args: argparse.Namespace, parser: argparse.ArgumentParser, parameters: type
+) -> Any:
+    """The parameters with the values that were given; those that do not go together are refused."""
+    options = options_of(parameters)
+    given = {name: getattr(args, name) for name in options if getattr(args, name) is not None}
+    made = parameters(**given)
+    for name in given:
+        told = flags_of(name, options[name])[-1]
+        for other in options[name].excludes:
+            if other in given:
+                parser.error(f"{told} and {flags_of(other, options[other])[-1]} exclude each other")
+        if options[name].needs and options[name].needs[0] in options:
+            other, values = options[name].needs
+            value = getattr(made, other)
+            if value not in values if values else value is None:
+                wanted = f"{flags_of(other, options[other])[-1]} {' or '.join(values)}".rstrip()
+                found = f", not {value}" if values else ""
+                parser.error(f"{told} needs {wanted}{found}")
+    if "random_state" in options and "random_state" not in given:
+        made.random_state = 0
+    made.n_jobs = args.jobs
+    return made
+
+
+# ---- options that commands share ----------------------------------------------------------------
+
+
+def given(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """The options, by the names of their values, that were on the command line.
+
+    A command may lack some.
+    """
+    values = {name: getattr(args, name, None) for name in names}
+    # By identity: a number that is 0 was given, and equals False.
+    return [name for name, value in values.items() if value is not None and value is not False]
+
+
+def fill_in(args: argparse.Namespace, defaults: Mapping[str, object]) -> None:
+    """Give options that were not on the command line their values; a command may lack some."""
+    for name, default in defaults.items():
+        if getattr(args, name, default) is None:
+            setattr(args, name, default)
+
+
+def add_reading(
+    parser: argparse.ArgumentParser, *, judgements: bool = True, missing: bool = True
+) -> None:
+    """How data files are read, and with how many threads everything runs.
+
+    Without ``judgements``, labels are those of the files: the command has a --qrels of its own;
+    without ``missing``, what happens to missing values is a matter of the method.
+    """
+    group = parser.add_argument_group(
+        "reading",
+        "--label, --qid, --docid, --weight, --position COLUMN\n"
+        "                        roles of the columns of a table; 'none' for none\n"
+        "                        (default: known by name, as label, qid, relevance)",
+    )
+    for role in ROLES:
+        group.add_argument(f"--{role}", metavar="COLUMN", help=argparse.SUPPRESS)
+    group.add_argument(
+        "--features",
+        metavar="COLUMNS",
+        help="as 'bm25*,!bm25_url' (default: all other numbers, or what a model knows)",
+    )
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        metavar="NAME",
+        help=f"{', '.join(FORMATS)} (default: by content and name)",
+    )
+    group.add_argument(
+        "--no-sidecars",
+        action="store_true",
+        help="ignore FILE.query, .group, .weight, .position",
+    )
+    if judgements:
+        group.add_argument(
+            "--qrels",
+            metavar="FILE",
+            help="labels by query and document, as TREC has them",
+        )
+        group.add_argument(
+            "--unjudged",
+            choices=UNJUDGED,
+            metavar="HOW",
+            help="rows without a judgement: zero (default), drop, error",
+        )
+    if missing:
+        group.add_argument(
+            "--missing",
+            choices=MISSING,
+            help="what a missing value (NaN, null) of a table means: an error (default), 0, or the "
+            "mean of the feature; a model scores by what it was trained with",
+        )
+    group.add_argument(
+        "--dtype",
+        choices=("float32", "float64"),
+        metavar="TYPE",
+        help="float32 (default, but for a store) or float64, in memory",
+    )
+    group.add_argument(
+        "--index-base",
+        choices=("auto", "0", "1"),
+        default="auto",
+        metavar="N",
+        help="number of the first feature, 0 or 1 (default: auto, by the data)",
+    )
+    group.add_argument(
+        "-j", "--jobs", type=n_jobs, metavar="N", help="threads (default: all cores available)"
+    )
+
+
+def add_volume(parser: argparse.ArgumentParser) -> None:
+    """How much is said on standard error."""
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="only errors and warnings")
+    volume.add_argument(
+        "-v", "--verbose", action="store_true", help="every step; a traceback with an error"
+    )
+
+
+def add_reporting(parser: argparse.ArgumentParser) -> None:
+    """How much is said on standard error, and whether a program reads standard output."""
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    add_volume(parser)
+
+
+def add_metrics(parser: argparse.ArgumentParser, *flags: str, default: str) -> None:
+    """A metric, given as often as wanted, and the convention it is computed by."""
+    parser.add_argument(
+        *flags,
+        action="append",
+        metavar="METRIC",
+        dest="metrics",
+        help=f"e.g. ndcg@10, map, p@5, mrr, err@10; repeat for several (default: {default})",
+    )
+    parser.add_argument(
+        "--convention",
+        default="linrank",
+        metavar="NAME",
+        help="whose rules for gains and ties: linrank (default; for runs trec_eval), letor, mslr, "
+        "trec_eval, sklearn, lightgbm, xgboost",
+    )

@@ -1,0 +1,148 @@
+"""The grammar of ``linrank train`` and ``tune``, for every method of the registry."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from linrank.cli.main import main
+from linrank.cli.options import KINDS, flags_of
+from linrank.cli.train import GROUPS
+from linrank.methods.parameters import options_of
+from linrank.methods.registry import METHODS
+
+COMMON = {
+    *("--method", "--valid", "--scoring", "--convention", "--json", "--quiet", "--verbose"),
+    *("--label", "--qid", "--docid", "--weight", "--position", "--features", "--format"),
+    *("--no-sidecars", "--qrels", "--unjudged", "--dtype", "--index-base", "--jobs", "--help"),
+}
+SEARCHED = {name: method for name, method in METHODS.items() if method.search is not None}
+PARAMETERS = [("train", name, method.parameters) for name, method in METHODS.items()]
+PARAMETERS += [("tune", name, method.search) for name, method in SEARCHED.items()]
+
+
+def spellings(parameters):
+    return {flags_of(name, option)[-1] for name, option in options_of(parameters).items()}
+
+
+def line(capsys, *arguments):
+    """The one line on standard error of what is refused as wrong usage."""
+    files = ["d", "m"] if arguments[0] == "train" else ["d"]
+    assert main([arguments[0], *files, *arguments[1:]]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (told,) = captured.err.splitlines()
+    return told
+
+
+@pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
+def test_help_shows_the_options_of_the_method_and_the_common_ones(
+    command, method, parameters, capsys
+):
+    assert main([command, "--method", method, "--help"]) == 0
+    shown = set(re.findall(r"(?<![\w`-])--[a-zA-Z][\w-]*", capsys.readouterr().out))
+    places = {name for group in GROUPS.values() for name in group}
+    own = spellings(parameters) | COMMON | places | {"--output", "--folds", "--plot"}
+    assert spellings(parameters) <= shown
+    assert shown <= own
+    others = set().union(*(spellings(m.parameters) for m in METHODS.values())) - own
+    assert not others & shown
+
+
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_help_fits_on_two_screens(command, capsys):
+    assert main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 80
+    listed = METHODS if command == "train" else SEARCHED
+    for name in listed:
+        assert any(text.startswith(f"  {name} ") for text in lines)
+
+
+@pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
+def test_an_option_of_another_method_is_refused_with_its_owners(
+    command, method, parameters, capsys
+):
+    owners = {}
+    for other in METHODS.values():
+        of = other.parameters if command == "train" else other.search
+        for name in spellings(of) if of is not None else ():
+            owners.setdefault(name, []).append(other.name)
+    foreign = {name: names for name, names in owners.items() if method not in names}
+    assert foreign
+    for name, names in foreign.items():
+        told = line(capsys, command, "--method", method, name, "1")
+        assert told.startswith(f"linrank {command}: error: {name} belongs to --method {names[0]}")
+        assert all(one in told for one in names)
+
+
+@pytest.mark.parametrize(
+    ("group", "method"), [("preferences", "sgd"), ("cluster", "kernel"), ("stream", "ranksvm")]
+)
+def test_what_a_method_cannot_do_is_refused_with_who_can(group, method, capsys):
+    name = next(iter(GROUPS[group]))
+    assert f"{name} belongs to --method " in line(capsys, "train", "--method", method, name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--penalti", "l1"], "unknown option --penalti; did you mean --penalty?"),
+        (["--sclae=standard"], "unknown option --sclae; did you mean --scale?"),
+        (["--zzzzzz"], "unknown option --zzzzzz"),
+        (["-z"], "unknown option -z"),
+        (["--kernel", "rbf"], "--kernel belongs to --method kernel"),
+        (["--method", "domniation"], "no method is named 'domniation'; did you mean 'domination'?"),
+        (["--method"], "argument --method: expected one argument"),
+        (["--solver", "sgd"], "got 'sgd'; did you mean --method sgd?"),
+        (
+            ["--loss", "hing"],
+            "must be one of squared_hinge, hinge, got 'hing'; did you mean hinge?",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_a_slip_is_one_line(command, arguments, told, capsys):
+    found = line(capsys, command, *arguments)
+    assert found.startswith(f"linrank {command}: error: ")
+    assert told in found
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in SEARCHED])
+def test_tune_says_which_methods_have_a_grid(name, capsys):
+    told = line(capsys, "tune", "--method", name)
+    assert f"--method {name} has no grid; tune takes {', '.join(SEARCHED)}" in told
+
+
+@pytest.mark.parametrize(("command", "method", "parameters"), PARAMETERS)
+def test_options_that_need_or_exclude_others(command, method, parameters, capsys):
+    """What is declared of a parameter is what the command line says."""
+    options = options_of(parameters)
+
+    def given(name, value="1"):
+        option = options[name]
+        return [flags_of(name, option)[-1], *([] if option.kind == "flag" else [value])]
+
+    for name, option in options.items():
+        value = {"bounds": "1:0:1", "share": "0.5"}.get(option.kind, "1")
+        value = str(option.choices[0]) if option.choices else value
+        for other in option.excludes:
+            told = line(capsys, command, "--method", method, *given(name, value), *given(other))
+            assert "exclude each other" in told
+        if not option.needs or option.needs[0] not in options:
+            continue
+        other, values = option.needs
+        asked = options[other]
+        wrong = [one for one in asked.choices if one is not None and one not in values]
+        chosen = given(other, wrong[0]) if values else []
+        told = line(capsys, command, "--method", method, *chosen, *given(name, value))
+        assert f"{given(name)[0]} needs {flags_of(other, asked)[-1]}" in told
+
+
+def test_every_kind_of_a_parameter_is_known():
+    kinds = {
+        option.kind for _, _, parameters in PARAMETERS for option in options_of(parameters).values()
+    }
+    assert kinds - {"flag", "choice", "average"} == set(KINDS)

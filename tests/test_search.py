@@ -1,0 +1,183 @@
+"""What all searches have in common: the results as scikit-learn tells them, one fit, one report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import linrank
+from linrank import (
+    ConvergenceWarning,
+    FactorizedRankSVM,
+    FactorizedRankSVMCV,
+    QueryKFold,
+    evaluate,
+    load_model,
+    make_ranking,
+)
+from linrank.methods.base import Task
+from linrank.methods.parameters import FactorizedSearch, RankSVMSearch
+from linrank.methods.registry import METHODS
+from linrank.search.folds import deal
+from linrank.search.tuning import Tuning
+
+pytestmark = pytest.mark.filterwarnings("ignore:the best", "ignore:every")
+CS = [0.001, 0.01, 0.1]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_ranking(n_queries=24, n_features=4, n_levels=3, noise=0.6, random_state=2)
+
+
+@pytest.fixture(scope="module")
+def factorized(data):
+    return FactorizedRankSVMCV(CS, cv=3, scale="standard", random_state=0).fit(
+        data.X, data.y, qid=data.qid
+    )
+
+
+# ---- as scikit-learn tells it -------------------------------------------------------------------
+
+FACES = {
+    "RankSVMCV": ({"Cs": CS}, ["C"]),
+    "FactorizedRankSVMCV": ({"Cs": CS, "random_state": 0}, ["C"]),
+    "DominationRankerCV": ({"alphas": [0.1, 1.0, 10.0]}, ["alpha"]),
+    "SGDRankerCV": (
+        {"alphas": [0.1, 0.01], "algorithms": ["pa", "pegasos"], "n_steps": 500, "random_state": 0},
+        ["algorithm", "alpha"],
+    ),
+    "KernelRankSVMCV": ({"Cs": CS[:2], "gammas": [0.1, 1.0]}, ["gamma", "C"]),
+}
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_cv_results_are_those_of_scikit_learn(data, name):
+    params, axes = FACES[name]
+    found = getattr(linrank, name)(cv=3, **params).fit(data.X, data.y, qid=data.qid)
+    results = found.cv_results_
+    splits = np.array([results[f"split{k}_test_score"] for k in range(3)])
+    assert_array_equal(splits, found.scores_.reshape(3, -1))
+    assert_allclose(results["mean_test_score"], splits.mean(axis=0))
+    assert_allclose(results["std_test_score"], splits.std(axis=0))
+    assert results["rank_test_score"][np.argmax(results["mean_test_score"])] == 1
+    assert max(results["rank_test_score"]) <= splits.shape[1]
+    assert list(results["params"][0]) == axes
+    for axis in axes:
+        assert results[f"param_{axis}"].tolist() == [p[axis] for p in results["params"]]
+        assert found.best_params_[axis] == getattr(found, f"{axis}_")
+        assert getattr(found, f"{axis}_") in list(getattr(found, f"{axis}s_"))
+    assert results["params"][found.best_index_] == found.best_params_
+    assert results["mean_test_score"][found.best_index_] == found.best_score_
+
+
+def test_equal_means_have_the_same_rank():
+    tuning = Tuning({"C": np.array([1.0, 2.0, 3.0, 4.0])}, np.array([[0.5, 0.7, 0.7, 0.1]]))
+    assert tuning.cv_results["rank_test_score"].tolist() == [3, 1, 1, 4]
+
+
+def test_an_unknown_attribute_of_a_tuning_is_an_attribute_error():
+    tuning = Tuning({"C": np.array([1.0, 2.0])}, np.array([[0.5, 0.7]]))
+    assert (tuning.C, tuning.Cs.tolist()) == (2.0, [1.0, 2.0])
+    with pytest.raises(AttributeError, match="no attribute 'alphas'"):
+        tuning.alphas  # noqa: B018
+
+
+def test_a_path_has_the_grid_of_its_own_parameter(data):
+    over_C = linrank.ranksvm_path(data.X, data.y, data.qid, Cs=CS)
+    over_alpha = linrank.domination_path(data.X, data.y, data.qid, alphas=[1.0, 10.0])
+    assert (over_C.Cs.tolist(), over_alpha.alphas.tolist()) == (CS, [10.0, 1.0])
+    with pytest.raises(AttributeError, match="a path over C: it has Cs"):
+        over_C.alphas  # noqa: B018
+
+
+# ---- a method and its search, without an estimator ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("ranksvm", RankSVMSearch(CS)), ("factorized", FactorizedSearch(CS, random_state=0))],
+)
+def test_a_search_by_the_registry_is_that_of_the_estimator(data, name, parameters):
+    states = []
+    found = METHODS[name].path(Task(data, parameters), deal(data, 3), progress=states.append)
+    face = {"ranksvm": linrank.RankSVMCV, "factorized": FactorizedRankSVMCV}[name]
+    own = {"random_state": 0} if name == "factorized" else {}
+    same = face(CS, cv=3, **own).fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(found.scores, same.scores_)
+    assert_array_equal(found.model.coef, same.coef_)
+    assert found.choice == {"C": same.C_, "score": same.best_score_}
+    assert found.model.training["score"] == same.best_score_
+    assert [state["n_done"] for state in states] == list(range(1, 10))
+
+
+def test_verbose_tells_of_every_model_of_a_descent(data, capsys):
+    params = {"alphas": [0.1, 0.01], "n_steps": 200, "random_state": 0}
+    linrank.SGDRankerCV(cv=2, verbose=1, n_jobs=1, **params).fit(data.X, data.y, qid=data.qid)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("linrank: fold 1, algorithm pegasos, alpha 0.1, score 0.")
+
+
+# ---- the face of low rank -----------------------------------------------------------------------
+
+
+def test_scores_of_low_rank_are_those_by_hand(data, factorized):
+    for k, (train, test) in enumerate(QueryKFold(3).split(data.X, data.y, data.qid)):
+        for j, C in enumerate(CS):
+            alone = FactorizedRankSVM(C=C, scale="standard", random_state=0)
+            alone.fit(data.X[train], data.y[train], qid=data.qid[train])
+            scores = data.X[test] @ alone.coef_
+            value = evaluate(data.y[test], scores, qid=data.qid[test])["ndcg@10"]
+            assert_allclose(factorized.scores_[k, j], value, rtol=1e-12)
+
+
+def test_the_model_of_low_rank_is_that_of_a_plain_fit(data, factorized, tmp_path):
+    plain = FactorizedRankSVM(C=factorized.C_, scale="standard", random_state=0)
+    plain.fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(factorized.coef_, plain.coef_)
+    names = ("objective_", "lower_bound_", "hinge_objective_", "duality_gap_", "kkt_residual_")
+    for name in (*names, "n_iter_", "converged_", "n_pairs_"):
+        assert getattr(factorized, name) == getattr(plain, name)
+    factorized.save(tmp_path / "model")
+    training = load_model(tmp_path / "model").training
+    assert training["method"] == "factorized"
+    assert (training["C"], training["score"]) == (factorized.C_, factorized.best_score_)
+
+
+def test_threads_do_not_change_it(data, factorized):
+    one = FactorizedRankSVMCV(CS, cv=3, scale="standard", random_state=0, n_jobs=1)
+    one.fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(one.scores_, factorized.scores_)
+    assert_array_equal(one.coef_, factorized.coef_)
+
+
+def test_models_that_end_early_are_told(data):
+    with pytest.warns(ConvergenceWarning, match="models on the folds did not reach the tolerance"):
+        FactorizedRankSVMCV(CS, cv=2, max_iter=1, random_state=0).fit(data.X, data.y, qid=data.qid)
+
+
+def test_the_automatic_grid_of_low_rank_is_coarse(data):
+    valid = (data.X, data.y, data.qid)
+    with pytest.warns(ConvergenceWarning):
+        found = FactorizedRankSVMCV(cv=valid, max_iter=2, random_state=0)
+        found.fit(data.X, data.y, qid=data.qid)
+    assert_array_equal(found.Cs_, 2.0 ** np.arange(-15, 10, 2))
+
+
+def failures(estimator):
+    reason = "the start is drawn row by row: another number of rows has another start"
+    return {
+        f"check_sample_weight_equivalence_on_{name}_data": reason for name in ("dense", "sparse")
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [FactorizedRankSVMCV(CS, cv=2, scoring="pairwise_accuracy", max_iter=50)],
+    expected_failed_checks=failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
