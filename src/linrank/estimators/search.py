@@ -75,7 +75,8 @@ class SearchRanker(FittedRanker):
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
         data: Any
         folds: Any
-        if "store" in self.method.places and is_limited(X, y, self.memory_limit, **own):
+        in_passes = "store" in self.method.places and hasattr(self, "memory_limit")
+        if in_passes and is_limited(X, y, self.memory_limit, **own):
             data = StoreParts(X, self.memory_limit, resolve(self.n_jobs))
             columns, folds = columns_of(X), folds_of(cv, data)
             self._note_columns(columns)
