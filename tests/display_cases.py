@@ -64,7 +64,11 @@ def path_of(n_models: int = 5) -> SimpleNamespace:
     """What a path result has, without training."""
     up = np.arange(1.0, n_models + 1)
     return SimpleNamespace(
-        Cs=2.0 ** np.arange(n_models), objectives=up, norms=up / 2, n_nonzero=np.arange(n_models)
+        parameter="C",
+        values=2.0 ** np.arange(n_models),
+        objectives=up,
+        norms=up / 2,
+        n_nonzero=np.arange(n_models),
     )
 
 
