@@ -161,8 +161,8 @@ def test_models_that_end_early_are_told(data):
 
 def test_the_automatic_grid_of_low_rank_is_coarse(data):
     valid = (data.X, data.y, data.qid)
+    found = FactorizedRankSVMCV(cv=valid, max_iter=2, random_state=0)
     with pytest.warns(ConvergenceWarning):
-        found = FactorizedRankSVMCV(cv=valid, max_iter=2, random_state=0)
         found.fit(data.X, data.y, qid=data.qid)
     assert_array_equal(found.Cs_, 2.0 ** np.arange(-15, 10, 2))
 
