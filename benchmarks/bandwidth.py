@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 import problems
-from linrank.losses.hinge import SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from report import Table, main, seconds, spread
 
 SETS = ("b", "c", "y20")

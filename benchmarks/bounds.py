@@ -14,11 +14,10 @@ from scipy.optimize import minimize
 
 import problems
 from linrank.data.bounds import Box
-from linrank.losses.hinge import SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from race import GAP
 from report import Table, main, ratio
 

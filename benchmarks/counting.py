@@ -14,7 +14,7 @@ import numpy as np
 import problems
 from curves import draw, thinned
 from linrank import _core
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted
 from linrank.ranksvm.train import train

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.losses.hinge import SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from report import Table, main, ratio, seconds, spread
 
 ROWS, LEVELS = 10_000_000, (2, 100_000, None)  # None: all labels distinct

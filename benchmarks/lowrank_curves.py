@@ -15,7 +15,7 @@ import numpy as np
 import curves
 import problems
 from linrank.data.dataset import Dataset
-from linrank.losses.hinge import Hinge
+from linrank.losses.base import Hinge
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.pairs import choose_pairs

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 import problems
-from linrank.losses.hinge import SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.published import Counted
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from race import (
     GAP,
     TimeLimit,

@@ -14,7 +14,7 @@ from typing import Any
 
 import problems
 from linrank.data.dataset import Dataset
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import SquaredHinge
 from linrank.ranksvm.path import AUTO_CS, train_path
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Result

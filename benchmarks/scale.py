@@ -36,7 +36,7 @@ from linrank.dask.training import sample_capacity as rows_for_client
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.parts import risk as tasks
 from linrank.parts.gather import MemoryChunks
@@ -44,7 +44,7 @@ from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_rank_chunks
-from linrank.ranksvm.plan import plan
+from linrank.ranksvm.train import plan
 from out_of_core import disk_rate
 from report import Table, main, seconds
 

@@ -19,7 +19,7 @@ from linrank import KernelModel, ModelFormatError, load_model
 from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
-from linrank.models import arrays
+from linrank.models import file as arrays
 from linrank.models import file as model_file
 from test_bad_models import mutate, renew
 

@@ -24,7 +24,7 @@ from linrank.data.missing import Missing
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
 from linrank.data.statistics import ColumnStatistics
-from linrank.models import arrays
+from linrank.models import file as arrays
 from linrank.models import file as model_file
 
 VALID = {

@@ -15,15 +15,14 @@ from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
-from linrank.losses.hinge import SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from linrank.solvers.bounded import metric_of
-from linrank.solvers.certificate import duality_gap
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
+from linrank.solvers.result import duality_gap
 from real_data import mq2008
 from small_data import small as small_ranking
 from small_data import weighted

@@ -14,11 +14,10 @@ from linrank.cli.main import main
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.estimators.ranksvm import RankSVM
-from linrank.losses.hinge import Hinge, SquaredHinge
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import Hinge, SquaredHinge
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import train
-from linrank.risk import Risk
 from linrank.solvers.bundle import _Model, bundle
 from real_data import mq2008
 from small_data import small, weighted

@@ -23,7 +23,7 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.pairs import chosen, chosen_sizes, closest, pruned
-from linrank.pairs.selection import Selection
+from linrank.pairs.choice import Selection
 from linrank.ranksvm.train import train
 from strategies import scored_queries
 

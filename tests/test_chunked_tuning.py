@@ -21,7 +21,7 @@ from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import evaluate, sizes_of
 from linrank.parts.search import folds_of, tune_parts
 from linrank.ranksvm.path import as_Cs, solve_path
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 from linrank.search.folds import as_folds
 from linrank.search.ranksvm import tune
 from small_data import small, weighted

@@ -25,8 +25,7 @@ from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
-from linrank.ranksvm.problem import Problem
-from linrank.ranksvm.train import train
+from linrank.ranksvm.train import Problem, train
 
 PARTS = [1, 2, 5, 17]
 TOL = 1e-14

@@ -104,7 +104,7 @@ def test_train_summary_on_stderr(files, tmp_path, capsys):
 
 def test_a_loose_bound_is_explained(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
-        "linrank.ranksvm.plan.CERTIFIED", 0
+        "linrank.ranksvm.train.CERTIFIED", 0
     )  # as of data so large that estimates do
     data = make_ranking(n_queries=30, n_features=6, random_state=1)
     data = replace(data, rows=DenseRows(data.X * np.logspace(-3, 3, 6, dtype=np.float32)))

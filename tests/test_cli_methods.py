@@ -9,8 +9,8 @@ import pytest
 from linrank.cli.main import main
 from linrank.cli.options import KINDS, flags_of
 from linrank.cli.train import GROUPS
+from linrank.methods.base import METHODS
 from linrank.methods.parameters import options_of
-from linrank.methods.registry import METHODS
 
 COMMON = {
     *("--method", "--valid", "--scoring", "--convention", "--json", "--quiet", "--verbose"),

@@ -12,7 +12,7 @@ from linrank.data.rows import as_rows
 from linrank.domination.newton import RidgeProblem, by_newton, sample_layering
 from linrank.losses.domination import DominationLoss
 from linrank.pairs.layering import Layering
-from linrank.solvers.certificate import duality_gap
+from linrank.solvers.result import duality_gap
 from real_data import mq2008
 
 

@@ -23,7 +23,7 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.duals.matrix import Block
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 from small_data import small, weighted
 
 # ---- the squared hinge --------------------------------------------------------------------------

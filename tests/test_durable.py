@@ -24,11 +24,11 @@ from linrank.data.dataset import Dataset
 from linrank.export.artefact import Artefact
 from linrank.io.trec import Run, write_run
 from linrank.io.write.files import write
-from linrank.models import arrays
+from linrank.models import file as arrays
 from linrank.stochastic import checkpoint
-from linrank.system import durable, scratch
-from linrank.system.durable import check_place, replacing, settle
-from linrank.system.scratch import Scratch, sweep
+from linrank.system import durable
+from linrank.system import durable as scratch
+from linrank.system.durable import Scratch, check_place, replacing, settle, sweep
 
 DATA = Dataset.of(np.arange(12.0).reshape(6, 2), [0, 1, 2] * 2, qid=[1, 1, 1, 2, 2, 2])
 RUN = Run.of([1, 1], ["a", "b"], [0.5, 0.25])
@@ -378,7 +378,7 @@ def test_models_of_two_files_written_to_one_path_are_whole(tmp_path, two_files):
 DYING = """if True:
     import os, signal, sys
     from linrank.system.durable import replacing
-    from linrank.system.scratch import Scratch
+    from linrank.system.durable import Scratch
     scratch = Scratch(os.path.dirname(sys.argv[1]))
     open(os.path.join(scratch.path, "big"), "w").write("x" * 100)
     with replacing(sys.argv[1]) as file:

@@ -15,8 +15,7 @@ from linrank.data.rows import CsrRows
 from linrank.data.scaling import Scaling
 from linrank.parts.gathered_rows import GatheredRows, gathered
 from linrank.ranksvm.path import as_Cs, solve_path
-from linrank.ranksvm.problem import Problem
-from linrank.ranksvm.train import train
+from linrank.ranksvm.train import Problem, train
 from linrank.search.folds import deal
 from linrank.search.ranksvm import tune
 from plain_gathering import PlainGathering, cut

@@ -13,7 +13,7 @@ from linrank import RankSVM, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.losses.base import Dual
 from linrank.ranksvm.train import train
-from linrank.solvers.certificate import duality_gap, lower_bound
+from linrank.solvers.result import duality_gap, lower_bound
 from real_data import mq2008
 
 GAINS = {"uniform": None, "grade_diff": lambda y: y, "gain_diff": np.exp2}

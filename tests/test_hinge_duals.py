@@ -17,7 +17,7 @@ from linrank.data.dataset import Dataset
 from linrank.duals import hinge as band
 from linrank.duals.hinge import hinge_entries
 from linrank.duals.matrix import BandEntries, HuberEntries
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 from small_data import small, weighted
 
 

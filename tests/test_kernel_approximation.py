@@ -22,9 +22,7 @@ from linrank.kernels.approximation import (
 from linrank.kernels.functions import Kernel
 from linrank.kernels.mapped_rows import MappedRows, Room
 from linrank.kernels.train import train_kernel
-from linrank.ranksvm.plan import plan
-from linrank.ranksvm.problem import Problem
-from linrank.ranksvm.train import train
+from linrank.ranksvm.train import Problem, plan, train
 from linrank.solvers.preconditioner import Sampled
 
 RBF = Kernel("rbf", gamma=0.5)

@@ -25,7 +25,7 @@ from linrank.data.rows import CsrRows, DenseRows
 from linrank.data.scaling import Scaling
 from linrank.kernels.functions import Kernel
 from linrank.kernels.train import train_kernel
-from linrank.models import arrays
+from linrank.models import file as arrays
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(40, 5))

@@ -16,11 +16,11 @@ from linrank.kernels.landmarks import Landmarks, OnLandmarks
 from linrank.kernels.matrices import BlockedMatrix, StoredMatrix, kernel_matrix
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
 from linrank.kernels.train import train_kernel
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import SquaredHinge
 from linrank.objective import Ridge, Sum
 from linrank.pairs import choose_pairs
 from linrank.ranksvm.train import train
-from linrank.solvers.certificate import duality_gap
+from linrank.solvers.result import duality_gap
 from real_data import real_file
 
 RBF = Kernel("rbf", gamma=0.5)

@@ -17,7 +17,7 @@ from linrank.io.store.manifest import read_manifest
 from linrank.io.svmlight import _HEADER
 from linrank.io.words import Comments
 from linrank.metrics.names import parse as parse_metric
-from linrank.models.arrays import Invalid, decode_names
+from linrank.models.file import Invalid, decode_names
 from linrank.reports.html import clear
 from linrank.system.json_text import MAX_BRACKETS, MalformedJSON, TooMuchJSON, parse
 

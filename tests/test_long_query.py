@@ -12,10 +12,9 @@ from numpy.testing import assert_allclose
 from linrank import RankSVM, _core, evaluate
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.losses.hinge import Hinge, Huber, SquaredHinge
+from linrank.losses.base import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
-from linrank.ranksvm.plan import sample_queries
-from linrank.ranksvm.train import train
+from linrank.ranksvm.train import sample_queries, train
 
 N = _core.LONG_QUERY + 1000
 LOSSES = {

@@ -13,7 +13,7 @@ from hypothesis_profiles import examples
 from linrank import _core, reference
 from linrank.data.queries import Queries
 from linrank.data.rows import as_rows
-from linrank.losses.hinge import Hinge, Huber, SquaredHinge
+from linrank.losses.base import Hinge, Huber, SquaredHinge
 from linrank.pairs import Pairs
 from linrank.published import Counted
 from strategies import scored_queries

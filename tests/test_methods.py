@@ -19,9 +19,8 @@ from linrank.estimators.base import MethodRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
 from linrank.estimators.published import PublishedRankSVM
 from linrank.methods import parameters as declared
-from linrank.methods.base import Description, Method, Task, Trained
+from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
 from linrank.methods.parameters import defaults_of, options_of
-from linrank.methods.registry import METHODS, method_named, register
 from linrank.models.linear import LinearModel
 from small_data import small
 

@@ -19,7 +19,7 @@ from linrank.data.missing import Filling, Missing
 from linrank.data.rows import CsrRows, DenseRows, as_rows
 from linrank.data.statistics import ColumnStatistics
 from linrank.errors import ModelFormatError
-from linrank.models import arrays
+from linrank.models import file as arrays
 from linrank.models import file as model_file
 
 POLICIES = ("zero", "mean", "indicator")

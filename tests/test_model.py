@@ -20,7 +20,7 @@ from scipy import sparse
 
 from linrank import LinearModel, load_model, make_ranking
 from linrank.data.scaling import Scaling
-from linrank.models.arrays import MAX_LISTED, MAX_SPARSE
+from linrank.models.file import MAX_LISTED, MAX_SPARSE
 from linrank.ranksvm.train import train
 from strategies import datasets
 

@@ -19,7 +19,7 @@ from hypothesis_profiles import examples
 from linrank import NoPairsError, TooFewPairsError
 from linrank.data.queries import Queries
 from linrank.pairs import chosen_sizes, closest, pruned, random
-from linrank.pairs.selection import Cells, Selection, distinct, without
+from linrank.pairs.choice import Cells, Selection, distinct, without
 from linrank.system import memory
 from strategies import scored_queries
 

@@ -16,14 +16,13 @@ from explicit_pairs import ExplicitPairs
 from linrank import ConvergenceWarning, NoPairsError, RankSVM, _core, ranksvm_path
 from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
-from linrank.objective import Ridge, Sum
-from linrank.ranksvm import plan as planning
+from linrank.objective import Ridge, Risk, Sum
+from linrank.ranksvm import train as planning
 from linrank.ranksvm import train as ranksvm
 from linrank.ranksvm.path import AUTO_CS, train_path
-from linrank.ranksvm.problem import Problem
-from linrank.risk import Risk
-from linrank.solvers.certificate import duality_gap
+from linrank.ranksvm.train import Problem
 from linrank.solvers.conjugate import Memory
+from linrank.solvers.result import duality_gap
 from real_data import mq2008
 from small_data import small, weighted
 from strategies import datasets

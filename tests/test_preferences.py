@@ -14,13 +14,11 @@ from linrank import Preferences, RankSVM, make_ranking, reference
 from linrank.data.dataset import Dataset
 from linrank.data.rows import as_rows
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
-from linrank.objective import Ridge, Sum
-from linrank.ranksvm.plan import sample_preferences
-from linrank.ranksvm.train import train
-from linrank.risk import Risk
-from linrank.solvers.certificate import duality_gap
+from linrank.objective import Ridge, Risk, Sum
+from linrank.ranksvm.train import sample_preferences, train
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain
+from linrank.solvers.result import duality_gap
 from strategies import datasets
 
 EPSILON = 0.3

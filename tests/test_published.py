@@ -14,7 +14,7 @@ from hypothesis_profiles import examples
 from linrank import RankSVM, _core, reference
 from linrank.data.queries import Queries
 from linrank.data.synthetic import make_ranking
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import SquaredHinge
 from linrank.options import LOSSES, PUBLISHED
 from linrank.pairs import Pairs
 from linrank.published import COUNTINGS, Counted, ExplicitPairs, PublishedRankSVM, TreeHinge

@@ -20,7 +20,7 @@ from linrank import (
 )
 from linrank.data.dataset import Dataset
 from linrank.duals.matrix import Cells
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 from small_data import small
 
 

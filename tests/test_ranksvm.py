@@ -18,15 +18,13 @@ from linrank.data.dataset import Dataset
 from linrank.data.synthetic import make_ranking
 from linrank.errors import NoPairsError
 from linrank.pairs import Pairs
-from linrank.ranksvm import plan as planning
-from linrank.ranksvm import problem as problem_module
-from linrank.ranksvm.plan import plan
-from linrank.ranksvm.problem import Problem
-from linrank.ranksvm.train import train
-from linrank.solvers.certificate import duality_gap
+from linrank.ranksvm import train as planning
+from linrank.ranksvm import train as problem_module
+from linrank.ranksvm.train import Problem, plan, train
 from linrank.solvers.conjugate import Lanczos
 from linrank.solvers.newton import newton
 from linrank.solvers.preconditioner import Diagonal, Explicit, Plain, Sampled, by_cholesky
+from linrank.solvers.result import duality_gap
 from small_data import small, weighted
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError
-from linrank.losses.hinge import Hinge
+from linrank.losses.base import Hinge
 from linrank.options import SAMPLINGS
 from linrank.stochastic.samplers import PairSampler, pair_sampler
 

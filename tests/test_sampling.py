@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from linrank.data.queries import Queries
 from linrank.pairs import Pairs
-from linrank.ranksvm.plan import sample_queries
+from linrank.ranksvm.train import sample_queries
 
 
 def pairs_of(levels, weight):

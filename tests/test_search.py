@@ -17,9 +17,8 @@ from linrank import (
     load_model,
     make_ranking,
 )
-from linrank.methods.base import Task
+from linrank.methods.base import METHODS, Task
 from linrank.methods.parameters import FactorizedSearch, RankSVMSearch
-from linrank.methods.registry import METHODS
 from linrank.search.folds import deal
 from linrank.search.tuning import Tuning
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from linrank.data.dataset import Dataset
-from linrank.losses.hinge import Hinge
+from linrank.losses.base import Hinge
+from linrank.objective import Risk
 from linrank.pairs import choose_pairs
-from linrank.risk import Risk
 from linrank.solvers.bundle import maximise_on_simplex
 
 

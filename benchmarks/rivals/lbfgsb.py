@@ -20,8 +20,8 @@ from scipy.special import expit
 
 from linrank.data.dataset import Dataset
 from linrank.losses.domination import DominationLoss
+from linrank.objective import Risk
 from linrank.pairs.layering import Layering
-from linrank.risk import Risk
 
 Array = NDArray[Any]
 Oracle = Callable[[Array], tuple[float, Array]]  # w -> L(Xw) and its gradient

@@ -19,6 +19,7 @@ TRAINING = (
     "query_normalization",
 )
 
+SCORING = "ndcg@10"  # the measure by which models are judged on rows they have not seen
 LOSSES = ("squared_hinge", "hinge")
 MISSING = ("error", "zero", "mean", "indicator")  # what happens to values that are not there
 SELECTED_PAIRS = ("closest", "pruned")  # those that take n_closest, n_random and a seed

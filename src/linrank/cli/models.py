@@ -31,8 +31,8 @@ def read_model(path: str) -> LinearModel | KernelModel:
 
     if path != STANDARD:
         return load_model(path)
-    from linrank.models.arrays import MAX_JSON_BYTES
-    from linrank.system.scratch import Scratch
+    from linrank.models.file import MAX_JSON_BYTES
+    from linrank.system.durable import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "standard input")
@@ -51,7 +51,7 @@ def write_model(model: LinearModel | KernelModel, path: str, console: Console) -
 
 
 def _write_standard(model: LinearModel | KernelModel) -> None:
-    from linrank.system.scratch import Scratch
+    from linrank.system.durable import Scratch
 
     with Scratch() as scratch:
         copy = os.path.join(scratch.path, "model.json")

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from linrank.errors import nearest
-from linrank.methods.base import Later, Method
+from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
-from linrank.methods.registry import METHODS, method_named
 from linrank.options import ALGORITHMS, AVERAGES, MISSING
 from linrank.system.memory import parse_bytes
 

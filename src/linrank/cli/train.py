@@ -49,9 +49,8 @@ from linrank.cli.streams import (
     check_writable,
     write_standard,
 )
-from linrank.methods.base import Method, Task
+from linrank.methods.base import METHODS, Method, Task
 from linrank.methods.parameters import PairLosses, options_of
-from linrank.methods.registry import METHODS
 from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:

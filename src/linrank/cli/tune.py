@@ -43,8 +43,7 @@ from linrank.cli.streams import (
     show_standard,
     write_standard,
 )
-from linrank.methods.base import Method, Task
-from linrank.methods.registry import METHODS
+from linrank.methods.base import METHODS, Method, Task
 from linrank.options import WITH_GAMMA
 from linrank.system.durable import replacing
 from linrank.system.words import count, seconds

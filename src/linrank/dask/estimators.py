@@ -23,12 +23,12 @@ from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import LinearRanker, SparseRanker
 from linrank.estimators.domination import DominationRanker as InMemoryDominationRanker
 from linrank.estimators.ranksvm import RankSVM as InMemoryRankSVM
+from linrank.methods.base import values_of
 from linrank.methods.parameters import (
     DominationParameters,
     RankSVMParameters,
     defaults_of,
     plain,
-    values_of,
 )
 from linrank.methods.ranksvm import options_of, settings_of
 from linrank.options import DOMINATION, METHODS

@@ -13,7 +13,7 @@ from linrank import _core
 from linrank.data.rows import narrow_rows
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.losses.domination import DominationLoss
-from linrank.risk import Risk, RiskPoint
+from linrank.objective import Risk, RiskPoint
 from linrank.solvers.preconditioner import by_cholesky
 from linrank.solvers.result import Callback, Patience, Result, Verdict, read_only
 

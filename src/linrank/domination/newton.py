@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from linrank.data.rows import Rows
 from linrank.losses.domination import DominationLoss
-from linrank.objective import Ridge, Sum
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs.layering import Layering
-from linrank.ranksvm.plan import Plannable, plan, sample_queries
-from linrank.risk import Risk
+from linrank.ranksvm.train import Plannable, plan, sample_queries
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result
 
@@ -28,7 +27,7 @@ _SLOPES = ("gradient_norm", "kkt_residual")
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.ranksvm.plan.Plannable`."""
+    """``½‖w‖² + C·L(X D w)`` and smaller copies of it: `linrank.ranksvm.train.Plannable`."""
 
     rows: Rows
     layering: Layering

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.rows import Rows
 from linrank.losses.domination import DominationLoss
+from linrank.objective import Risk, RiskPoint
 from linrank.pairs.layering import Layering
-from linrank.risk import Risk, RiskPoint
 from linrank.system.threads import cached_property
 
 Array = NDArray[Any]

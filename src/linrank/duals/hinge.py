@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.duals.matrix import BandEntries, Entries, HuberEntries, pair_weight
-from linrank.objective import SumPoint
+from linrank.objective import RiskPoint, SumPoint
 from linrank.pairs import Pairs
-from linrank.ranksvm.plan import plan
-from linrank.ranksvm.problem import Problem
-from linrank.risk import RiskPoint
-from linrank.solvers.certificate import duality_gap, lower_bound
+from linrank.ranksvm.train import Problem, plan
 from linrank.solvers.newton import newton
+from linrank.solvers.result import duality_gap, lower_bound
 
 Array = NDArray[Any]
 _STEPS = 100

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.queries import Queries
 from linrank.pairs import Pairs
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 from linrank.system.memory import check_fits
 from linrank.system.threads import cached_property
 

@@ -25,7 +25,7 @@ from linrank.lowrank.thresholding import svt
 from linrank.models.kernel import KernelModel
 from linrank.models.linear import LinearModel
 from linrank.options import LOSSES
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem
 
 Array = NDArray[Any]
 

@@ -16,14 +16,13 @@ from linrank.data.preferences import Preferences
 from linrank.data.rows import as_rows, check_values
 from linrank.errors import ConvergenceWarning, NoPairsError, check_one_of
 from linrank.estimators.callbacks import CallbackSupport, with_callbacks
-from linrank.io.store.outline import columns_of
+from linrank.io.store.outline import columns_of, is_limited
 from linrank.io.store.store import Store
 from linrank.methods.base import Task
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
 from linrank.options import DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
-from linrank.parts.stores import is_limited
 from linrank.search.monitor import validation_sets
 from linrank.system.seeds import seed_of
 
@@ -361,7 +360,10 @@ class MethodRanker(CallbackSupport, FittedRanker):
         """
         own = {"qid": qid, "group": group, "sample_weight": sample_weight}
         validation = (X_val, y_val, qid_val, eval_set, eval_qid, eval_group)
-        if "store" in self.method.places and is_limited(X, y, self.memory_limit, **own):
+        is_stored = "store" in self.method.places and (
+            isinstance(X, Store) or self.memory_limit is not None
+        )
+        if is_stored and is_limited(X, y, self.memory_limit, **own):
             columns = columns_of(X)
             sets = self._validation_sets(columns, validation)
             self._train(X, columns, sets, query_weight)
@@ -461,7 +463,7 @@ def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> typ
     Parameters
     ----------
     method : Method
-        One of ``linrank.methods.registry.METHODS``, or any other.
+        One of ``linrank.methods.base.METHODS``, or any other.
     face : type
         What the estimator shows of ``model_``.
     """

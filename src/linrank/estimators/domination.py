@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from linrank.domination.train import choose_solver
 from linrank.estimators.base import MethodRanker, SparseRanker
+from linrank.methods.base import DOMINATION
 from linrank.methods.parameters import DominationParameters
-from linrank.methods.registry import DOMINATION
 
 if TYPE_CHECKING:
     from linrank.data.rows import Rows

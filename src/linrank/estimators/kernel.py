@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from linrank.estimators.base import FittedRanker, MethodRanker
 from linrank.estimators.callbacks import with_callbacks
+from linrank.methods.base import KERNEL
 from linrank.methods.parameters import KernelParameters
-from linrank.methods.registry import KERNEL
 from linrank.options import KERNEL as PASSED_ON
 
 if TYPE_CHECKING:

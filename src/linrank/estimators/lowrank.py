@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.methods.base import FACTORIZED, REGULARIZED
 from linrank.methods.parameters import FactorizedParameters, RegularizedParameters
-from linrank.methods.registry import FACTORIZED, REGULARIZED
 
 
 class FactorizedRankSVM(MethodRanker, LinearRanker, FactorizedParameters):

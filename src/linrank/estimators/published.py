@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.methods.base import PUBLISHED
 from linrank.methods.parameters import PublishedParameters
-from linrank.methods.registry import PUBLISHED
 
 
 class PublishedRankSVM(MethodRanker, LinearRanker, PublishedParameters):

@@ -6,8 +6,8 @@ from typing import Any
 
 from linrank.estimators.base import LinearRanker, MethodRanker
 from linrank.estimators.callbacks import with_callbacks
+from linrank.methods.base import RANKSVM
 from linrank.methods.parameters import RankSVMParameters
-from linrank.methods.registry import RANKSVM
 from linrank.search.monitor import validation_sets
 
 

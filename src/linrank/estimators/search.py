@@ -11,7 +11,7 @@ from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.outline import columns_of
-from linrank.methods.base import Task
+from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
 from linrank.methods.parameters import (
     DominationSearch,
     FactorizedSearch,
@@ -19,9 +19,9 @@ from linrank.methods.parameters import (
     RankSVMSearch,
     SGDSearch,
 )
-from linrank.methods.registry import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD
 from linrank.parts.search import folds_of
-from linrank.parts.stores import StoreParts, is_limited
+from linrank.io.store.outline import is_limited
+from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
 from linrank.system.threads import resolve

@@ -11,8 +11,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from linrank.data.dataset import check_no_query_ids
 from linrank.data.frames import as_array, column_names
 from linrank.estimators.base import LinearRanker, MethodRanker
+from linrank.methods.base import SGD
 from linrank.methods.parameters import SGDParameters
-from linrank.methods.registry import SGD
 from linrank.methods.sgd import attributes_of, average_of
 from linrank.models.linear import LinearModel
 from linrank.stochastic.descent import Learner

@@ -31,7 +31,7 @@ from linrank.estimators.topic_models import (
     stacked,
 )
 from linrank.metrics import Convention, Evaluation, Measure, convention, evaluate
-from linrank.models.checks import check_scores
+from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
 from linrank.system import threads
 from linrank.system.memory import check_fits

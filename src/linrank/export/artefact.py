@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linrank.system.durable import (
+    Scratch,
     check_place,
     name_beside,
     naming,
     one_at_a_time,
     replacing,
     settle,
+    sweep,
     sync_folder,
 )
-from linrank.system.scratch import Scratch, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,7 +29,7 @@ from linrank.io.tables.table_parts import table_parts
 from linrank.io.words import Comments
 from linrank.io.write.files import Written, write
 from linrank.io.write.formats import TABLES, target_format
-from linrank.system.scratch import Scratch
+from linrank.system.durable import Scratch
 from linrank.system.threads import resolve
 
 Note = Callable[[str], object]

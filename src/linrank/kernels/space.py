@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from linrank.data.rows import dot
 from linrank.kernels.matrices import KernelMatrix
 from linrank.losses.base import Dual, Errors, ScoreLoss
-from linrank.risk import RiskPoint
+from linrank.objective import RiskPoint
 from linrank.system.threads import cached_property
 
 Array = NDArray[Any]

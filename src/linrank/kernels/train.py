@@ -18,11 +18,9 @@ from linrank.kernels.matrices import KernelMatrix, kernel_matrix
 from linrank.kernels.space import JointLoss, KernelRisk, as_function
 from linrank.objective import Ridge, Sum
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
-from linrank.ranksvm.problem import Problem
-from linrank.ranksvm.train import check_choices
-from linrank.solvers.certificate import kkt_residual, lower_bound
+from linrank.ranksvm.train import Problem, check_choices
 from linrank.solvers.newton import newton
-from linrank.solvers.result import Callback, Result
+from linrank.solvers.result import Callback, Result, kkt_residual, lower_bound
 from linrank.solvers.smoothing import Sharpening
 from linrank.system.memory import allowed
 from linrank.system.threads import resolve, useful_threads

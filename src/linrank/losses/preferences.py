@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.preferences import Preferences
 from linrank.data.rows import Design
-from linrank.losses.base import ScoreLoss
-from linrank.losses.hinge import HingeKind, HuberKind, SquaredHingeKind
+from linrank.losses.base import HingeKind, HuberKind, ScoreLoss, SquaredHingeKind
 
 Array = NDArray[Any]
 

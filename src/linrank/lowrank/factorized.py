@@ -16,12 +16,11 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.rows import without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
-from linrank.losses.hinge import Hinge
+from linrank.losses.base import Hinge
 from linrank.lowrank.log import Log
-from linrank.objective import Ridge, Sum
+from linrank.objective import Ridge, Risk, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
-from linrank.risk import Risk
 from linrank.solvers.result import Callback, Result, Verdict
 from linrank.system.memory import check_fits
 from linrank.system.threads import resolve, useful_threads

@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import Rows
-from linrank.losses.base import Errors, PairLoss
-from linrank.losses.hinge import SquaredHinge
+from linrank.losses.base import Errors, PairLoss, SquaredHinge
 from linrank.lowrank.rectangles import Rectangles
-from linrank.objective import Ridge, Sum
+from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs
-from linrank.risk import Risk
 from linrank.solvers.conjugate import Directions, half_square
 from linrank.solvers.newton import line_search
 from linrank.solvers.preconditioner import by_cholesky

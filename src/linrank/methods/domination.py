@@ -9,17 +9,16 @@ from typing import Any
 from linrank.domination.induction import InductionResult
 from linrank.domination.train import certified, describe_parameters
 from linrank.domination.train import train as solve
-from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import (
+from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.linear import (
     LOOSE,
+    Ground,
     Line,
     converged_lines,
     ending,
     relative_gap,
     weight_line,
 )
-from linrank.methods.linear import Ground
-from linrank.methods.parameters import values_of
 from linrank.options import DOMINATION
 from linrank.parts.stores import train_domination_store
 from linrank.system.seeds import seed_of

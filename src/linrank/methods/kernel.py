@@ -6,8 +6,8 @@ from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
-from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import (
+from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.linear import (
     Line,
     converged_lines,
     doubt_of,
@@ -17,7 +17,6 @@ from linrank.methods.descriptions import (
     pair_lines,
     relative_gap,
 )
-from linrank.methods.parameters import values_of
 from linrank.models.kernel import KernelModel
 from linrank.options import KERNEL, WITH_GAMMA
 from linrank.search.kernel_fit import fit_kernel

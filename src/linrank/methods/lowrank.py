@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.lowrank.factorized import train_factorized as solve_factorized
 from linrank.lowrank.regularized import train_regularized as solve_regularized
-from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import Line, converged_lines, ending
-from linrank.methods.linear import Ground
-from linrank.methods.parameters import values_of
+from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.linear import Ground, Line, converged_lines, ending
 from linrank.options import FACTORIZED, REGULARIZED
 from linrank.system.seeds import seed_of
 from linrank.system.words import count

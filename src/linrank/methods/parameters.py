@@ -33,12 +33,11 @@ from linrank.options import (
     RECORDS,
     SAMPLINGS,
     SCALES,
+    SCORING,
     SELECTED_PAIRS,
     SELECTIONS,
     SOLVERS,
 )
-
-SCORING = "ndcg@10"
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,6 @@ def options_of(parameters: type) -> dict[str, Option]:
 def defaults_of(parameters: type) -> dict[str, Any]:
     """All parameters and their defaults, by name."""
     return {f.name: f.default for f in dataclasses.fields(parameters)}
-
-
-def values_of(parameters: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Some values, of a dataclass or of an estimator."""
-    return {name: getattr(parameters, name) for name in names}
 
 
 plain = dataclass(eq=False, repr=False, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from linrank.methods.base import Task, Trained
+from linrank.methods.base import Task, Trained, values_of
 from linrank.methods.linear import Ground
-from linrank.methods.parameters import values_of
 from linrank.ranksvm.train import train as solve
 
 _PASSED_ON = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_normalization")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from linrank.data.bounds import weight_bounds
-from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import (
+from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.linear import (
     LOOSE,
+    Ground,
     converged_lines,
     ending,
     optimum_line,
@@ -15,8 +16,6 @@ from linrank.methods.descriptions import (
     relative_gap,
     weight_line,
 )
-from linrank.methods.linear import Ground
-from linrank.methods.parameters import values_of
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
@@ -41,12 +40,16 @@ def settings_of(parameters: Any, options: dict[str, Any]) -> dict[str, Any]:
     return options | {"positive": bool(parameters.positive), "bounded": is_bounded}
 
 
+def _bounds(p: Any, ground: Ground) -> Any:
+    return weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors)
+
+
 def train(task: Task) -> Trained:
     """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in passes."""
     p, ground = task.parameters, Ground.of(task)
     options = {"C": p.C, **options_of(p)}
     asked: dict[str, Any] = {
-        "bounds": weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors),
+        "bounds": _bounds(p, ground) if p.positive or p.coef_bounds is not None else None,
         "query_weight": ground.query_weight,
         "w0": ground.start,
         "n_jobs": p.n_jobs,

@@ -11,8 +11,7 @@ from linrank.data.scaling import Scaling
 from linrank.domination.path import PathProblem, as_alphas, check_path
 from linrank.domination.train import describe_parameters
 from linrank.lowrank.factorized import train_factorized
-from linrank.methods.base import Task, Trained
-from linrank.methods.parameters import values_of
+from linrank.methods.base import Task, Trained, values_of
 from linrank.methods.ranksvm import options_of, settings_of
 from linrank.methods.sgd import average_of
 from linrank.models.linear import LinearModel

@@ -10,10 +10,8 @@ import numpy as np
 
 from linrank.data.queries import query_weights
 from linrank.io.store.outline import outline
-from linrank.methods.base import Description, Task, Trained
-from linrank.methods.descriptions import LOOSE, Line, converged_lines
-from linrank.methods.linear import Ground
-from linrank.methods.parameters import values_of
+from linrank.methods.base import Description, Task, Trained, values_of
+from linrank.methods.linear import LOOSE, Ground, Line, converged_lines
 from linrank.options import AVERAGES, DESCENT
 from linrank.stochastic.chunked import descend_store
 from linrank.stochastic.train import DescentResult, descend

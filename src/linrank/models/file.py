@@ -7,24 +7,314 @@ is checked, and whatever is wrong ends in a ModelFormatError that names the file
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linrank.errors import ModelFormatError
-from linrank.models import arrays
-from linrank.models.arrays import MAX_JSON_BYTES, RESAVE, Array, Invalid, check_keys, take
+from linrank.models import file as arrays
 from linrank.system import json_text
-from linrank.system.durable import check_place, naming, one_at_a_time, replacing
+from linrank.system.durable import check_place, name_beside, naming, one_at_a_time, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeVar
 
     T = TypeVar("T")
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+
+MAX_JSON_BYTES = 2**28
+MAX_NAMES_BYTES = 8 * MAX_JSON_BYTES
+MAX_LISTED = 1_000_000  # numbers or names of a list; beyond, arrays go to a safetensors file
+MAX_SPARSE = 2**24  # of arrays by indices and values: a short file must not take 8 GB
+MAX_PACKED = MAX_JSON_BYTES - 2**24  # characters of base64 in one file; the rest is for names
+RESAVE = "restore the file from a copy, or train and save the model again"
+_MAX_REFERRING_BYTES = 1 << 20  # of a JSON file without arrays of its own
+_TENSORS = {"F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
+
+
+class Invalid(Exception):
+    """What is wrong with some contents, before it is said which file they came from."""
+
+    def __init__(self, problem: str, remedy: str = RESAVE) -> None:
+        super().__init__(problem)
+        self.problem, self.remedy = problem, remedy
+
+
+def take(holder: dict[str, Any], key: str, types: tuple[type, ...], where: str = "") -> Any:
+    """The value of a key that has to be there, of one of the types."""
+    if key not in holder:
+        raise Invalid(f"the key {where + key!r} is missing")
+    value = holder[key]
+    if type(value) not in types:  # not isinstance: True is no number here
+        expected = " or ".join("null" if t is type(None) else t.__name__ for t in types)
+        raise Invalid(f"{where + key!r} is a {type(value).__name__}, expected {expected}")
+    return value
+
+
+def check_keys(holder: dict[str, Any], known: Iterable[str], where: str = "") -> None:
+    """Refuse any other key: one that we do not know may change what the scores mean."""
+    unknown = [key for key in holder if key not in known]
+    if unknown:
+        place = f" in {where.removesuffix('.')!r}" if where else ""
+        raise Invalid(f"unknown key {unknown[0][:80]!r}{place}")
+
+
+@dataclass(frozen=True)
+class Array:
+    """A field that holds an array.
+
+    ``shape`` names the fields that give its sizes, each plus ``extra``; a vector whose size is None
+    has as many entries as it has.
+    """
+
+    shape: tuple[str | None, ...] = ("n_features",)
+    dtypes: tuple[str, ...] = ("float64",)
+    optional: bool = True
+    packed: bool = False
+    extra: int = 0
+
+    @property
+    def types(self) -> tuple[type, ...]:
+        """What it is in JSON; null where it is left out, or in the file beside."""
+        return (dict, type(None)) if self.packed else (list, dict, type(None))
+
+    def check(self, name: str, dtype: str, shape: list[int], sizes: Mapping[str, Any]) -> None:
+        """Refuse a type or a shape that the array cannot have."""
+        if dtype not in self.dtypes:
+            raise Invalid(f"{name!r} is {dtype[:80]}, expected {' or '.join(self.dtypes)}")
+        first = shape[0] if shape else 0
+        expected = [first if key is None else sizes[key] + self.extra for key in self.shape]
+        if shape != expected:
+            raise Invalid(f"{name!r} has the shape {shape}, expected {expected}")
+
+    def decode(self, name: str, found: Any, sizes: Mapping[str, Any]) -> NDArray[Any]:
+        """The array of what `encode` made."""
+        if self.packed:
+            return self._unpack(name, found, sizes)
+        size = sizes["n_features"]
+        if isinstance(found, dict):
+            return _expand(name, found, size)
+        if len(found) != size:
+            raise Invalid(f"{name!r} has {len(found)} entries, expected {size}")
+        _check_entries(name, found, (int, float))
+        return np.array(found, dtype=np.float64)
+
+    def _unpack(self, name: str, found: dict[str, Any], sizes: Mapping[str, Any]) -> NDArray[Any]:
+        where = f"{name}."
+        check_keys(found, ("dtype", "shape", "data"), where)
+        dtype, shape = take(found, "dtype", (str,), where), take(found, "shape", (list,), where)
+        data = take(found, "data", (str,), where)
+        for size in shape:
+            if type(size) is not int or size < 0:
+                raise Invalid(f"'{name}.shape' holds {str(size)[:80]}, expected an integer >= 0")
+        self.check(name, dtype, shape, sizes)
+        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        if len(data) != _packed_length(n_bytes):
+            takes = f"{dtype} {shape} takes {_packed_length(n_bytes)}"
+            raise Invalid(f"'{name}.data' has {len(data)} characters, {takes}")
+        try:
+            content = base64.b64decode(data, validate=True)
+        except ValueError as error:  # of other characters, or of = in other places
+            raise Invalid(f"'{name}.data' is not base64 ({error})") from None
+        if len(content) != n_bytes:
+            raise Invalid(f"'{name}.data' holds {len(content)} bytes, not {n_bytes}")
+        little = np.frombuffer(content, dtype=np.dtype(dtype).newbyteorder("<"))
+        array: NDArray[Any] = little.reshape(shape).astype(dtype, copy=False)
+        return array
+
+    def encode(self, array: NDArray[Any]) -> Any:
+        """The array as JSON; None for a list that would be too long."""
+        if self.packed:
+            little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+            data = base64.b64encode(little.tobytes()).decode("ascii")
+            return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
+        short = _compact(array)
+        return array.tolist() if short is None and array.size <= MAX_LISTED else short
+
+
+def encode(arrays: Mapping[str, NDArray[Any]], specs: Mapping[str, Array]) -> dict[str, Any] | None:
+    """All arrays as JSON; None if they are too large for it."""
+    packed = sum(_packed_length(a.nbytes) for key, a in arrays.items() if specs[key].packed)
+    if packed > MAX_PACKED:
+        return None
+    found = {key: specs[key].encode(array) for key, array in arrays.items()}
+    return found if all(value is not None for value in found.values()) else None
+
+
+def _packed_length(n_bytes: int) -> int:
+    return 4 * ((n_bytes + 2) // 3)
+
+
+def _compact(array: NDArray[np.float64]) -> dict[str, Any] | None:
+    """Indices and values of what is not zero; None where a list of all is no longer than that.
+
+    Zero means the bits of 0.0: a -0.0 is stored, so that the same bits are read back.
+    """
+    if array.size > MAX_SPARSE:
+        return None
+    stored = np.flatnonzero(np.ascontiguousarray(array).view(np.uint64))
+    if 2 * stored.size > MAX_LISTED:
+        return None
+    found = {"indices": stored.tolist(), "values": []}
+    # The values take the same text in both forms; a list adds five characters, "0.0, ", a zero.
+    if len(json.dumps(found)) - len("[]") >= 5 * (array.size - stored.size):
+        return None
+    return {**found, "values": array[stored].tolist()}
+
+
+def _expand(name: str, found: dict[str, Any], size: int) -> NDArray[np.float64]:
+    """The array of what `_compact` made."""
+    if size > MAX_SPARSE:
+        raise Invalid(
+            f"{name!r} gives indices and values of {size} entries; that form is for at most "
+            f"{MAX_SPARSE}"
+        )
+    where = f"{name}."
+    check_keys(found, ("indices", "values"), where)
+    indices, values = (take(found, key, (list,), where) for key in ("indices", "values"))
+    if len(indices) != len(values):
+        raise Invalid(f"{name!r} has {len(indices)} indices and {len(values)} values")
+    _check_entries(f"{name}.indices", indices, (int,))
+    _check_entries(f"{name}.values", values, (int, float))
+    last = -1
+    for k, index in enumerate(indices):
+        if not last < index < size:
+            raise Invalid(
+                f"{name}.indices[{k}] is {index}, expected {last + 1} to {size - 1}: they "
+                "increase, and count features from 0"
+            )
+        last = index
+    array = np.zeros(size)
+    array[indices] = values
+    return array
+
+
+def _check_entries(name: str, values: list[Any], types: tuple[type, ...]) -> None:
+    for k, value in enumerate(values):
+        if type(value) not in types:
+            expected = "a number" if float in types else "int"
+            raise Invalid(f"{name}[{k}] is a {type(value).__name__}, expected {expected}")
+
+
+# ---- the file beside ----------------------------------------------------------------------------
+
+
+def names_beside(target: str) -> tuple[str, str]:
+    """The names that the arrays file of the model file `target` may have.
+
+    There are two: one for the arrays of a model that is there, one for those of its successor. The
+    second is no name that the arrays of another model have: there may be a model.2.json.
+    """
+    stem, suffix = os.path.splitext(target)
+    if suffix == ".safetensors":
+        raise ValueError(f"{target}: that name is needed for the arrays; save to {stem}.json")
+    return name_beside(target, ".safetensors"), name_beside(target, ".successor.safetensors")
+
+
+def used_by(target: str) -> str | None:
+    """The arrays file of the model at `target`, if there is one that has such a file."""
+    try:
+        if not os.path.isfile(target) or os.path.getsize(target) > _MAX_REFERRING_BYTES:
+            return None
+        with open(target, "rb") as file:
+            document = json_text.parse(file.read(_MAX_REFERRING_BYTES), _MAX_REFERRING_BYTES)
+        path = os.path.join(os.path.dirname(target), document["arrays"])
+        return path if path in names_beside(target) else None
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
+
+
+def to_tensors(
+    arrays: Mapping[str, NDArray[Any]], feature_names: Sequence[str] | None, size: str
+) -> bytes:
+    """Arrays as a safetensors file, of a model of that ``size``; names travel as a JSON list."""
+    try:
+        from safetensors.numpy import save
+    except ImportError:
+        raise _needs_safetensors(f"saving a model of {size}") from None
+    whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    if feature_names is not None:
+        names = json.dumps(feature_names, ensure_ascii=False).encode()
+        whole["feature_names"] = np.frombuffer(names, dtype=np.uint8)
+    return bytes(save(whole))
+
+
+def digest(blocks: Iterable[bytes]) -> str:
+    """Ties the two files together: an interrupted save over an older model is noticed."""
+    import hashlib  # loads OpenSSL, 3 ms that no ordinary model needs
+
+    total = hashlib.sha256()
+    for block in blocks:
+        total.update(block)
+    return total.hexdigest()
+
+
+def read_tensors(
+    path: str, expected_digest: str, specs: Mapping[str, Array], sizes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arrays and feature names of a file; types and sizes are checked before they are read."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError:
+        raise _needs_safetensors(f"reading {path}") from None
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise Invalid("not a regular file")
+        with safe_open(path, framework="numpy") as file, open(path, "rb") as content:
+            keys = list(file.keys())
+            for key in keys:
+                _check_tensor(key, file.get_slice(key), specs, sizes)
+            if digest(iter(lambda: content.read(1 << 20), b"")) != expected_digest:
+                raise Invalid("it belongs to another model (its SHA-256 differs)")
+            found: dict[str, Any] = {key: file.get_tensor(key) for key in keys}
+    except FileNotFoundError:
+        raise Invalid("the file is missing", "keep it beside the JSON file") from None
+    except (SafetensorError, OSError) as error:
+        raise Invalid(f"not a valid safetensors file ({error})") from None
+    if "feature_names" in found:
+        found["feature_names"] = decode_names(found["feature_names"], sizes["n_features"])
+    return found
+
+
+def _check_tensor(
+    key: str, part: Any, specs: Mapping[str, Array], sizes: Mapping[str, Any]
+) -> None:
+    shape, dtype = list(part.get_shape()), str(part.get_dtype())
+    if key == "feature_names":
+        if dtype != "U8" or len(shape) != 1 or shape[0] > MAX_NAMES_BYTES:
+            raise Invalid(f"{key!r} is {dtype} {shape}, expected bytes of text (U8)")
+    elif key not in specs:
+        raise Invalid(f"unknown tensor {key[:80]!r}")
+    else:
+        specs[key].check(key, _TENSORS.get(dtype, dtype), shape, sizes)
+
+
+def decode_names(encoded: NDArray[np.uint8], n_features: int) -> list[str]:
+    """The feature names of an arrays file."""
+    problem = "the tensor 'feature_names' is not a JSON list of strings"
+    try:
+        names = json_text.parse(encoded.tobytes(), n_features, max_brackets=1)
+    except json_text.MalformedJSON as error:
+        raise Invalid(f"{problem}: {error}") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Invalid(problem)
+    return names
+
+
+def _needs_safetensors(purpose: str) -> ImportError:
+    return ImportError(f"{purpose} needs safetensors: pip install linrank[safetensors]")
+
 
 FORMAT = "linrank-model"
 VERSION = 1  # the only one that is read

@@ -16,7 +16,7 @@ from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows
 from linrank.data.scaling import Scaling
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
 from linrank.kernels.functions import Kernel
-from linrank.models.checks import (
+from linrank.models.linear import (
     check_scores,
     checked_names,
     checked_training,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from linrank.data.dataset import Dataset
-    from linrank.models.checks import Scalar
+    from linrank.models.linear import Scalar
 
 Array = NDArray[Any]
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from linrank.pairs.choice import chosen, chosen_sizes
-from linrank.pairs.selection import closest, pruned, random
-from linrank.pairs.weighted import Pairs, choose_pairs, no_pairs_message
+from linrank.pairs.choice import (
+    Pairs,
+    choose_pairs,
+    chosen,
+    chosen_sizes,
+    closest,
+    no_pairs_message,
+    pruned,
+    random,
+)
 
 __all__ = [
     "Pairs",

@@ -2,27 +2,611 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import numbers
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
-from linrank.errors import NoPairsError
+from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.options import SELECTED_PAIRS
-from linrank.pairs.selection import Selection
-from linrank.pairs.weighted import (
-    Pairs,
-    check_total,
-    no_pairs_message,
-    plain_pairs,
-    query_factors,
-)
+from linrank.system.memory import check_fits
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All (i, j) of one query with level_i > level_j, weighing ``ω_ij = c_q u_i u_j (g_i - g_j)``.
+
+    Attributes
+    ----------
+    queries : Queries
+        The rows by query and the levels of their labels.
+    row_weight : float64 array by position, or None
+        The factors u; None for ones.
+    query_weight : float64 array by query, or None
+        The factors c; None for ones.
+    gain : float64 array by position, or None
+        g, a function of the level that increases with it inside each query; None drops the factor.
+    adjacent : bool
+        Compare neighbouring levels only: level_i = level_j + 1.
+    """
+
+    queries: Queries
+    row_weight: Array | None = None
+    query_weight: Array | None = None
+    gain: Array | None = None
+    adjacent: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is cached belongs to the core, and is made again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    @cached_property
+    def problem(self) -> _core.PairProblem:
+        """The same for the core; its arrays are shared."""
+        queries = self.queries
+        return _core.pair_problem(
+            queries.offsets,
+            queries.levels,
+            queries.n_levels,
+            self.row_weight,
+            self.query_weight,
+            self.gain,
+            self.adjacent,
+        )
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """Number of pairs, whatever their weight."""
+        if self.adjacent:
+            return round(Pairs(self.queries, adjacent=True).total_weight())
+        return self.queries.n_pairs
+
+    def on(self, sample: Queries, positions: Array, row_weight: Array) -> Pairs:
+        """The pairs of a sample of the rows, as `linrank.ranksvm.train.draw_rows` returns it."""
+        if self.row_weight is not None:
+            row_weight = row_weight * self.row_weight[positions]
+        query_weight = None
+        if self.query_weight is not None:
+            query = np.searchsorted(self.queries.offsets, positions, side="right") - 1
+            query_weight = self.query_weight[query[sample.offsets[:-1]]]
+        gain = None if self.gain is None else self.gain[positions]
+        return Pairs(sample, row_weight, query_weight, gain, self.adjacent)
+
+    def weight_by_query(self) -> Array:
+        """``Σ ω_ij / c_q`` over the pairs of each query; computed once."""
+        return self._weight_by_query
+
+    @cached_property
+    def _weight_by_query(self) -> Array:
+        """``Σ ω_ij / c_q`` over the pairs of each query.
+
+        With ``U_r`` and ``G_r`` the sums of u and of u g over the rows of level r, it is
+        ``Σ_(r > s) (G_r U_s - U_r G_s)``, or ``Σ_(r > s) U_r U_s`` without gains.
+        """
+        queries = self.queries
+        if self.row_weight is None and self.gain is None and not self.adjacent:
+            return queries.pairs_per_query.astype(np.float64)
+        first_cell = np.concatenate([[0], np.cumsum(queries.n_levels)])
+        cell = queries.levels
+        if queries.n_queries > 1:
+            cell = cell + np.repeat(first_cell[:-1], np.diff(queries.offsets))
+        u = np.ones(queries.n_rows) if self.row_weight is None else self.row_weight
+        U = np.bincount(cell, weights=u, minlength=int(first_cell[-1]))
+        head = np.repeat(first_cell[:-1], queries.n_levels)
+        with np.errstate(over="ignore", invalid="ignore"):  # `check_total` refuses such weights
+            per_cell = U * self._below(U, head)
+            if self.gain is not None:
+                G = np.bincount(cell, weights=u * self.gain, minlength=int(first_cell[-1]))
+                per_cell = G * self._below(U, head) - U * self._below(G, head)
+        by_query = np.bincount(
+            np.repeat(np.arange(queries.n_queries), queries.n_levels),
+            weights=per_cell,
+            minlength=queries.n_queries,
+        )
+        weight: Array = np.maximum(by_query, 0.0)
+        return weight
+
+    def _below(self, a: Array, head: Array) -> Array:
+        """Sum of ``a`` over the levels that each is preferred to; ``head``: first of its query.
+
+        Sums run over all queries and are subtracted: exact to ``1e-16`` of the total.
+        """
+        before = np.concatenate([[0.0], a[:-1]])
+        if self.adjacent:
+            return np.where(np.arange(len(a)) == head, 0.0, before)
+        running: Array = np.cumsum(before)
+        below: Array = running - running[head]
+        return below
+
+    def total_weight(self) -> float:
+        """``Σ ω_ij`` over all pairs."""
+        by_query = self.weight_by_query()
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = by_query.sum() if self.query_weight is None else by_query @ self.query_weight
+        return float(total)
+
+
+def choose_pairs(
+    data: Dataset,
+    *,
+    pairs: str = "all",
+    pair_weighting: str = "uniform",
+    query_weight: Array | None = None,
+    query_normalization: str | None = None,
+) -> Pairs:
+    """The pairs of the labels and their weights; `NoPairsError` if there are none to learn from."""
+    if data.queries.n_pairs == 0:
+        raise NoPairsError(no_pairs_message(data.queries))
+    chosen = replace(plain_pairs(data, pair_weighting), adjacent=pairs == "adjacent")
+    factors = query_factors(chosen.weight_by_query, query_weight, query_normalization)
+    chosen = replace(chosen, query_weight=factors)
+    check_total(chosen.total_weight(), pair_weighting)
+    return chosen
+
+
+def plain_pairs(data: Dataset, pair_weighting: str = "uniform") -> Pairs:
+    """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
+    queries = data.queries
+    row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
+    gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)
+    return Pairs(queries, row_weight, None, gain)
+
+
+def check_total(total: float, pair_weighting: str) -> None:
+    """Refuse weights of pairs that sum to nothing, or to more than a double holds."""
+    if total <= 0:
+        labels = (
+            ""
+            if pair_weighting == "uniform"
+            else f", and that labels are not too small for pair_weighting={pair_weighting!r}"
+        )
+        raise NoPairsError(
+            f"all pairs have weight zero; check sample_weight and query_weight{labels}"
+        )
+    if not total < np.inf:
+        raise ValueError(
+            f"the weights of the pairs, products of those of two rows, sum to {total:g}: they "
+            "leave the range of double precision; divide sample_weight or query_weight by a common "
+            "factor"
+        )
+
+
+def _gain(data: Dataset, pair_weighting: str) -> Array:
+    """g by position, counted from the lowest label of each query: only differences matter."""
+    queries = data.queries
+    grade = queries.gather(data.labels)
+    if pair_weighting == "gain_diff":
+        if grade.max() > 500:
+            raise ValueError(
+                f"pair_weighting='gain_diff' takes 2^label, and the label {grade.max():g} is too "
+                "large for it; use pair_weighting='grade_diff', or labels up to 500"
+            )
+        grade = np.exp2(grade)
+    lowest = np.minimum.reduceat(grade, queries.offsets[:-1])
+    gain: Array = grade - np.repeat(lowest, np.diff(queries.offsets))
+    return gain
+
+
+def query_factors(
+    totals: Callable[[], Array], query_weight: Array | None, normalization: str | None
+) -> Array | None:
+    """The factors c_q; ``totals`` gives ``Σ ω_ij / c_q`` of each query, to be divided by."""
+    weight = None if query_weight is None else np.ascontiguousarray(query_weight, dtype=np.float64)
+    if normalization == "pairs":
+        total = totals()
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        weight = inverse if weight is None else weight * inverse
+    return weight
+
+
+def no_pairs_message(queries: Queries) -> str:
+    """What to say of labels that make no pair."""
+    if queries.n_queries == 1:
+        return (
+            f"all {queries.n_rows} rows have the same label, so no pair can be formed; "
+            "check the labels"
+        )
+    return (
+        f"none of the {queries.n_queries} queries has two different labels; "
+        "check that qid is not a row id and that labels vary inside a query"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Sets of pairs, each all of a run of winners times all of a run of losers.
+
+    Attributes
+    ----------
+    winners, losers : int64 arrays
+        Where the two runs of each block begin.
+    n_winners, n_losers : int64 arrays
+        How long they are, >= 1.
+    """
+
+    winners: Array
+    n_winners: Array
+    losers: Array
+    n_losers: Array
+
+    @cached_property
+    def ends(self) -> Array:
+        """Pairs of the blocks up to each, itself included."""
+        ends: Array = np.cumsum(self.n_winners * self.n_losers)
+        return ends
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of all blocks."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def pairs(self, numbers: Array) -> tuple[Array, Array]:
+        """Winner and loser of the pairs of these numbers: block by block, winner by winner."""
+        block = np.searchsorted(self.ends, numbers, side="right")
+        width = self.n_losers[block]
+        within = numbers - (self.ends[block] - self.n_winners[block] * width)
+        row, column = np.divmod(within, width)
+        return self.winners[block] + row, self.losers[block] + column
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The rows sorted by query and level: a cell is a run of rows of one level of one query.
+
+    Attributes
+    ----------
+    rows : int64 array (n_rows,)
+        Row at each place of the sorted order.
+    start : int64 array (n_cells + 1,)
+        Where each cell begins in that order.
+    level : int64 array (n_cells,)
+        Level of each cell within its query.
+    """
+
+    rows: Array
+    start: Array
+    level: Array
+
+    @classmethod
+    def of(cls, queries: Queries) -> Cells:
+        """The cells of these queries; levels are dense, so that none is empty."""
+        n_levels = queries.n_levels.astype(np.int64)
+        first = np.cumsum(n_levels) - n_levels
+        cell = queries.levels + np.repeat(first, np.diff(queries.offsets))
+        order = np.argsort(cell, kind="stable")
+        n_cells = int(n_levels.sum())
+        start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))])
+        level = np.arange(n_cells) - np.repeat(first, n_levels)
+        return cls(order if queries.order is None else queries.order[order], start, level)
+
+    @cached_property
+    def size(self) -> Array:
+        """Rows of each cell."""
+        size: Array = np.diff(self.start)
+        return size
+
+    def at(self, difference: int) -> Blocks:
+        """The pairs whose levels differ by exactly this much, >= 1."""
+        return self._below(np.flatnonzero(self.level >= difference), difference)
+
+    def by_difference(self) -> Iterator[Blocks]:
+        """The pairs whose levels differ by 1, by 2, and so on; a step costs no more than its pairs.
+
+        Queries without such pairs are dropped on the way: one long query among many short ones
+        does not pay for them.
+        """
+        winner, difference = np.flatnonzero(self.level >= 1), 1
+        while len(winner):
+            yield self._below(winner, difference)
+            difference += 1
+            winner = winner[self.level[winner] >= difference]
+
+    def _below(self, winner: Array, difference: int) -> Blocks:
+        """The pairs of these cells with those a difference below."""
+        loser, size = winner - difference, self.size
+        return Blocks(self.start[winner], size[winner], self.start[loser], size[loser])
+
+    def beyond(self, difference: int) -> Blocks:
+        """The pairs whose levels differ by more; all pairs for 0.
+
+        The losers of a row are a prefix of its query's sorted rows, and the close ones among them
+        the end of that prefix.
+        """
+        winner = np.flatnonzero(self.level > difference)
+        first = self.start[winner - self.level[winner]]
+        n_losers = self.start[winner - difference] - first
+        return Blocks(self.start[winner], self.size[winner], first, n_losers)
+
+
+def distinct(end: int, n: int, rng: np.random.Generator) -> Array:
+    """``n`` different integers below ``end``, ascending; every set of ``n`` has the same chance.
+
+    Examples
+    --------
+    >>> distinct(10**12, 3, np.random.default_rng(0)).size
+    3
+    """
+    if 2 * n > end:  # at most 2n numbers in all: draw those that are left out
+        is_kept = np.ones(end, dtype=bool)
+        is_kept[distinct(end, end - n, rng)] = False
+        return np.flatnonzero(is_kept)
+    # The different values among independent draws are, given how many they are, a uniform set;
+    # so is a uniform part of it. At most half of the draws are repeats.
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < n:
+        more = int((1 + n / end) * (n - len(found))) + 8
+        found = np.sort(np.concatenate([found, rng.integers(end, size=more)]))
+        found = found[np.diff(found, prepend=-1) > 0]  # as np.unique, which hashes and is slower
+    excess = len(found) - n
+    if excess:
+        is_kept = np.ones(len(found), dtype=bool)
+        is_kept[rng.choice(len(found), excess, replace=False, shuffle=False)] = False
+        found = found[is_kept]
+    return found
+
+
+def without(taken: Array, numbers: Array) -> Array:
+    """The ``numbers``-th of the integers from 0 that are not in ``taken``, which ascends.
+
+    ``taken[t] - t`` of them lie below ``taken[t]``, so the k-th is k plus the number of t with
+    ``taken[t] - t <= k``.
+
+    Examples
+    --------
+    >>> without(np.array([0, 2, 3]), np.arange(4)).tolist()
+    [1, 4, 5, 6]
+    """
+    gaps = taken - np.arange(len(taken))
+    moved: Array = numbers + np.searchsorted(gaps, numbers, side="right")
+    return moved
+
+
+Asked = tuple[str, Any]  # the name of a number of pairs, and what was given for it
+
+_BYTES_OF_A_PAIR = 96  # its rows and weight, here and in the loss, and what finding it takes
+
+
+def closest(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+    """The ``n`` pairs of a query whose labels are closest, in order of closeness.
+
+    The closeness of a pair (i above j) is the difference r of the dense ranks of its labels within
+    the query, so that equal labels count as one. First come all pairs with r = 1 of all queries,
+    then those with r = 2, and so on; of the last r, as many as are left are drawn at random.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n : int or "auto", default="auto"
+        Pairs, from 1 to the number of all pairs. ``"auto"`` is all pairs with r = 1:
+        ``S = Σ_q Σ_r n_qr n_q,r+1`` with ``n_qr`` rows of query q at level r.
+    seed : int, default=0
+        Of the draw from the last r.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import closest
+    >>> closest([10.0, 30.0, 20.0, 20.0]).pairs.tolist()
+    [[2, 0], [3, 0], [1, 2], [1, 3]]
+    """
+    return Selection.of(Queries.of(y, qid), closest=("n", n), seed=seed).listed()
+
+
+def random(y: Any, qid: Any = None, n: int | str = "auto", *, seed: int = 0) -> Preferences:
+    """``n`` different pairs of all; every set of ``n`` pairs has the same chance.
+
+    The pairs of all queries are numbered, not listed: memory is that of the ``n`` pairs.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n : int or "auto", default="auto"
+        Pairs, from 1 to the number of all pairs. ``"auto"`` is as many as have neighbouring
+        labels, as in :func:`closest`.
+    seed : int, default=0
+        Of the draw.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import random
+    >>> len(random(range(100_000), n=5)), len(random([0, 1, 2], n=3))
+    (5, 3)
+    """
+    return Selection.of(Queries.of(y, qid), drawn=("n", n), seed=seed).listed()
+
+
+def pruned(
+    y: Any,
+    qid: Any = None,
+    n_closest: int | str = "auto",
+    n_random: int | str = "auto",
+    *,
+    seed: int = 0,
+) -> Preferences:
+    """The ``n_closest`` closest pairs, then ``n_random`` of all others drawn uniformly.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows,)
+        Real labels.
+    qid : array of shape (n_rows,)
+        Query of each row; None: all rows are one query.
+    n_closest : int or "auto", default="auto"
+        Closest pairs, as in :func:`closest`.
+    n_random : int or "auto", default="auto"
+        Pairs drawn from the rest, whatever their query, none twice. ``"auto"`` is as many as the
+        closest. Where the rest has no more than that, it is taken whole.
+    seed : int, default=0
+        Of both draws.
+
+    Returns
+    -------
+    Preferences
+        Winners and losers by row of `y`, each pair once, without weights.
+
+    Examples
+    --------
+    >>> from linrank.pairs import pruned
+    >>> chosen = pruned(range(1000), n_random=10)
+    >>> len(chosen), chosen.pairs[:2].tolist()
+    (1009, [[1, 0], [2, 1]])
+    """
+    closest, drawn = ("n_closest", n_closest), ("n_random", n_random)
+    return Selection.of(Queries.of(y, qid), closest=closest, drawn=drawn, seed=seed).listed()
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How many pairs of which closeness: the sizes are known, the pairs are not listed yet.
+
+    Attributes
+    ----------
+    cells : Cells
+        The rows by query and level.
+    n_pairs, n_adjacent : int
+        All pairs, and those of neighbouring levels.
+    n_closest, n_random : int
+        Closest pairs and random ones of the rest that are chosen.
+    seed : int
+        Of the random ones, and of the cut among the closest.
+    """
+
+    cells: Cells
+    n_pairs: int
+    n_adjacent: int
+    n_closest: int
+    n_random: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        queries: Queries,
+        *,
+        closest: Asked | None = None,
+        drawn: Asked | None = None,
+        seed: int = 0,
+    ) -> Selection:
+        """Check the sizes, each given with its name; None chooses none of that kind."""
+        if queries.n_pairs == 0:
+            raise NoPairsError(no_pairs_message(queries))
+        cells = Cells.of(queries)
+        total, adjacent = queries.n_pairs, cells.at(1).n_pairs
+        n_closest = 0 if closest is None else _size(*closest, adjacent, total)
+        n_random = 0 if drawn is None else _size(*drawn, n_closest or adjacent, total)
+        return cls(cells, total, adjacent, n_closest, min(n_random, total - n_closest), seed)
+
+    @property
+    def n_chosen(self) -> int:
+        """Pairs chosen in all."""
+        return self.n_closest + self.n_random
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every pair is chosen."""
+        return self.n_chosen == self.n_pairs
+
+    def listed(self) -> Preferences:
+        """The pairs chosen, the closest first."""
+        self._check_memory(self.n_chosen)
+        rng = np.random.default_rng(self.seed)
+        parts, difference, cut = self._closest(rng)
+        if self.n_random:
+            parts.append(self._others(difference, cut, rng))
+        return self._preferences(parts)
+
+    def listed_random(self) -> Preferences:
+        """The random pairs alone, where the closest are all those of neighbouring levels."""
+        self._check_memory(self.n_random)
+        none_cut = np.zeros(0, dtype=np.int64)
+        return self._preferences([self._others(1, none_cut, np.random.default_rng(self.seed))])
+
+    def _closest(self, rng: np.random.Generator) -> tuple[list[tuple[Array, Array]], int, Array]:
+        """Places of the closest pairs, the last difference of levels, and its numbers if cut."""
+        parts, difference, left = [], 0, self.n_closest
+        cut = np.zeros(0, dtype=np.int64)
+        for blocks in self.cells.by_difference() if left else ():
+            difference += 1
+            if blocks.n_pairs <= left:
+                chosen = np.arange(blocks.n_pairs)
+            else:
+                chosen = cut = distinct(blocks.n_pairs, left, rng)
+            parts.append(blocks.pairs(chosen))
+            left -= len(chosen)
+            if left == 0:
+                break
+        return parts, difference, cut
+
+    def _others(self, difference: int, cut: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Places of the random pairs.
+
+        They are drawn from the pairs beyond ``difference`` and, where that one was cut, from what
+        was left of it.
+        """
+        far = self.cells.beyond(difference)
+        near = self.cells.at(difference) if len(cut) else None
+        n_near = 0 if near is None else near.n_pairs - len(cut)
+        drawn = distinct(far.n_pairs + n_near, self.n_random, rng)
+        n_far = int(np.searchsorted(drawn, far.n_pairs))
+        winners, losers = far.pairs(drawn[:n_far])
+        if near is None:
+            return winners, losers
+        more = near.pairs(without(cut, drawn[n_far:] - far.n_pairs))
+        return np.concatenate([winners, more[0]]), np.concatenate([losers, more[1]])
+
+    def _preferences(self, parts: list[tuple[Array, Array]]) -> Preferences:
+        """Rows of the pairs of places."""
+        rows = self.cells.rows
+        winners, losers = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return Preferences(rows[winners], rows[losers])
+
+    def _check_memory(self, n: int) -> None:
+        check_fits(
+            n * _BYTES_OF_A_PAIR,
+            f"a list of {n} pairs",
+            "choose fewer of them, or use pairs='all' or 'adjacent', which list none",
+        )
+
+
+def _size(name: str, n: Any, auto: int, total: int) -> int:
+    """A number of pairs, checked against that of all."""
+    if isinstance(n, str) and n == "auto":
+        return auto
+    if not isinstance(n, numbers.Integral) or isinstance(n, bool):
+        raise TypeError(f"{name} must be an integer or 'auto', got {n!r}")
+    size = int(n)
+    if size < 1:
+        raise ValueError(f"{name} must be >= 1, got {n}")
+    if size > total:
+        raise TooFewPairsError(
+            f"{name} is {n}, but the labels make only {total} pairs; lower it, or use all pairs"
+        )
+    return size
 
 
 def chosen(

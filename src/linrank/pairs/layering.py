@@ -266,7 +266,7 @@ class Layering:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def on(self, sample: Queries, positions: Array, row_weight: Array) -> Layering:
-        """The layers of a sample of the rows, as `linrank.ranksvm.plan.draw_rows` returns it."""
+        """The layers of a sample of the rows, as `linrank.ranksvm.train.draw_rows` returns it."""
         whole = self.queries
         if self.row_weight is not None:
             row_weight = row_weight * self.row_weight[positions]

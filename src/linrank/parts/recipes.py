@@ -20,14 +20,13 @@ from linrank.data.rows import Rows, without_offsets
 from linrank.data.scaling import Scaling
 from linrank.domination import newton
 from linrank.errors import NoPairsError
-from linrank.losses.base import ScoreLoss
+from linrank.losses.base import Huber, ScoreLoss, SquaredHinge
 from linrank.losses.domination import DominationLoss
-from linrank.losses.hinge import Huber, SquaredHinge
 from linrank.pairs import Pairs, chosen
 from linrank.pairs.layering import Layering
 from linrank.parts.chunk import Chunk, Sizes, Terms
-from linrank.ranksvm import problem
-from linrank.ranksvm.plan import Plannable, draw_rows
+from linrank.ranksvm import train as problem
+from linrank.ranksvm.train import Plannable, draw_rows
 from linrank.system.threads import useful_threads
 
 Array = NDArray[Any]
@@ -54,7 +53,7 @@ class Recipe(Protocol):
         """The chunk of a dataset; ``factor`` multiplies the weights of its queries."""
 
     def sample(self, chunk: Chunk, queries: Array, limit: int, seed: int, first: int) -> Piece:
-        """Rows of some queries, as `linrank.ranksvm.plan.draw_rows` draws them."""
+        """Rows of some queries, as `linrank.ranksvm.train.draw_rows` draws them."""
 
     def problem(
         self,

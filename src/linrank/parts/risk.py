@@ -19,7 +19,7 @@ from linrank.parts import risk as tasks
 from linrank.parts.chunk import Chunk, Sizes
 from linrank.parts.gather import Gathering
 from linrank.parts.recipes import Piece, Recipe
-from linrank.ranksvm.plan import Plannable, choose_queries
+from linrank.ranksvm.train import Plannable, choose_queries
 from linrank.solvers.smoothing import Sharpening
 from linrank.system.threads import cached_property
 
@@ -91,7 +91,7 @@ class ChunkedPoint:
         return extents
 
     def primal_error(self, size: Array) -> float:
-        """As of `linrank.risk.RiskPoint`."""
+        """As of `linrank.objective.RiskPoint`."""
         risk, totals = self.risk, self.loss
         steepness = None if risk.loss.has_kink else math.sqrt(totals.slope_square)
         moved = self._extents.loss_error(risk.stretch(size), totals.total_weight, steepness)
@@ -288,7 +288,7 @@ class Extent:
 
 @dataclass(frozen=True, eq=False)
 class ChunkedProblem:
-    """``½‖w‖² + C Σ_chunks L(X D w)`` and samples of it: `linrank.ranksvm.plan.Plannable`.
+    """``½‖w‖² + C Σ_chunks L(X D w)`` and samples of it: `linrank.ranksvm.train.Plannable`.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
-from linrank.ranksvm.plan import MOST_FACTORED
+from linrank.ranksvm.train import MOST_FACTORED
 from linrank.system.memory import allowed, describe_bytes, resident
 from linrank.system.threads import resolve
 
@@ -206,22 +206,3 @@ class _Themselves:
 
     def chunk(self, data: Dataset, n_threads: int = 1, factor: Any = None) -> Dataset:
         return data
-
-
-def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
-    """Whether a fit is to go over a store in passes; what does not belong together is refused.
-
-    ``others`` are arguments of ``fit`` that a store answers itself.
-    """
-    if not isinstance(X, Store):
-        if memory_limit is not None:
-            raise ValueError(
-                f"memory_limit={memory_limit!r} is for a store, got {type(X).__name__}: what is in "
-                "memory cannot be kept out of it; write it with linrank.Store.write, or leave "
-                "memory_limit out"
-            )
-        return False
-    for name, value in {"y": y, **others}.items():
-        if value is not None:
-            raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
-    return memory_limit is not None

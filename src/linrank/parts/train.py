@@ -17,7 +17,7 @@ from linrank.parts.gather import Gathering
 from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of
 from linrank.ranksvm.path import one_by_one
-from linrank.ranksvm.plan import carried, is_small, plan
+from linrank.ranksvm.train import carried, is_small, plan
 from linrank.solvers.continuation import follow
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result

@@ -6,10 +6,11 @@ from typing import Any
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
+from linrank.io.store.outline import is_limited
 from linrank.io.store.store import Store
 from linrank.options import SELECTED_PAIRS
 from linrank.parts.path import path_of_parts
-from linrank.parts.stores import StoreParts, is_limited, recipe_of
+from linrank.parts.stores import StoreParts, recipe_of
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.solvers.result import Callback
 from linrank.system.seeds import seed_of

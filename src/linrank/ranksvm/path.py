@@ -18,8 +18,7 @@ from linrank.data.scaling import Scaling
 from linrank.errors import ConvergenceWarning, check_numbers
 from linrank.options import LOSSES, PAIR_WEIGHTINGS, PAIRS, SOLVERS
 from linrank.ranksvm import train as ranksvm
-from linrank.ranksvm.plan import carried
-from linrank.ranksvm.problem import Problem
+from linrank.ranksvm.train import Problem, carried
 from linrank.solvers.continuation import follow
 from linrank.solvers.result import Callback, Result
 

@@ -14,6 +14,7 @@ from linrank.data.queries import as_sizes
 from linrank.data.scaling import Scaling
 from linrank.metrics import convention, evaluate, parse, parse_scoring
 from linrank.models.linear import LinearModel
+from linrank.options import SCORING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,9 +76,6 @@ def _one_each(name: str, values: Any, pairs: Sequence[Any]) -> list[Any]:
     if len(each) != len(pairs):
         raise ValueError(f"{name} has {len(each)} entries for {len(pairs)} pairs in eval_set")
     return each
-
-
-_UNUSED = "ndcg@10"  # a measure for no data
 
 
 def validation_sets(
@@ -201,7 +199,7 @@ class Monitor:
             for data in sets
         ]
         self._scoring, self.scaling, self._n_jobs = scoring, scaling, n_jobs
-        self._sign = 1.0 if parse(scoring).higher_is_better else -1.0
+        self._sign = 1.0 if not sets or parse(scoring).higher_is_better else -1.0
         self._patience, self._verbose, self._callback = patience, verbose, callback
         self._watch, self._filling, self._has_weights = watch, filling, True
         if watch is not None:
@@ -218,9 +216,8 @@ class Monitor:
         """The monitor that the parameters of an estimator ask for."""
         if ranker.early_stopping and not sets:
             raise ValueError("early_stopping=True needs validation data: pass X_val and y_val")
-        parse_scoring(
-            ranker.scoring
-        )  # a misspelt name is told even where there is nothing to score yet
+        if ranker.scoring != SCORING:
+            parse_scoring(ranker.scoring)  # a misspelt name is told even with nothing to score
         if ranker.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change must be >= 1, got {ranker.n_iter_no_change}")
         return cls(
@@ -239,7 +236,7 @@ class Monitor:
     def watching(cls, ranker: Any) -> Monitor:
         """The monitor of an estimator that takes no validation data: progress and callback."""
         options = {"verbose": ranker.verbose, "callback": ranker.callback}
-        monitor = cls((), _UNUSED, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
+        monitor = cls((), SCORING, Scaling(), watch=getattr(ranker, "_fit_watch", None), **options)
         monitor._has_weights = False  # what the solver calls w are no weights of features
         return monitor
 

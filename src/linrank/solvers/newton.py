@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 
 from linrank.objective import Term
 from linrank.solvers.bounded import BoundedDirections
-from linrank.solvers.certificate import kkt_residual, lower_bound
 from linrank.solvers.conjugate import Directions
 from linrank.solvers.preconditioner import Preconditioner
-from linrank.solvers.result import Callback, Patience, Recorder, Result, Verdict
+from linrank.solvers.result import (
+    Callback,
+    Patience,
+    Recorder,
+    Result,
+    Verdict,
+    kkt_residual,
+    lower_bound,
+)
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linrank.objective import Sum
-from linrank.solvers.certificate import lower_bound
+from linrank.solvers.result import lower_bound
 
 # Shares of the tolerance and of the slack, and the largest step; tuned on iterations of small sets.
 _AIM = 0.8

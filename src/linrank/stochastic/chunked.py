@@ -21,11 +21,9 @@ import numpy as np
 from linrank import _core
 from linrank.data.dataset import join_rows
 from linrank.errors import NoPairsError
-from linrank.losses.base import Dual
-from linrank.losses.hinge import Huber
-from linrank.objective import Ridge, SumPoint
-from linrank.risk import Risk, RiskPoint
-from linrank.solvers.certificate import duality_gap
+from linrank.losses.base import Dual, Huber
+from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
+from linrank.solvers.result import duality_gap
 from linrank.stochastic.resident import Loader, Residence, chunk_sampler, room_of_chunk
 from linrank.stochastic.run import Course, Rule, needs_plan
 from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler

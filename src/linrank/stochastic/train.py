@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from linrank import _core
-from linrank.losses.hinge import Huber
-from linrank.objective import Ridge, Sum
+from linrank.losses.base import Huber
+from linrank.objective import Ridge, Risk, Sum
 from linrank.options import ALGORITHMS, RECORDS
-from linrank.risk import Risk
-from linrank.solvers.certificate import duality_gap
+from linrank.solvers.result import duality_gap
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import RECORDED, DrawnPairs, pair_sampler
 from linrank.system import threads

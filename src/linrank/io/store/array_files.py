@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.errors import DataFormatError
-from linrank.system.durable import naming
+from linrank.system.durable import naming, new_file, sweep
 from linrank.system.memory import describe_bytes
-from linrank.system.scratch import new_file, sweep
 
 Array = NDArray[Any]
 

@@ -25,8 +25,7 @@ from linrank.io.store.spill import Apart, Background, Grouped, Output, Sink, Tog
 from linrank.io.store.store import Store
 from linrank.io.store.writer import StoreWriter
 from linrank.io.svmlight import ReadingOptions, parse_blocks
-from linrank.system.durable import FULL_DISK, REMOVED, naming
-from linrank.system.scratch import Scratch
+from linrank.system.durable import FULL_DISK, REMOVED, Scratch, naming
 from linrank.system.threads import resolve
 
 Array = NDArray[Any]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from linrank.io.store.layout import FILES, MANIFEST
 from linrank.system.durable import (
     REMOVED,
+    Scratch,
     naming,
     recover,
     replace_folder,
@@ -19,7 +20,6 @@ from linrank.system.durable import (
     sync_folder,
     token_of,
 )
-from linrank.system.scratch import Scratch
 
 Array = NDArray[Any]
 _WRITE_BACK = 32 << 20  # bytes after which the system is asked to begin writing to the disk

@@ -60,3 +60,22 @@ def outline(store: Store) -> Dataset:
         ids,
     )
     return data
+
+
+def is_limited(X: Any, y: Any, memory_limit: Any, **others: Any) -> bool:
+    """Whether a fit is to go over a store in passes; what does not belong together is refused.
+
+    ``others`` are arguments of ``fit`` that a store answers itself.
+    """
+    if not isinstance(X, Store):
+        if memory_limit is not None:
+            raise ValueError(
+                f"memory_limit={memory_limit!r} is for a store, got {type(X).__name__}: what is in "
+                "memory cannot be kept out of it; write it with linrank.Store.write, or leave "
+                "memory_limit out"
+            )
+        return False
+    for name, value in {"y": y, **others}.items():
+        if value is not None:
+            raise ValueError(f"{name} is part of the store {X.path}; call fit(store) without it")
+    return memory_limit is not None

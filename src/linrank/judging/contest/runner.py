@@ -18,7 +18,7 @@ from linrank.judging.contest.methods import Method
 from linrank.judging.contest.process import Outcome, Worker
 from linrank.judging.contest.worker import write_subset
 from linrank.metrics import Convention
-from linrank.system.scratch import Scratch
+from linrank.system.durable import Scratch
 
 
 @dataclass(frozen=True)
