@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics
 
 
 def statistics(low, high):

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from hypothesis_profiles import examples
 from linrank import LinearModel, ModelFormatError, load_model
 from linrank.data.missing import Missing
-from linrank.data.rows import DenseRows
+from linrank.data.rows import ColumnStatistics, DenseRows
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.models import file as arrays
 from linrank.models import file as model_file
 

@@ -12,8 +12,8 @@ from numpy.testing import assert_array_equal
 
 from hypothesis_profiles import examples
 from linrank.data.dataset import Dataset
-from linrank.io.fusion import fused
 from linrank.io.judgements import judged
+from linrank.io.load import fused
 from linrank.io.trec import Run, load_run
 from linrank.io.words import Comments, Words
 

@@ -16,8 +16,7 @@ import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, RankSVM, load_model
 from linrank.data.missing import Filling, Missing
-from linrank.data.rows import CsrRows, DenseRows, as_rows
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows
 from linrank.errors import ModelFormatError
 from linrank.models import file as arrays
 from linrank.models import file as model_file

@@ -33,7 +33,7 @@ from linrank import (
     make_ranking,
     ranking_scorer,
 )
-from linrank.estimators import callbacks as sklearn_callbacks
+from linrank.estimators import base as sklearn_callbacks
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn >= 1.9 has callbacks")
 

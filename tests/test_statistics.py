@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linrank.data.rows import as_rows
+from linrank.data.rows import ColumnStatistics, as_rows
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from strategies import datasets
 
 

@@ -20,9 +20,8 @@ import linrank
 from hypothesis_profiles import examples
 from linrank import Store
 from linrank.data.dataset import Dataset
-from linrank.data.rows import DenseRows, as_rows
+from linrank.data.rows import ColumnStatistics, DenseRows, as_rows
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.errors import DataFormatError
 from linrank.io.store import array_files as files
 from linrank.io.store.read import checksum

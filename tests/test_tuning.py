@@ -30,9 +30,9 @@ from linrank.data.queries import Queries
 from linrank.data.scaling import Scaling
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.search import folds as validation
-from linrank.search import ranksvm as tuning
+from linrank.search import path_searches as tuning
 from linrank.search.folds import Fold, deal
-from linrank.search.ranksvm import tune
+from linrank.search.path_searches import tune
 from linrank.search.scores import _score_matrix, model_scores
 from linrank.search.tuning import Tuning
 from real_data import mq2008

@@ -9,9 +9,8 @@ import numpy as np
 
 from linrank import LinearModel
 from linrank.data.missing import Missing
-from linrank.data.rows import DenseRows
+from linrank.data.rows import ColumnStatistics, DenseRows
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 
 N_ROWS = 100_000
 N_WIDE = 20_000  # rows of more features than a hundred

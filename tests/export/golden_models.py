@@ -15,8 +15,8 @@ import pytest
 import linrank
 from linrank import LinearModel
 from linrank.data.missing import Missing
+from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.errors import ExportWarning
 from linrank.export import TARGETS
 from linrank.export.artefact import Artefact

@@ -13,7 +13,7 @@ from distributed import get_worker
 
 from linrank.dask.subtrees import pieces
 from linrank.data.dataset import Dataset
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics
 from linrank.parts.chunk import Chunk, tree_sum
 from linrank.parts.fold_recipes import SharedChunk
 from linrank.parts.recipes import Recipe

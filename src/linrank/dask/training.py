@@ -16,8 +16,8 @@ from linrank.dask.clients import release
 from linrank.dask.gathering import DaskChunks
 from linrank.dask.partitions import Partitions
 from linrank.data.queries import query_weights
+from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.models.linear import LinearModel
 from linrank.pairs.choice import chosen_sizes
 from linrank.parts.gathered_rows import gathered

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.data.queries import Queries
-    from linrank.data.rows import Design, Rows
-    from linrank.data.statistics import ColumnStatistics
+    from linrank.data.rows import ColumnStatistics, Design, Rows
 
 _BY_COLUMN = ("standard", "minmax")
 _BLOCK = 1 << 20  # entries that are scaled at a time

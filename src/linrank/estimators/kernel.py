@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from linrank.estimators.base import FittedRanker, MethodRanker
-from linrank.estimators.callbacks import with_callbacks
+from linrank.estimators.base import FittedRanker, MethodRanker, with_callbacks
 from linrank.methods.base import KERNEL
 from linrank.methods.parameters import KernelParameters
 from linrank.options import KERNEL as PASSED_ON

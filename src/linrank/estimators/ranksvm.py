@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from linrank.estimators.base import LinearRanker, MethodRanker
-from linrank.estimators.callbacks import with_callbacks
+from linrank.estimators.base import LinearRanker, MethodRanker, with_callbacks
 from linrank.methods.base import RANKSVM
 from linrank.methods.parameters import RankSVMParameters
 from linrank.search.monitor import validation_sets

@@ -10,7 +10,7 @@ import numpy as np
 from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker
 from linrank.estimators.kernel import KernelRanker
-from linrank.io.store.outline import columns_of
+from linrank.io.store.outline import columns_of, is_limited
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
 from linrank.methods.parameters import (
     DominationSearch,
@@ -20,7 +20,6 @@ from linrank.methods.parameters import (
     SGDSearch,
 )
 from linrank.parts.search import folds_of
-from linrank.io.store.outline import is_limited
 from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell

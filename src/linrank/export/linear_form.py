@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.missing import Missing
+    from linrank.data.rows import ColumnStatistics
     from linrank.data.scaling import Scaling
-    from linrank.data.statistics import ColumnStatistics
     from linrank.export.feature_map import FeatureMap
 
 # Binary exponents of the smallest normal and of the largest number.

@@ -20,12 +20,10 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
 from linrank.parts.stores import recipe_of
 from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
-from linrank.search.domination import tune_domination
 from linrank.search.kernel import tune_kernel
 from linrank.search.kernel_fit import check_kernel_rows, fit_kernel
 from linrank.search.kernel_folds import as_gammas
-from linrank.search.lowrank import tune_factorized
-from linrank.search.ranksvm import tune
+from linrank.search.path_searches import tune, tune_domination, tune_factorized
 from linrank.search.sgd import as_algorithms, tune_sgd
 from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import Tuning

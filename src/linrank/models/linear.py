@@ -15,9 +15,8 @@ from linrank.data.dataset import Dataset, check_no_query_ids
 from linrank.data.frames import as_array, check_names, column_names
 from linrank.data.missing import Missing, contributions, dense_contributions, scores_with_missing
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, as_rows, check_values
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, as_rows, check_values
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.pairs import chosen_sizes
 from linrank.system import threads
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics
 from linrank.parts.chunk import Chunk
 from linrank.parts.recipes import RankRecipe
 

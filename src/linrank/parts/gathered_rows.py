@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset, join_ids, join_rows
-from linrank.data.rows import Extents, Rows, StreamedRows
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics, Extents, Rows, StreamedRows
 from linrank.parts.chunk import tree_sum
 from linrank.parts.gather import Gathering
 from linrank.system.memory import allowed

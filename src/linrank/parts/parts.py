@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics
 from linrank.parts.gather import Gathering, MemoryChunks
 from linrank.parts.recipes import RankRecipe
 

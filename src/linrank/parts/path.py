@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import weight_bounds
+from linrank.data.rows import ColumnStatistics
 from linrank.data.scaling import Scaling
-from linrank.data.statistics import ColumnStatistics
 from linrank.models.linear import LinearModel
 from linrank.parts.chunk import tree_sum
 from linrank.parts.fold_recipes import FoldRecipe, statistics_of_queries

@@ -99,7 +99,7 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFo
 def tune_parts(
     parts: Parts, folds: Sequence[PartsFold], recipe: RankRecipe, Cs: Array, **options: Any
 ) -> Tuning:
-    """Measure the models of every fold's path, as `linrank.search.ranksvm.tune` does.
+    """Measure the models of every fold's path, as `linrank.search.path_searches.tune` does.
 
     ``options`` are those of `Judging` and of `linrank.parts.path.path_of_parts`.
     """

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
-from linrank.data.rows import CsrRows, DenseRows, Rows
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.store.array_files import AGAIN, Buffer, Files, span
 from linrank.io.store.layout import MANIFEST

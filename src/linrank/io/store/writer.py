@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.frames import as_array, as_labels, check_names
 from linrank.data.queries import as_sizes
-from linrank.data.rows import CsrRows, DenseRows, Rows
-from linrank.data.statistics import ColumnStatistics
+from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.io.store.batch import Block, Pending, as_words
 from linrank.io.store.folder import NewFolder
 from linrank.io.store.layout import STATISTICS, Layout, StoredArray
