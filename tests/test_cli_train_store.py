@@ -74,3 +74,22 @@ def test_faults_are_told(store: Store, tmp_path: Path, capsys: Any) -> None:
     assert run("train", store.path, model, "--checkpoint", "weights") == 2
     assert "--checkpoint needs --dask" in capsys.readouterr().err
     assert not model.exists()
+
+
+def test_tune_within_a_limit_chooses_what_the_estimator_chooses(
+    store: Store, tmp_path: Path, capsys: Any
+) -> None:
+    model = tmp_path / "model.json"
+    options = ["--memory-limit", "2GB", "--Cs", "0.01,0.1,1", "--folds", "3", "--json"]
+    assert run("tune", store.path, "-o", model, *options) == 0
+    told = json.loads(capsys.readouterr().out)
+    fitted = linrank.RankSVMCV([0.01, 0.1, 1.0], cv=3, memory_limit="2GB").fit(store)
+    np.testing.assert_allclose(told["path"]["scores"], fitted.scores_)
+    np.testing.assert_array_equal(linrank.load_model(model).coef, fitted.coef_)
+    assert told["data"]["chunks"] == store.n_chunks
+    assert run("tune", store.path, "--memory-limit", "2GB", "--valid", store.path) == 2
+    assert "leave out --valid" in capsys.readouterr().err
+    text = tmp_path / "train.txt"
+    text.write_text("1 qid:1 1:2\n0 qid:1 1:1\n")
+    assert run("tune", text, "--memory-limit", "2GB") == 2
+    assert "is no store; write one first: linrank convert" in capsys.readouterr().err

@@ -101,8 +101,14 @@ def test_workers_of_this_machine(store, tmp_path):
         (["--dask", "local:1", "--solver", "sgd"], "needs --solver newton"),
         (["--dask", "local:1", "--pairs", "closest"], "excludes --pairs closest"),
         (["--dask", "local:1", "--memory-limit", "1GB"], "excludes --memory-limit"),
-        (["--dask", "local:1", "--kernel", "rbf"], "trains a linear RankSVM"),
-        (["--dask", "local:1", "--method", "factorized"], "trains a linear RankSVM"),
+        (
+            ["--dask", "local:1", "--kernel", "rbf"],
+            "--dask belongs to --method ranksvm or domination",
+        ),
+        (
+            ["--dask", "local:1", "--method", "factorized"],
+            "--dask belongs to --method ranksvm or domination",
+        ),
         (["--dask", "local:1", "--checkpoint", "-"], "needs a file"),
         (["--dask", "local:1", "--checkpoint", "{model}"], "MODEL and --checkpoint are one file"),
     ],

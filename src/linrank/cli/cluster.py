@@ -73,8 +73,11 @@ def train_on_cluster(
     console.say("cluster", f"{found.n_rounds} rounds of tasks{repeated}")
     if found.n_before:
         console.say("resumed", f"{args.checkpoint}: after {found.n_before} iterations")
-    model = found.model(data, scaling, **settings, index_base=store.index_base)
-    return Trained(model, found.result, {}, is_done=found.result.converged)
+    if store.index_base is not None:
+        settings["index_base"] = store.index_base
+    model = found.model(data, scaling, **settings)
+    shown = {"n_nonzero": model.n_nonzero, "density": model.density}
+    return Trained(model, found.result, shown, is_done=found.result.converged)
 
 
 def _ranksvm(
