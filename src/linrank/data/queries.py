@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.frames import as_array, is_frame, read_column
-from linrank.data.vectors import as_labels
+from linrank.data.vectors import as_labels, read_only
 from linrank.lazy import cached_property
 from linrank.threads import resolve
 
@@ -49,6 +49,13 @@ class Queries:
     levels: Array
     n_levels: Array
     ids: Array | None = None
+
+    def __post_init__(self) -> None:
+        # The core works by them while other threads run: nobody else may write to them.
+        for name in ("offsets", "order", "levels", "n_levels"):
+            found = getattr(self, name)
+            if found is not None:
+                object.__setattr__(self, name, read_only(found))
 
     @property
     def n_rows(self) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linrank.data.frames import as_array, as_float
 
-__all__ = ["as_labels", "as_part_weights", "as_weights", "check_apart"]
+__all__ = ["as_labels", "as_part_weights", "as_weights", "check_apart", "read_only"]
 
 Array = NDArray[Any]
 _EXACT = 2**53  # integers up to here are float64 numbers, each by itself
@@ -58,6 +58,14 @@ def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Ar
         i = int(np.argmax(vector < 0))
         raise ValueError(f"{name} must be >= 0, got {vector[i]} at row {i}")
     return vector
+
+
+def read_only(a: Array) -> Array:
+    """``a``, or a view of it that cannot be written to."""
+    if a.flags.writeable:
+        a = a.view()
+        a.flags.writeable = False
+    return a
 
 
 def _vector(values: Any, name: str, n_rows: int | None) -> Array:

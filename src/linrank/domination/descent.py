@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.vectors import read_only
 from linrank.domination.newton_steps import newton_step, writes_hessian
 from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.solvers.result import Callback, Patience, Result, Verdict, read_only
+from linrank.solvers.result import Callback, Patience, Result, Verdict
 
 __all__ = ["Bounds", "Descent", "Log", "descend"]
 

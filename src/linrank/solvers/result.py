@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from linrank.data.vectors import read_only
 from linrank.inner_product import dot
 from linrank.solvers.certificate import kkt_residual, lower_bound
 
-__all__ = ["Callback", "Patience", "Recorder", "Result", "Verdict", "read_only"]
+__all__ = ["Callback", "Patience", "Recorder", "Result", "Verdict"]
 
 Array = NDArray[Any]
 _LARGEST = 1e150  # of ‖∇F‖²; solvers square it
@@ -100,13 +101,6 @@ class Patience:
         return self._n_vain >= self.STEPS
 
 
-def read_only(w: Array) -> Array:
-    """The weights as callbacks get them: the solver goes on from what they look at."""
-    view: Array = w.view()
-    view.flags.writeable = False
-    return view
-
-
 class Recorder:
     """Collects the history of a solver and talks to its callback."""
 
@@ -165,6 +159,7 @@ class Recorder:
             self.history[key].append(value)
         if self.callback is None:
             return False
+        # The solver goes on from the weights that the callback looks at.
         return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": self.n_iter}))
 
     def revise(self, point: Any, bound: float) -> None:
