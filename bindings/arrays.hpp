@@ -66,10 +66,17 @@ inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_r
         throw std::invalid_argument("query offsets decrease");
 }
 
+// What has been checked may be written to by another thread of Python once the GIL is let go, and then lead out
+// of bounds. So arrays of indices come from linrank itself, which copies those of its users and shows its own as
+// read-only; numbers of users that are sorted are copied before they are checked, here.
+
+/// A copy that nobody else can write to.
+template <class T>
+std::vector<T> own_copy(const Vector<T> &a) { return {a.data(), a.data() + a.shape(0)}; }
+
 using OptionalOrder = std::optional<Vector<std::int64_t>>;
 
-/// Positions name rows that exist. Checked at every call, since Python may write to the array: about a
-/// nanosecond a row.
+/// Positions name rows that exist. Checked at every call, about a nanosecond a row.
 inline Order checked_order(const OptionalOrder &order, std::int64_t n_rows) {
     const Order rows = span_of(order);
     for (const std::int64_t row : rows)
@@ -103,15 +110,17 @@ inline void check_levels(std::span<const std::int32_t> levels, std::span<const s
     }
 }
 
-/// A NaN has no place among numbers that are sorted.
-inline void check_no_nan(const Vector<double> &values, const char *what) {
-    for (const double value : span_of(values))
+/// A copy of numbers that are sorted, among which a NaN has no place.
+inline std::vector<double> without_nan(const Vector<double> &values, const char *what) {
+    std::vector<double> own = own_copy(values);
+    for (const double value : own)
         if (value != value) throw std::invalid_argument(std::string(what) + " is NaN");
+    return own;
 }
 
-inline void check_scores(const Vector<double> &scores, std::size_t n_rows) {
+inline std::vector<double> checked_scores(const Vector<double> &scores, std::size_t n_rows) {
     require_length(scores.shape(0), std::int64_t(n_rows), "scores");
-    check_no_nan(scores, "a score");
+    return without_nan(scores, "a score");
 }
 
 /// A square matrix of side n; n * n does not overflow.
@@ -127,7 +136,15 @@ struct BoundRows {
     nb::object keep_alive;
 };
 
-/// Positions of the matrix in the order given.
-inline std::int64_t n_positions(const BoundRows &rows, const Order &order) {
-    return order.empty() ? n_rows(rows.rows) : std::int64_t(order.size());
-}
+/// Rows by position. To the core an empty order is the identity; an order that names no row is that of a matrix
+/// without rows.
+struct Positions {
+    Rows rows;
+    Order order;
+
+    Positions(const BoundRows &bound, const OptionalOrder &given)
+        : rows(bound.rows), order(checked_order(given, n_rows(bound.rows))) {
+        if (given && order.empty()) std::visit([](auto &r) { r.n_rows = 0; }, rows);
+    }
+    std::int64_t size() const { return order.empty() ? n_rows(rows) : std::int64_t(order.size()); }
+};

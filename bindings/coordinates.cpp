@@ -148,9 +148,9 @@ void bind_coordinates(nb::module_ &m) {
             }));
         }, nb::arg("wanted").noconvert(), nb::arg("r").noconvert(), nb::arg("n_threads"));
     m.def("columns", [](const BoundRows &rows, OptionalOrder order, int n_threads) {
-        const Order taken = checked_order(order, n_rows(rows.rows));
+        const Positions x(rows, order);
         return BoundColumns{unlocked([&] {
-            return std::make_shared<const Columns>(columns_of(rows.rows, taken, n_threads));
+            return std::make_shared<const Columns>(columns_of(x.rows, x.order, n_threads));
         })};
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("n_threads"));
 

@@ -34,9 +34,9 @@ using Explicit = std::vector<double> (*)(const Rows &, Order, const DominationPo
 auto bound(Explicit function) {
     return [function](const BoundRows &rows, OptionalOrder order, const BoundDomination &point,
                       int n_threads) {
-        const Order o = checked_order(order, n_rows(rows.rows));
-        require_length(point.point->gradient.size(), n_positions(rows, o), "the point");
-        return to_numpy(unlocked([&] { return function(rows.rows, o, *point.point, n_threads); }));
+        const Positions x(rows, order);
+        require_length(point.point->gradient.size(), x.size(), "the point");
+        return to_numpy(unlocked([&] { return function(x.rows, x.order, *point.point, n_threads); }));
     };
 }
 

@@ -57,8 +57,9 @@ BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Vector<s
                             std::optional<Vector<double>> scale, Vector<double> bound,
                             const std::string &constraint, std::int64_t n_factors, Vector<double> factors,
                             std::uint64_t seed) {
-    const std::int64_t n = n_positions(rows, checked_order(order, n_rows(rows.rows)));
-    check_distinct(span_of(order), n_rows(rows.rows));
+    const Positions x(rows, order);
+    const std::int64_t n = x.size();
+    check_distinct(x.order, n_rows(rows.rows));
     check_offsets(span_of(offsets), std::size_t(n));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (scale) require_length(scale->shape(0), n_columns(rows.rows), "scale");
@@ -73,7 +74,7 @@ BoundFactors factor_descent(const BoundRows &rows, OptionalOrder order, Vector<s
     auto start = copied(factors), stretch = copied(scale);
     return unlocked([&] {
         return BoundFactors(FactorDescent(
-            QueryRows(rows.rows, std::move(positions), std::move(by_query), std::move(stretch)),
+            QueryRows(x.rows, std::move(positions), std::move(by_query), std::move(stretch)),
             std::move(problem), std::move(start), seed));
     });
 }

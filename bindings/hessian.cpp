@@ -11,11 +11,11 @@
 void bind_products(nb::module_ &m) {
     m.def("scores", [](const BoundRows &rows, Vector<double> w, OptionalOrder order, int n_threads) {
         require_length(w.shape(0), n_columns(rows.rows), "w");
-        const Order o = checked_order(order, n_rows(rows.rows));
+        const Positions x(rows, order);
         // Not zeroed first; from the allocator, which keeps what was freed, up to the size where it never
         // does, then in large pages. New memory takes longer than the products of short rows.
-        PageArray<double> out(static_cast<std::size_t>(n_positions(rows, o)), std::size_t(32) << 20);
-        unlocked([&] { multiply(rows.rows, o, span_of(w), {out.data(), out.size()}, n_threads); });
+        PageArray<double> out(static_cast<std::size_t>(x.size()), std::size_t(32) << 20);
+        unlocked([&] { multiply(x.rows, x.order, span_of(w), {out.data(), out.size()}, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("w").noconvert(), nb::arg("order").noconvert().none(),
        nb::arg("n_threads"), "X w, by position.");
@@ -29,39 +29,36 @@ void bind_products(nb::module_ &m) {
         return nb::make_tuple(found.score, found.slope);
     }, nb::arg("rows"), "Terms of the longest sums that scores, and slopes in w, are made of.");
     m.def("gradient", [](const BoundRows &rows, Vector<double> r, OptionalOrder order, int n_threads) {
-        const Order o = checked_order(order, n_rows(rows.rows));
-        require_length(r.shape(0), n_positions(rows, o), "r");
+        const Positions x(rows, order);
+        require_length(r.shape(0), x.size(), "r");
         std::vector<double> out(static_cast<std::size_t>(n_columns(rows.rows)));
-        unlocked([&] { multiply_transposed(rows.rows, o, span_of(r), out, n_threads); });
+        unlocked([&] { multiply_transposed(x.rows, x.order, span_of(r), out, n_threads); });
         return to_numpy(std::move(out));
     }, nb::arg("rows"), nb::arg("r").noconvert(), nb::arg("order").noconvert().none(),
        nb::arg("n_threads"), "Transposed X times r, r by position.");
 }
 
 void bind_hessian(nb::module_ &m) {
-    const auto check = [](const BoundRows &rows, const Order &order, const BoundPoint &point) {
-        require_length(point.point->gradient.size(), n_positions(rows, order), "the point");
-    };
-    m.def("hessian_product", [check](const BoundRows &rows, OptionalOrder order,
+    m.def("hessian_product", [](const BoundRows &rows, OptionalOrder order,
                                      const BoundPoint &point, Vector<double> v, int n_threads) {
-        const Order o = checked_order(order, n_rows(rows.rows));
-        check(rows, o, point);
+        const Positions x(rows, order);
+        require_length(point.point->gradient.size(), x.size(), "the point");
         require_length(v.shape(0), n_columns(rows.rows), "v");
         std::vector<double> out(v.shape(0));
         PageArray<double> image(point.point->gradient.size(), PageArray<double>::huge);
         unlocked([&] {
-            hessian_product(rows.rows, o, *point.point, span_of(v), out,
+            hessian_product(x.rows, x.order, *point.point, span_of(v), out,
                             {image.data(), image.size()}, n_threads);
         });
         return std::make_tuple(to_numpy(std::move(out)), to_numpy(std::move(image)));
     }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"),
        nb::arg("v").noconvert(), nb::arg("n_threads"), "(H v, X v) in one pass over the rows.");
-    const auto dense = [check](const BoundRows &rows, const OptionalOrder &order,
+    const auto dense = [](const BoundRows &rows, const OptionalOrder &order,
                                const BoundPoint &point, int n_threads, auto function) {
-        const Order o = checked_order(order, n_rows(rows.rows));
-        check(rows, o, point);
+        const Positions x(rows, order);
+        require_length(point.point->gradient.size(), x.size(), "the point");
         const nb::gil_scoped_release release;
-        return function(rows.rows, o, *point.point, n_threads);
+        return function(x.rows, x.order, *point.point, n_threads);
     };
     using Function = std::vector<double> (*)(const Rows &, Order, const PairPoint &, int);
     m.def("hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,

@@ -15,6 +15,9 @@ KernelFunction kernel_function(const std::string &name, double gamma, int degree
                             : name == "sigmoid" ? KernelKind::sigmoid
                             : name == "linear"  ? KernelKind::linear
                                                 : throw std::invalid_argument("no kernel is named " + name);
+    // Of distances e^-γd would grow without a bound, and no longer be a kernel.
+    if (kind == KernelKind::rbf && !(gamma >= 0.0))
+        throw std::invalid_argument("gamma must be >= 0, got " + std::to_string(gamma));
     if (degree < 0) throw std::invalid_argument("degree must be >= 0, got " + std::to_string(degree));
     return {kind, gamma, degree, coef0};
 }

@@ -7,16 +7,14 @@
 
 namespace {
 
-template <class T>
-std::vector<T> copy_of(std::span<const T> a) { return {a.begin(), a.end()}; }
-
 std::vector<double> finite_copy(const std::optional<Vector<double>> &a, std::int64_t n,
                                 const char *name) {
     if (!a) return {};
     require_length(a->shape(0), n, name);
-    for (const double value : span_of(*a))
+    std::vector<double> copy = own_copy(*a);
+    for (const double value : copy)
         if (!std::isfinite(value)) throw std::invalid_argument(std::string(name) + " is not finite");
-    return copy_of(span_of(*a));
+    return copy;
 }
 
 std::vector<double> weights_copy(const std::optional<Vector<double>> &a, std::int64_t n,
@@ -42,9 +40,9 @@ BoundLayering layering(Vector<std::int64_t> offsets, Vector<std::int32_t> levels
     check_offsets(span_of(offsets), levels.shape(0));
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     auto made = std::make_shared<Layering>();
-    made->offsets = copy_of(span_of(offsets));
-    made->levels = copy_of(span_of(levels));
-    made->n_levels = copy_of(span_of(n_levels));
+    made->offsets = own_copy(offsets);
+    made->levels = own_copy(levels);
+    made->n_levels = own_copy(n_levels);
     made->first_cell = first_cells(made->n_levels);
     made->shift = finite_copy(shift, made->n_rows(), "shift");
     made->row_weight = weights_copy(row_weight, made->n_rows(), "row_weight");
@@ -57,7 +55,7 @@ BoundLayering layering(Vector<std::int64_t> offsets, Vector<std::int32_t> levels
         if (grade < 0 || grade >= n_grades) throw std::invalid_argument("a grade is out of range");
     made->table = finite_copy(table, n_grades * n_grades, "table");
     made->n_grades = n_grades;
-    made->grades = copy_of(span_of(*grades));
+    made->grades = own_copy(*grades);
     return {std::move(made)};
 }
 

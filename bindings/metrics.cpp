@@ -18,13 +18,13 @@ std::tuple<double, double, double> concordance(Vector<std::int64_t> offsets,
                                                Vector<double> weight) {
     const std::size_t n_rows = levels.shape(0);
     check_offsets(span_of(offsets), n_rows);
-    check_scores(scores, n_rows);
+    const std::vector<double> own = checked_scores(scores, n_rows);
     require_length(weight.shape(0), std::int64_t(n_rows), "weight");
     for (const std::int32_t level : span_of(levels))
         if (level < 0 || std::size_t(level) >= n_rows)
             throw std::invalid_argument("a level is out of range");
     const Concordance result = unlocked([&] {
-        return weighted_concordance(span_of(offsets), span_of(levels), span_of(scores),
+        return weighted_concordance(span_of(offsets), span_of(levels), own,
                                     span_of(weight));
     });
     return {result.right, result.wrong, result.tied};
@@ -42,11 +42,10 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t> censored_conc
     Vector<std::int64_t> offsets, Vector<bool> event, Vector<double> time, Vector<double> risk,
     double tolerance) {
     check_offsets(span_of(offsets), time.shape(0));
-    check_scores(risk, time.shape(0));
-    check_no_nan(time, "a time");
+    const std::vector<double> risks = checked_scores(risk, time.shape(0)), times = without_nan(time, "a time");
     require_length(event.shape(0), std::int64_t(time.shape(0)), "event");
     const CensoredCounts counts = unlocked([&] {
-        return censored_concordance(span_of(offsets), span_of(event), span_of(time), span_of(risk),
+        return censored_concordance(span_of(offsets), span_of(event), times, risks,
                                     tolerance);
     });
     return {counts.concordant, counts.discordant, counts.tied, counts.tied_time};
@@ -60,11 +59,11 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
                          bool with_rows, int n_threads) {
     const std::size_t n_rows = labels.shape(0);
     const QueryView queries = checked_queries(offsets, order, n_rows);
-    check_scores(scores, n_rows);
+    const std::vector<double> own = checked_scores(scores, n_rows);
     if (docid) require_length(docid->shape(0), std::int64_t(n_rows), "docid");
     check_levels(span_of(levels), span_of(offsets), span_of(n_levels));
     if (n_ranked) check_ranked(span_of(*n_ranked), span_of(offsets));
-    const RankInput input{queries,           span_of(labels), span_of(scores),  span_of(levels),
+    const RankInput input{queries,           span_of(labels), own,              span_of(levels),
                           span_of(n_levels), span_of(docid),  span_of(n_ranked)};
     const Counted counted{with_pairs, with_rows};
     MetricValues result =
@@ -76,9 +75,9 @@ auto evaluate_queries_of(Vector<double> labels, Vector<double> scores, Vector<st
 auto ranks_within_queries_of(Vector<double> scores, Vector<std::int64_t> offsets,
                              OptionalOrder order, int n_threads) {
     const QueryView queries = checked_queries(offsets, order, scores.shape(0));
-    check_scores(scores, scores.shape(0));
+    const std::vector<double> own = checked_scores(scores, scores.shape(0));
     std::vector<std::int64_t> ranks(scores.shape(0));
-    unlocked([&] { ranks_within_queries(queries, span_of(scores), n_threads, ranks); });
+    unlocked([&] { ranks_within_queries(queries, own, n_threads, ranks); });
     return to_numpy(std::move(ranks));
 }
 

@@ -21,10 +21,10 @@ BoundProblem pair_problem(Vector<std::int64_t> offsets, Vector<std::int32_t> lev
         const std::int64_t length = offsets(q + 1) - offsets(q);
         if (length > INT32_MAX) throw std::invalid_argument("a query has more than 2^31 - 1 rows");
     }
-    const auto o = span_of(offsets);
-    const auto k = span_of(n_levels);
-    BoundProblem bound{{}, {o.begin(), o.end()}, {k.begin(), k.end()}, {},
-                       nb::make_tuple(levels, row_weight, query_weight, gain)};
+    BoundProblem bound;
+    bound.offsets.assign(offsets.data(), offsets.data() + offsets.shape(0));
+    bound.n_levels.assign(n_levels.data(), n_levels.data() + n_levels.shape(0));
+    bound.keep_alive = nb::make_tuple(levels, row_weight, query_weight, gain);
     bound.problem = {bound.offsets, span_of(levels), bound.n_levels, span_of(row_weight),
                      span_of(query_weight), {}, span_of(gain), adjacent};
     bound.by_level = level_order(bound.problem);

@@ -5,8 +5,14 @@
 #include "arrays.hpp"
 #include "pair_sweep.hpp"
 
-/// Vectors keep their memory when they are moved, so `problem` may look at those beside it.
+/// Vectors keep their memory when they are moved, so `problem` may look at those beside it; a copy would look
+/// at those of another.
 struct BoundProblem {
+    BoundProblem() = default;
+    BoundProblem(BoundProblem &&) = default;
+    BoundProblem(const BoundProblem &) = delete;
+    BoundProblem &operator=(const BoundProblem &) = delete;
+
     PairProblem problem;
     std::vector<std::int64_t> offsets;
     std::vector<std::int32_t> n_levels, by_level;

@@ -64,10 +64,10 @@ void bind_preferences(nb::module_ &m) {
        nb::arg("n_threads"));
     const auto dense = [](const BoundRows &rows, const OptionalOrder &order,
                           const BoundPreferencePoint &point, int n_threads, auto function) {
-        const Order o = checked_order(order, n_rows(rows.rows));
-        require_length(point.point->gradient.size(), n_positions(rows, o), "the point");
+        const Positions x(rows, order);
+        require_length(point.point->gradient.size(), x.size(), "the point");
         const nb::gil_scoped_release release;
-        return function(rows.rows, o, *point.point, n_threads);
+        return function(x.rows, x.order, *point.point, n_threads);
     };
     using Function = std::vector<double> (*)(const Rows &, Order, const PreferencePoint &, int);
     m.def("preference_hessian_matrix", [dense](const BoundRows &rows, OptionalOrder order,

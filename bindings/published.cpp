@@ -54,15 +54,15 @@ template <class Work>
 double with_factors(const BoundRows &rows, const OptionalOrder &order, const BoundProblem &problem,
                     const Vector<double> &largest, const ChangedRows &V, const Changed &beta,
                     const Work &work) {
-    const Order o = checked_order(order, n_rows(rows.rows));
+    const Positions x(rows, order);
     const PairProblem &pairs = problem.checked(largest, "largest");
     for (const double bound : span_of(largest))
         if (!(bound >= 0.0)) throw std::invalid_argument("largest has an entry that is negative or NaN");
     check_published(pairs);
-    require_length(std::size_t(n_positions(rows, o)), pairs.n_rows(), "rows");
+    require_length(std::size_t(x.size()), pairs.n_rows(), "rows");
     require_length(V.shape(0), pairs.n_rows(), "V");
     require_length(beta.shape(0), n_columns(rows.rows), "beta");
-    const published::FactorPairs factors{rows.rows, o, pairs, std::int64_t(V.shape(1)),
+    const published::FactorPairs factors{x.rows, x.order, pairs, std::int64_t(V.shape(1)),
                                          span_of(largest)};
     return unlocked([&] {
         return work(factors, std::span<double>(V.data(), V.size()),

@@ -23,9 +23,9 @@ auto group_rows_of(Vector<std::int64_t> codes, std::int64_t n_queries) {
 auto rank_levels_of(Vector<double> labels, Vector<std::int64_t> offsets, OptionalOrder order,
                     int n_threads) {
     const QueryView queries = checked_queries(offsets, order, labels.shape(0));
-    check_no_nan(labels, "a label");
+    const std::vector<double> own = without_nan(labels, "a label");
     Levels result = unlocked(
-        [&] { return rank_levels(span_of(labels), queries.offsets, queries.order, n_threads); });
+        [&] { return rank_levels(own, queries.offsets, queries.order, n_threads); });
     return std::make_tuple(to_numpy(std::move(result.levels)), to_numpy(std::move(result.n_levels)));
 }
 

@@ -2,6 +2,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <array>
+#include <chrono>
+
 #include "alias.hpp"
 #include "arrays.hpp"
 #include "cell_sampler.hpp"
@@ -47,18 +50,32 @@ auto slots_of(const Doubles &weights) {
 
 // ---- samplers ---------------------------------------------------------------------------------
 
+/// Draws from pair `first` on until all are drawn or 50 ms have passed; returns how many there are then.
+std::size_t draw_for_a_while(const PairSampler &sampler, Random &random, std::size_t first,
+                             std::span<std::int64_t> winners, std::span<std::int64_t> losers) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::milliseconds(50);
+    std::array<RowPair, 256> pairs;  // random numbers come pair by pair: where a piece ends leaves no trace
+    do {
+        const std::size_t n = std::min(pairs.size(), winners.size() - first);
+        sampler.draw(random, std::span(pairs).first(n));
+        for (std::size_t k = 0; k < n; ++k, ++first) {
+            winners[first] = pairs[k].winner;
+            losers[first] = pairs[k].loser;
+        }
+    } while (first < winners.size() && Clock::now() < end);
+    return first;
+}
+
 auto draw(const PairSampler &sampler, Random &random, std::int64_t n) {
     if (n < 0) throw std::invalid_argument("n must be >= 0, got " + std::to_string(n));
     std::vector<std::int64_t> winners(static_cast<std::size_t>(n)), losers(winners.size());
     Random own = random;  // others may draw from it while the GIL is let go
-    unlocked([&] {
-        std::vector<RowPair> pairs(winners.size());
-        sampler.draw(own, pairs);
-        for (std::size_t k = 0; k < pairs.size(); ++k) {
-            winners[k] = pairs[k].winner;
-            losers[k] = pairs[k].loser;
-        }
-    });
+    // By rejection a pair may take a millisecond: Ctrl-C is answered on the way.
+    for (std::size_t done = 0; done < winners.size();) {
+        done = unlocked([&] { return draw_for_a_while(sampler, own, done, winners, losers); });
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
     random = own;
     return std::make_tuple(to_numpy(std::move(winners)), to_numpy(std::move(losers)));
 }

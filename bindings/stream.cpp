@@ -19,7 +19,6 @@ using Integers = Vector<std::int64_t>;
 void check_rows(const Integers &ids, const Vector<double> &labels, const Integers &sizes) {
     require_length(labels.shape(0), std::int64_t(ids.shape(0)), "labels");
     require_length(sizes.shape(0), std::int64_t(ids.shape(0)), "sizes");
-    check_no_nan(labels, "a label");
     // So that no sum of sizes overflows.
     for (const std::int64_t size : span_of(sizes))
         if (size < 0 || size > INT32_MAX)
@@ -50,8 +49,8 @@ auto add_rows(Shared &shared, Integers ids, Vector<double> labels, Integers size
     const InUse index(shared);
     check_rows(ids, labels, sizes);
     check_n_rows(index->n_used() + std::int64_t(ids.shape(0)));
-    return to_tuple(
-        unlocked([&] { return index->add(span_of(ids), span_of(labels), span_of(sizes)); }));
+    const std::vector<double> own = without_nan(labels, "a label");
+    return to_tuple(unlocked([&] { return index->add(span_of(ids), own, span_of(sizes)); }));
 }
 
 auto state_of(Shared &shared) {
@@ -63,19 +62,16 @@ auto state_of(Shared &shared) {
                            state.n_forgotten);
 }
 
-template <class T>
-std::vector<T> copy_of(const Vector<T> &a) { return {a.data(), a.data() + a.shape(0)}; }
-
 Shared restored(std::int64_t rows_per_level, std::int64_t rows_per_query, Integers ids,
                 Vector<double> labels, Integers sizes, Integers recency, std::int64_t n_forgotten) {
     check_bounds(rows_per_level, rows_per_query);
     check_rows(ids, labels, sizes);
     check_n_rows(std::int64_t(ids.shape(0)));
     StreamIndex::State state;
-    state.ids = copy_of(ids);
-    state.labels = copy_of(labels);
-    state.sizes = copy_of(sizes);
-    state.recency = copy_of(recency);
+    state.ids = own_copy(ids);
+    state.labels = without_nan(labels, "a label");
+    state.sizes = own_copy(sizes);
+    state.recency = own_copy(recency);
     state.n_forgotten = n_forgotten;
     return Shared(StreamIndex::restore(rows_per_level, rows_per_query, state));
 }

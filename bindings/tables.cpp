@@ -41,7 +41,8 @@ std::tuple<bool, bool> interleave(const nb::list &columns, const nb::list &valid
         TableColumn part{typed(held.back(), TableColumn::Values()), nullptr, first_bit(j)};
         if (!valid[j].is_none()) {
             bits.push_back(nb::cast<Bits>(valid[j], false));
-            if (part.first_bit < 0 || part.first_bit + n_rows > 8 * std::int64_t(bits.back().shape(0)))
+            const auto n_bits = 8 * std::int64_t(bits.back().shape(0));
+            if (part.first_bit < 0 || n_rows > n_bits || part.first_bit > n_bits - n_rows)
                 throw std::invalid_argument("a validity bitmap is too short");
             part.valid = bits.back().data();
         }

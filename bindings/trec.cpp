@@ -4,8 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <utility>
-
 #include "arrays.hpp"
 #include "exclusive.hpp"
 #include "module.hpp"
@@ -40,7 +38,7 @@ auto read_block(Reader &own, Vector<std::uint8_t> text) {
 
 auto take_table(Reader &own) {
     const Reader::Use reader(own, "reader");
-    trec::Table t = std::exchange(reader->table, {});
+    trec::Table t = reader->take();
     return std::make_tuple(
         to_numpy(std::move(t.query)), to_numpy(std::move(t.query_ids.text)),
         to_numpy(std::move(t.query_ids.offsets)), to_numpy(std::move(t.documents.text)),

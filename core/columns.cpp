@@ -48,6 +48,7 @@ Columns transpose(const CsrRows<Value, Index> &rows, Order order, std::int64_t n
     out.values.resize(std::size_t(out.offsets.back()));
     std::vector<std::int64_t> next(out.offsets.begin(), out.offsets.end() - 1);
     for_each_entry([&](std::int64_t t, std::size_t c, Value x) {
+        if (next[c] == out.offsets[c + 1]) return;  // it was 0 when counted: somebody writes to the values
         const auto k = std::size_t(next[c]++);
         out.positions[k] = std::int32_t(t);
         out.values[k] = x;

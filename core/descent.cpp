@@ -17,7 +17,9 @@ constexpr std::int64_t batch_size = 512;
 // taken in all, so that rounding cannot pile up and where calls begin and end does not matter.
 constexpr std::int64_t measured_every = 1 << 14;
 
-std::size_t n_lines(std::int64_t n_numbers) { return std::size_t((n_numbers + 7) / 8); }
+/// Numbers of whole lines of eight, one line more than needed: there may be no columns, and a kernel may look
+/// at the line behind the last.
+std::size_t in_lines(std::int64_t n_numbers) { return std::size_t((n_numbers + 7) / 8 * 8 + 8); }
 }  // namespace
 
 Descent::Descent(std::int64_t n_columns, std::span<const Learner> learners, Average average)
@@ -32,10 +34,9 @@ Descent::Descent(std::int64_t n_columns, std::span<const Learner> learners, Aver
 }
 
 void Descent::resize(Group &group, std::int64_t n_columns) const {
-    // One line more: n_columns may be 0, and a vector is never empty then.
-    group.v.resize(n_lines(n_columns * group.width) + 1);
+    group.v.resize(in_lines(n_columns * group.width));
     if (average_ != Average::none) group.z.resize(group.v.size());
-    group.scratch.resize(n_lines(n_columns) + 1);
+    group.scratch.resize(in_lines(n_columns));
 }
 
 void Descent::grow(std::int64_t n_columns) {
@@ -45,7 +46,7 @@ void Descent::grow(std::int64_t n_columns) {
 }
 
 void Descent::measure(Group &group) const {
-    const double *v = &group.v[0].numbers[0];
+    const double *v = group.v.data();
     if (group.width == 1) {
         group.learners[0].square = kernels().dot_vectors(n_columns_, v, v);
         return;
@@ -63,8 +64,8 @@ void Descent::measure(Group &group) const {
 void Descent::advance(Group &group, const Rows &rows, std::span<const RowPair> pairs,
                       std::int64_t n_known, std::int64_t steps_before) const {
     DescentBatch batch{group.learners.data(), int(group.learners.size()), n_columns_,
-                       &group.v[0].numbers[0], group.z.empty() ? nullptr : &group.z[0].numbers[0],
-                       &group.scratch[0].numbers[0], average_, pairs.data(), 0, 0};
+                       group.v.data(), group.z.empty() ? nullptr : group.z.data(),
+                       group.scratch.data(), average_, pairs.data(), 0, 0};
     for (std::size_t done = 0; done < pairs.size();) {
         const std::int64_t until = measured_every - (steps_before + std::int64_t(done)) % measured_every;
         batch.pairs = pairs.data() + done;
@@ -128,10 +129,10 @@ void Descent::weights(std::int64_t model, std::span<double> out) const {
 
 Descent::Vectors Descent::vectors(std::int64_t model) const {
     const Group &group = group_of(model);
-    const auto column = [&](const std::vector<Line> &lines) {
-        std::vector<double> out(std::size_t(lines.empty() ? 0 : n_columns_));
+    const auto column = [&](const LargeVector<double> &numbers) {
+        std::vector<double> out(std::size_t(numbers.empty() ? 0 : n_columns_));
         for (std::size_t c = 0; c < out.size(); ++c)
-            out[c] = (&lines[0].numbers[0])[std::int64_t(c) * group.width + model % lanes];
+            out[c] = numbers[c * std::size_t(group.width) + std::size_t(model % lanes)];
         return out;
     };
     return {column(group.v), column(group.z)};
@@ -140,9 +141,9 @@ Descent::Vectors Descent::vectors(std::int64_t model) const {
 void Descent::restore(std::int64_t model, const Learner &learner, const Vectors &vectors) {
     Group &group = group_of(model);
     group.learners[std::size_t(model % lanes)] = learner;
-    const auto fill = [&](std::vector<Line> &lines, const std::vector<double> &from) {
+    const auto fill = [&](LargeVector<double> &numbers, const std::vector<double> &from) {
         for (std::size_t c = 0; c < from.size(); ++c)
-            (&lines[0].numbers[0])[std::int64_t(c) * group.width + model % lanes] = from[c];
+            numbers[c * std::size_t(group.width) + std::size_t(model % lanes)] = from[c];
     };
     fill(group.v, vectors.v);
     if (!group.z.empty()) fill(group.z, vectors.z);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "learner.hpp"
+#include "pages.hpp"
 #include "pair_sampler.hpp"
 #include "rows.hpp"
 
@@ -52,13 +53,10 @@ class Descent {
     void set_n_steps(std::int64_t n_steps) { n_steps_ = n_steps; }
 
   private:
-    struct alignas(64) Line {
-        double numbers[8] = {};
-    };
     struct Group {
         std::vector<Learner> learners;
         int width;  // 1, or `lanes`
-        std::vector<Line> v, z, scratch;
+        LargeVector<double> v, z, scratch;  // aligned to 64 bytes, in whole lines of eight
     };
 
     Group &group_of(std::int64_t model) { return groups_[std::size_t(model / lanes)]; }

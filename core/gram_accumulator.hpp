@@ -16,16 +16,19 @@ namespace linrank {
 /// gains γ⁺_i = Σ u_j g_j x_j - g_i Σ u_j x_j, and γ⁻_i the same with the other sign: a cell of a tree
 /// holds both sums. Rows are centred per query, which changes nothing and saves float32 from large
 /// offsets; the sums of a block are in the type of the data.
+///
+/// The trees have a cell a level, and would be three times the rows where all labels of a query differ: then
+/// only as many columns are swept at a time as keep them within `most_bytes`, 16 at least.
 template <class Storage>
 class GramAccumulator {
     using Real = typename Storage::value_type;
 
 public:
-    explicit GramAccumulator(const Storage &storage)
+    explicit GramAccumulator(const Storage &storage, std::int64_t most_bytes = std::int64_t(1) << 24)
         : product(std::size_t(padded(storage.n_columns) * padded(storage.n_columns))),
           storage_(storage), n_(storage.n_columns), padded_(padded(n_)), x_(std::size_t(padded_)),
           a_(std::size_t(block_rows * padded_)), b_(std::size_t(block_rows * padded_)),
-          mean_(std::size_t(n_)) {}
+          mean_(std::size_t(n_)), last_(padded_), most_bytes_(most_bytes) {}
 
     std::vector<double> product;  // XᵀAᵀAX on and above the diagonal, padded
 
@@ -34,17 +37,47 @@ public:
         const std::int64_t begin = problem.begin(q), n = problem.length(q);
         const RowRange<Storage> rows(storage_, order, begin, n);
         const Windows w = point.windows(q);
-        const std::int64_t k = w.n_levels;
         adjacent_ = w.adjacent;
         u_ = problem.row_weight.empty() ? nullptr : problem.row_weight.data() + begin;
         g_ = problem.gain.empty() ? nullptr : problem.gain.data() + begin;
-        cell_ = (g_ ? 2 : 1) * padded_;
         pack(rows, n);
+        const std::int64_t n_swept = columns_at_a_time(w.n_levels);
+        if (n_swept >= padded_) return sweep(rows, w, point, q);
+        flush();  // rows of other queries, of which all columns are known
+        for (first_ = 0; first_ < padded_; first_ = last_) {
+            last_ = std::min(first_ + n_swept, padded_);
+            sweep(rows, w, point, q);
+            flush();
+        }
+        first_ = 0;
+    }
+
+    void flush() {
+        if constexpr (std::is_same_v<Real, float>)
+            kernel_.add_cross_product_f32(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
+        else
+            kernel_.add_cross_product_f64(filled_, padded_, first_, last_, a_.data(), b_.data(), product.data());
+        filled_ = 0;
+    }
+
+private:
+    static constexpr std::int64_t block_rows = 96;
+    static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+    std::int64_t columns_at_a_time(std::int64_t n_levels) const {
+        const std::int64_t a_column = 3 * (n_levels + 1) * (g_ ? 2 : 1) * std::int64_t(sizeof(Real));
+        return std::max<std::int64_t>(16, most_bytes_ / a_column / 16 * 16);
+    }
+    /// Columns [first_, last_) of the terms of all rows of a query.
+    void sweep(const RowRange<Storage> &rows, const Windows &w, const PairPoint &point, std::int64_t q) {
+        const PairProblem &problem = point.problem();
+        const std::int64_t k = w.n_levels, width = last_ - first_;
+        cell_ = (g_ ? 2 : 1) * width;
         if (!w.from_inner) sum_levels(rows, w);
         above_.assign(std::size_t((k + 1) * cell_), Real(0));
         passed_.assign(std::size_t((k + 1) * cell_), Real(0));
         std::int64_t n_above = 0, n_left = 0, n_passed = 0, n_reached = 0;
-        for (std::int64_t t = 0; t < n; ++t) {
+        for (std::int64_t t = 0; t < w.n; ++t) {
             const std::int64_t i = w.order[t], level = w.level[t];
             enter_above(rows, w, n_above, w.upto[t], Real(1));
             enter_passed(rows, w, n_passed, w.from[t], Real(1));
@@ -53,13 +86,11 @@ public:
             if (w.from_inner) enter_passed(rows, w, n_reached, w.from_inner[t], Real(-1));
             const double degree = point.degree(q)[i];
             if (degree == 0.0) continue;
-            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * padded_;
+            Real *a = a_.data() + filled_ * padded_, *b = b_.data() + filled_ * width;
             const Real weight = Real(problem.c(q) * u(i)), g = g_ ? Real(g_[i]) : Real(0);
-            const Real *x = centred(rows, i);
-            for (std::int64_t c = 0; c < padded_; ++c) {
-                a[c] = x[c];
-                b[c] = Real(degree) * x[c];
-            }
+            if (is_packed_) std::copy_n(packed_.data() + i * padded_, last_, a);
+            else unpack(rows, i, 0, last_, a);
+            for (std::int64_t c = 0; c < width; ++c) b[c] = Real(degree) * a[first_ + c];
             const Real down = g_ ? -weight : weight;  // |g_j - g_i| below is g_i - g_j
             add_prefix(above_, k - 1 - level, -weight, g, b);
             // γ⁻ = all rows of lower levels, less those that lie before the window.
@@ -69,21 +100,9 @@ public:
         }
     }
 
-    void flush() {
-        if constexpr (std::is_same_v<Real, float>)
-            kernel_.add_cross_product_f32(filled_, padded_, a_.data(), b_.data(), product.data());
-        else
-            kernel_.add_cross_product_f64(filled_, padded_, a_.data(), b_.data(), product.data());
-        filled_ = 0;
-    }
-
-private:
-    static constexpr std::int64_t block_rows = 96;
-    static std::int64_t padded(std::int64_t n) { return (n + 15) / 16 * 16; }
-
     void axpy(Real a, const Real *x, Real *y) const {
-        if constexpr (std::is_same_v<Real, float>) kernel_.axpy_f32(padded_, a, x, y);
-        else kernel_.axpy_f64(padded_, a, x, y);
+        if constexpr (std::is_same_v<Real, float>) kernel_.axpy_f32(last_ - first_, a, x, y);
+        else kernel_.axpy_f64(last_ - first_, a, x, y);
     }
     /// The mean row of a query, and its centred rows if they fit the second-level cache.
     void pack(const RowRange<Storage> &rows, std::int64_t n) {
@@ -93,12 +112,12 @@ private:
         is_packed_ = n * padded_ <= 1 << 18;
         if (!is_packed_) return;
         packed_.resize(std::size_t(n * padded_));
-        for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, packed_.data() + i * padded_);
+        for (std::int64_t i = 0; i < n; ++i) unpack(rows, i, 0, padded_, packed_.data() + i * padded_);
     }
-    /// Row i less the mean; valid until the next call.
+    /// Columns [first_, last_) of row i less the mean; valid until the next call.
     const Real *centred(const RowRange<Storage> &rows, std::int64_t i) {
-        if (is_packed_) return packed_.data() + i * padded_;
-        unpack(rows, i, x_.data());
+        if (is_packed_) return packed_.data() + i * padded_ + first_;
+        unpack(rows, i, first_, last_, x_.data());
         return x_.data();
     }
     double u(std::int64_t i) const { return u_ ? u_[i] : 1.0; }
@@ -112,23 +131,25 @@ private:
                     below_.data() + (w.level[t] + 1) * cell_);
         if (!adjacent_)
             for (std::int64_t r = 1; r < k; ++r)
-                for (std::int64_t c = 0; c < cell_; c += padded_)
+                for (std::int64_t c = 0; c < cell_; c += last_ - first_)
                     axpy(Real(1), below_.data() + (r - 1) * cell_ + c, below_.data() + r * cell_ + c);
     }
     /// Adds sign·(u x, u g x) of row i to a cell.
     void put(const Real *x, std::int64_t i, Real sign, Real *cell) {
         axpy(sign * Real(u(i)), x, cell);
-        if (g_) axpy(sign * Real(u(i) * g_[i]), x, cell + padded_);
+        if (g_) axpy(sign * Real(u(i) * g_[i]), x, cell + (last_ - first_));
     }
     /// b += factor·Σ u x, or with gains factor·(Σ u g x - g Σ u x).
     void add_cell(const Real *cell, Real factor, Real g, Real *b) {
         axpy(g_ ? -factor * g : factor, cell, b);
-        if (g_) axpy(factor, cell + padded_, b);
+        if (g_) axpy(factor, cell + (last_ - first_), b);
     }
-    void unpack(const RowRange<Storage> &rows, std::int64_t i, Real *out) {
-        rows.unpack(i, out);
-        for (std::int64_t c = 0; c < n_; ++c) out[c] = Real(double(out[c]) - mean_[std::size_t(c)]);
-        std::fill(out + n_, out + padded_, Real(0));
+    void unpack(const RowRange<Storage> &rows, std::int64_t i, std::int64_t begin, std::int64_t end, Real *out) {
+        const std::int64_t known = std::min(end, n_);
+        rows.unpack(i, begin, known, out);
+        for (std::int64_t c = begin; c < known; ++c)
+            out[c - begin] = Real(double(out[c - begin]) - mean_[std::size_t(c)]);
+        std::fill(out + (known - begin), out + (end - begin), Real(0));
     }
     void enter_above(const RowRange<Storage> &rows, const Windows &w, std::int64_t &next,
                      std::int64_t end, Real sign) {
@@ -166,6 +187,8 @@ private:
     bool is_packed_ = false;
     std::vector<double> mean_, weights_;
     std::int64_t filled_ = 0;
+    std::int64_t first_ = 0, last_;  // the columns that are swept
+    std::int64_t most_bytes_;
 };
 
 }  // namespace linrank

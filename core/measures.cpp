@@ -335,9 +335,11 @@ std::vector<double> discounts(Discount kind, std::int64_t n) {
 
 double scaled_gain(double y, double y_max) {
     // Whole grades below the width of a double: both powers and their difference are exact.
-    if (y == std::floor(y) && y_max == std::floor(y_max) && y_max <= 52.0)
-        return std::ldexp(1.0, static_cast<int>(y - y_max)) -
-               std::ldexp(1.0, static_cast<int>(-y_max));
+    if (y == std::floor(y) && y_max == std::floor(y_max) && y_max <= 52.0) {
+        // Beyond ±2000 a power is 0 or infinite, and may be too large for an int.
+        const auto power = [](double e) { return std::ldexp(1.0, static_cast<int>(std::clamp(e, -2000.0, 2000.0))); };
+        return power(y - y_max) - power(-y_max);
+    }
     // 2^(y - y_max) (1 - 2^-y): no cancellation for small y.
     return -std::exp2(y - y_max) * std::expm1(-y * 0.6931471805599453);
 }

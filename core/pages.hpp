@@ -9,6 +9,7 @@
 #include <vector>
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #define LINRANK_PAGES 1
 #endif
 
@@ -70,7 +71,15 @@ private:
     static std::size_t bytes_to_map(std::size_t n, std::size_t smallest) {
         return n * sizeof(T) < smallest ? 0 : n * sizeof(T);
     }
+    /// Pages are not set aside, so that a mapping of any size succeeds: what the machine can never have is
+    /// refused here, for else the system would end the process once enough of it is written.
+    static bool can_hold(std::size_t bytes) {
+        struct sysinfo machine;
+        if (sysinfo(&machine) != 0) return true;
+        return bytes / machine.mem_unit <= machine.totalram + machine.totalswap;
+    }
     static void *map(std::size_t bytes) {
+        if (!can_hold(bytes)) return nullptr;
         void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return nullptr;

@@ -9,15 +9,16 @@
 namespace linrank::svmlight {
 
 std::int64_t QueryTable::number(std::string_view id) {
-    std::size_t slot = slot_of(id);
-    if (slots[slot] != empty) return slots[slot] - 1;
+    const std::uint32_t known = slots[slot_of(id)];
+    if (known != empty) return known - 1;
     if (ids.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
         throw std::length_error("more than 4,294,967,293 queries");
+    // What needs memory comes first: where it runs out, the table is as it was.
+    if (2 * (ids.size() + 1) > slots.size()) grow();
     ids.push_back(keep(id));
+    slots[slot_of(id)] = static_cast<std::uint32_t>(ids.size());
     std::int64_t value;
     n_others += !parse_integer(id, value);
-    slots[slot] = static_cast<std::uint32_t>(ids.size());
-    if (2 * ids.size() > slots.size()) grow();
     return size() - 1;
 }
 
@@ -46,9 +47,10 @@ std::int64_t QueryTable::n_bytes() const {
 
 std::string_view QueryTable::keep(std::string_view id) {
     if (id.size() > room) {
-        room = std::max(block, id.size());
-        text.push_back(std::make_unique<char[]>(room));
+        const std::size_t size = std::max(block, id.size());
+        text.push_back(std::make_unique<char[]>(size));
         next = text.back().get();
+        room = size;
         text_bytes += static_cast<std::int64_t>(room);
     }
     const std::string_view kept(next, id.size());
@@ -66,10 +68,8 @@ std::size_t QueryTable::slot_of(std::string_view id) const {
 }
 
 void QueryTable::grow() {
-    const std::size_t n = 2 * slots.size();
-    slots = {};  // given back before the larger one is taken
-    slots.shrink_to_fit();
-    slots.assign(n, empty);
+    std::vector<std::uint32_t> larger(2 * slots.size(), empty);
+    slots.swap(larger);
     for (std::size_t q = 0; q < ids.size(); ++q)
         slots[slot_of(ids[q])] = static_cast<std::uint32_t>(q + 1);
 }

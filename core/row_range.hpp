@@ -36,9 +36,12 @@ struct RowRange<DenseRows<Value>> {
     }
     /// out = row t, in full.
     template <class T>
-    void unpack(std::int64_t t, T *out) const {
+    void unpack(std::int64_t t, T *out) const { unpack(t, 0, block.n_columns, out); }
+    /// out = columns [begin, end) of row t.
+    template <class T>
+    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
         const Value *x = block.row(t);
-        for (std::int64_t c = 0; c < block.n_columns; ++c) out[c] = T(x[c]);
+        for (std::int64_t c = begin; c < end; ++c) out[c - begin] = T(x[c]);
     }
 };
 
@@ -80,11 +83,14 @@ struct RowRange<CsrRows<Value, Index>> {
     // Sparse rows gain nothing from narrow sums.
     void add_cached(const double *a, double *total) const { add(a, total); }
     template <class T>
-    void unpack(std::int64_t t, T *out) const {
+    void unpack(std::int64_t t, T *out) const { unpack(t, 0, rows.n_columns, out); }
+    template <class T>
+    void unpack(std::int64_t t, std::int64_t begin, std::int64_t end, T *out) const {
         const std::int64_t i = row(t);
-        for (std::int64_t c = 0; c < rows.n_columns; ++c) out[c] = T(0);
+        for (std::int64_t c = begin; c < end; ++c) out[c - begin] = T(0);
         for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-            out[rows.columns[k]] += T(rows.values[k]);
+            if (rows.columns[k] >= begin && rows.columns[k] < end)
+                out[rows.columns[k] - begin] += T(rows.values[k]);
     }
 };
 

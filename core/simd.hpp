@@ -93,12 +93,13 @@ struct Kernels {
     void (*radix_below)(const Windows &, const double *v, std::int64_t first, std::int64_t last,
                         double *tree, double sign, double *below);
 
-    // product += Aᵀ·B for A, B of n_rows × n (row-major, n a multiple of 16), product n × n: on and
-    // above the diagonal; what lies below is not defined.
-    void (*add_cross_product_f32)(std::int64_t n_rows, std::int64_t n, const float *a,
-                                  const float *b, double *product);
-    void (*add_cross_product_f64)(std::int64_t n_rows, std::int64_t n, const double *a,
-                                  const double *b, double *product);
+    // Columns [first, last) of product += Aᵀ·B, product n × n and A n_rows × n, row-major; B holds only these
+    // columns, and A need not be filled beyond them. On and above the diagonal; what lies below is not
+    // defined. n, first and last are multiples of 16.
+    void (*add_cross_product_f32)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                                  const float *a, const float *b, double *product);
+    void (*add_cross_product_f64)(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                                  const double *a, const double *b, double *product);
     // y += a·x, n a multiple of 16
     void (*axpy_f32)(std::int64_t n, float a, const float *x, float *y);
     void (*axpy_f64)(std::int64_t n, double a, const double *x, double *y);

@@ -29,6 +29,12 @@ void StreamIndex::reserve(std::int64_t n_rows) {
     query_.reserve(n);
 }
 
+void StreamIndex::check_whole() const {
+    if (!is_whole_)
+        throw std::runtime_error("memory ran out while this buffer of rows was changed, so that it is of no more "
+                                 "use; go on from a checkpoint, or begin anew");
+}
+
 // ---- queries, by when they were last seen --------------------------------------------------------
 
 std::int32_t StreamIndex::slot(std::int64_t id) {
@@ -63,6 +69,7 @@ void StreamIndex::link_newest(std::int32_t q) {
 }
 
 void StreamIndex::touch(std::span<const std::int64_t> ids) {
+    check_whole();
     for (std::size_t i = 0; i < ids.size(); ++i) {
         if (i > 0 && ids[i] == ids[i - 1]) continue;  // rows of a query often come together
         const auto entry = slots_.find(ids[i]);
@@ -88,9 +95,11 @@ void StreamIndex::drop(std::int32_t q) {
 }
 
 void StreamIndex::evict(std::int64_t max_rows, std::int64_t max_size) {
+    begin_change();
     while (oldest_ != newest_ && (n_rows_ > max_rows || size_ > max_size)) drop(oldest_);
     if (oldest_ != none && (n_rows_ > max_rows || size_ > max_size))
         shorten_last(max_rows, max_size);
+    end_change();
 }
 
 void StreamIndex::shorten_last(std::int64_t max_rows, std::int64_t max_size) {
@@ -123,6 +132,7 @@ void StreamIndex::relink(std::int32_t q) {
 
 PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const double> labels,
                            std::span<const std::int64_t> sizes) {
+    begin_change();
     const std::size_t start = labels_.size(), n = ids.size();
     batch_.resize(n);
     for (std::size_t i = 0; i < n; ++i) {
@@ -145,6 +155,7 @@ PairCells StreamIndex::add(std::span<const std::int64_t> ids, std::span<const do
         add_query({batch_.data() + begin, end - begin}, cells);
         begin = end;
     }
+    end_change();
     return cells;
 }
 
@@ -245,6 +256,7 @@ void StreamIndex::keep_youngest() {
 // ---- gaps, and the state without them ------------------------------------------------------------
 
 std::vector<std::int64_t> StreamIndex::compact() {
+    check_whole();
     std::vector<std::int64_t> kept;
     kept.reserve(std::size_t(n_rows_));
     std::vector<std::int32_t> place(labels_.size(), none);
@@ -270,6 +282,7 @@ std::vector<std::int64_t> StreamIndex::compact() {
 
 StreamIndex::State StreamIndex::state() {
     assert(n_used() == n_rows());
+    check_whole();
     State out;
     for (const std::int32_t q : query_) out.ids.push_back(queries_[std::size_t(q)].id);
     out.sizes = sizes_;

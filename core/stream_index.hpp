@@ -24,7 +24,8 @@ struct PairCells {
 ///
 /// Rows are appended, so a larger position is a younger row; compact() closes the gaps and keeps that
 /// order. What is kept depends on the rows that came, never on when the gaps were closed: a buffer that
-/// was saved and loaded goes on as if nothing had happened.
+/// was saved and loaded goes on as if nothing had happened. Where memory runs out in the middle of a change,
+/// every later one, and state(), is a std::runtime_error.
 class StreamIndex {
   public:
     /// At most so many rows, the youngest, of a label of a query, and of a query.
@@ -90,6 +91,12 @@ class StreamIndex {
     std::int32_t oldest_ = none, newest_ = none;
     // Room for add(), kept: a batch of one row must not pay for allocations.
     std::vector<std::int32_t> batch_, rows_, old_;
+
+    // A call that ends half-way, for want of memory, leaves links that lead nowhere: then no other may begin.
+    bool is_whole_ = true;
+    void check_whole() const;
+    void begin_change() { check_whole(); is_whole_ = false; }
+    void end_change() { is_whole_ = true; }
 
     std::int32_t slot(std::int64_t id);
     void unlink(std::int32_t q);

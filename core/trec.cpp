@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "decimal.hpp"
 #include "parallel.hpp"
@@ -114,6 +115,12 @@ std::optional<Fault> Reader::read(std::string_view block) {
         begin = end + 1;
     }
     return {};
+}
+
+Table Reader::take() {
+    slots.clear();  // they number the ids of the table
+    n_lines = 0;
+    return std::exchange(table, {});
 }
 
 std::optional<std::string> Reader::read_line(std::string_view line) {

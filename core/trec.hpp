@@ -56,11 +56,12 @@ public:
 
     /// The first fault, if there is one: nothing is to be read after it.
     std::optional<Fault> read(std::string_view block);
-
-    Table table;
+    /// What was read since the last call; the next block is the first of another file.
+    Table take();
 
 private:
     Kind kind;
+    Table table;
     std::int64_t n_lines = 0;
     std::vector<std::int64_t> slots;  // hash table of the query ids; -1: free
 

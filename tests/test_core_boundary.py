@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -119,3 +122,162 @@ def test_pieces_that_are_none_twice_or_out_of_range():
     np.testing.assert_array_equal(x, [[2, 3], [3, 1]])
     _core.fill_dense([piece], x, 1, 1)  # its entries are gone
     np.testing.assert_array_equal(x, np.zeros((2, 2)))
+
+
+def test_an_order_of_no_rows_is_not_the_identity():
+    """None says that positions are rows; an order that names none has no positions."""
+    values = np.arange(6.0).reshape(3, 2)
+    csr = _core.csr_rows(values.ravel(), i32(0, 1, 0, 1, 0, 1), i64(0, 2, 4, 6), 2)
+    for rows in (_core.dense_rows(values), csr):
+        assert _core.scores(rows, np.ones(2), i64(), 1).tolist() == []
+        assert _core.scores(rows, np.ones(2), None, 1).tolist() == [1.0, 5.0, 9.0]
+        assert _core.gradient(rows, EMPTY, i64(), 1).tolist() == [0.0, 0.0]
+        with pytest.raises(ValueError, match="r has length 3, expected 0"):
+            _core.gradient(rows, np.ones(3), i64(), 1)
+        assert _core.columns(rows, i64(), 1).n_rows == 0
+        for point in points_of_nothing()[:1]:
+            product, image = _core.hessian_product(rows, i64(), point, np.ones(2), 1)
+            assert product.tolist() == [0.0, 0.0]
+            assert image.tolist() == []
+            assert not _core.hessian_matrix(rows, i64(), point, 1).any()
+
+
+@pytest.mark.parametrize("first_bit", [2**63 - 1, 2**63 - 8, 7])
+def test_bits_of_a_bitmap_that_do_not_exist(first_bit):
+    column, bits, out = np.ones(2, np.float32), np.full(1, 255, np.uint8), np.empty((2, 1))
+    with pytest.raises(ValueError, match="a validity bitmap is too short"):
+        _core.interleave_columns([column], [bits], i64(first_bit), out)
+    assert _core.interleave_columns([column], [bits], i64(6), out) == (False, False)
+
+
+@pytest.mark.parametrize("gamma", [-1e-3, float("nan")])
+def test_gamma_that_makes_no_kernel(gamma):
+    with pytest.raises(ValueError, match="gamma must be >= 0, got"):
+        _core.kernel_function("rbf", gamma, 3, 0.0)
+
+
+def test_a_reader_that_is_read_from_again():
+    """What was taken leaves nothing behind: no slot that points into the old table, no line."""
+    reader = _core.TrecReader(False)
+    for first in (0, 1):
+        text = "".join(f"{7 * q + first} 0 d 1\n" for q in range(2000)).encode()
+        assert reader.read(np.frombuffer(text, np.uint8)) is None
+        query, _, id_offsets, _, _, _, line, _ = reader.take()
+        assert query.tolist() == list(range(2000))
+        assert len(id_offsets) == 2001
+        assert line.tolist() == list(range(1, 2001))
+
+
+def run_apart(code: str, *, seconds: int = 120) -> str:
+    """What a process of its own prints: it may be one that does not survive."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds, check=False
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse such a size themselves")
+def test_more_memory_than_the_machine_can_have():
+    """The scores of 2**42 rows without columns: pages would be given until the system ends us."""
+    code = """
+import numpy as np, resource
+from linrank import _core
+resource.setrlimit(resource.RLIMIT_CPU, (3, 3))  # where it is not refused, the end comes soon
+rows = _core.dense_rows(np.empty((2**42, 0)))
+try:
+    _core.scores(rows, np.empty(0), None, 1)
+except MemoryError:
+    print("refused")
+"""
+    assert run_apart(code) == "refused\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is in bytes elsewhere")
+def test_the_hessian_of_distinct_labels_takes_no_more_than_the_rows():
+    """Trees with a cell a level would be three times the rows, 61 MB here."""
+    code = """
+import numpy as np, resource
+from linrank import _core
+def hessian(n):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 128), dtype=np.float32)
+    levels = rng.permutation(n).astype(np.int32)
+    problem = _core.pair_problem(
+        np.array([0, n]), levels, np.array([n], np.int32), None, None, None, False
+    )
+    point = _core.pair_point(problem, "squared_hinge", 1.0, rng.normal(size=n), None, 1)
+    rows = _core.dense_rows(X)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _core.hessian_matrix(rows, None, point, 1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+hessian(500)
+print(hessian(40_000))
+"""
+    assert int(run_apart(code)) < 25_000  # kB; the rows take 20,000
+
+
+def test_indices_that_a_callback_or_the_user_writes_to():
+    """They were checked once and then read in place: the process ended."""
+    code = """
+import numpy as np, scipy.sparse as sp
+import linrank
+rng = np.random.default_rng(0)
+A = sp.random(2000, 200, 0.1, format="csr", random_state=0)
+y, q = rng.integers(0, 3, 2000), np.repeat(np.arange(100), 20)
+truth = linrank.RankSVM(C=1e-2).fit(A.copy(), y, qid=q)
+data, scores = linrank.Dataset.of(A, y, qid=q), truth.predict(A)
+seen = []
+def write(state):
+    seen.append(state["n_iter"])
+    A.indices.fill(2**30)
+    A.indptr[1:] = 2**30
+found = linrank.RankSVM(C=1e-2, callback=write).fit(A, y, qid=q)
+assert len(seen) > 1
+assert np.array_equal(found.coef_, truth.coef_)
+assert np.array_equal(truth.predict(data.rows), scores)
+assert np.array_equal(truth.predict(data.X), scores)
+"""
+    run_apart(code)
+
+
+def test_arrays_that_another_thread_writes_to():
+    """Labels, scores and values may change at any moment: the result is wrong, or refused."""
+    code = """
+import threading, time, warnings
+import numpy as np, scipy.sparse as sp
+import linrank
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+A = sp.random(2000, 60, 0.1, format="csr", random_state=0)
+y, q, s = rng.normal(size=2000), np.repeat(np.arange(20), 100), rng.normal(size=2000)
+kept = [a.copy() for a in (A.indices, A.indptr, y, s, A.data)]
+done = False
+def write():
+    while not done:
+        A.indices[::3], A.indptr[1::2], A.data[::2] = 2**30, 2**30, 0
+        y[::7], s[::5] = np.nan, np.nan
+        time.sleep(0.0005)
+        for a, b in zip((A.indices, A.indptr, y, s, A.data), kept):
+            a[:] = b
+        time.sleep(0.003)
+writer = threading.Thread(target=write)
+writer.start()
+outcomes = set()
+end = time.perf_counter() + 3
+while time.perf_counter() < end:
+    for call in (
+        lambda: linrank.RankSVM(C=1e-3, n_jobs=2).fit(A, y, qid=q).predict(A),
+        lambda: linrank.DominationRanker(max_iter=3).fit(A, y, qid=q),
+        lambda: linrank.evaluate(kept[2], s, qid=q),
+    ):
+        try:
+            call()
+            outcomes.add("done")
+        except ValueError:
+            outcomes.add("refused")
+done = True
+writer.join()
+print(sorted(outcomes))
+"""
+    assert "done" in run_apart(code)

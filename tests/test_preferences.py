@@ -397,3 +397,15 @@ def test_merging_keeps_every_weight(preferences):
     for i, j, weight in triples(merged):
         again[i, j] += weight
     assert_allclose(again, total)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_pairs_that_are_written_to_later_do_nothing(order):
+    """The core trusts the rows that it has checked, so they are copied and read-only."""
+    pairs = np.array([[0, 1], [2, 0], [1, 2]], order=order)
+    found = Preferences.of(pairs, n_rows=3)
+    pairs[:] = 2**40
+    assert found.pairs.tolist() == [[0, 1], [2, 0], [1, 2]]
+    for side in (found.winners, found.losers):
+        with pytest.raises(ValueError, match="read-only"):
+            side[0] = 2**40

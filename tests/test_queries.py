@@ -204,3 +204,10 @@ def test_core_rejects_what_it_cannot_trust():
         _core.count_pairs(
             np.array([0, 1], np.int32), np.array([0, 2], i64), np.array([1], np.int32)
         )
+
+
+def test_what_the_core_works_by_is_read_only():
+    queries = Queries.of([0.0, 1.0, 2.0, 0.0], qid=[1, 2, 1, 2])
+    for shown in (queries.offsets, queries.order, queries.levels, queries.n_levels):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[0] = 9

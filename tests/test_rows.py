@@ -1,5 +1,7 @@
 """Rows: no silent copy, no silent upcast, the user's arrays stay as they were."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -77,19 +79,50 @@ def test_other_numbers_become_floats(given, expected):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
-def test_csr_is_not_copied_either_way(kind, index, dtype):
+def test_the_values_of_csr_are_not_copied_either_way(kind, index, dtype):
     X = kind(some_matrix(dtype))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     rows = as_rows(X)
     assert isinstance(rows, CsrRows)
     assert rows.columns.dtype == index
     user = rows.to_user()
-    for a, b in [(rows.values, X.data), (rows.columns, X.indices), (user.data, X.data)]:
+    for a, b in [(rows.values, X.data), (user.data, X.data), (user.indices, rows.columns)]:
         assert np.shares_memory(a, b)
-    assert np.shares_memory(user.indices, X.indices)
     assert user.indices.dtype == user.indptr.dtype
     np.testing.assert_array_equal(user.toarray(), X.toarray())
     np.testing.assert_array_equal(user @ np.ones(4), X @ np.ones(4))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_indices_that_are_written_to_later_do_nothing(index):
+    """The core trusts what it has checked, so nobody else has it to write to."""
+    X = sparse.csr_array(some_matrix())
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    rows, truth = as_rows(X), X.toarray()
+    X.indices[:] = 2**31 - 1
+    X.indptr[1:] = 2**31 - 1
+    np.testing.assert_array_equal(rows.to_user().toarray(), truth)
+    np.testing.assert_array_equal(_core.scores(rows.core, np.ones(4), None, 1), truth.sum(axis=1))
+    user = rows.to_user()
+    for shown in (rows.columns, rows.offsets, user.indices, rows.take(slice(0, 2)).columns):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[0] = 0
+
+
+def test_indices_of_our_own_are_known_again_and_not_copied():
+    rows = as_rows(sparse.csr_array(some_matrix()))
+    user = rows.to_user()
+    user.data = 2 * user.data
+    again = as_rows(user)
+    assert np.shares_memory(again.columns, rows.columns)
+    np.testing.assert_array_equal(again.values, 2 * rows.values)
+    user.indices = rows.columns.copy()  # somebody else's now
+    assert not np.shares_memory(as_rows(user).columns, user.indices)
+    forced = rows.to_user()
+    forced.indices.flags.writeable = True
+    assert not np.shares_memory(as_rows(forced).columns, rows.columns)
+    back = pickle.loads(pickle.dumps(rows.to_user()))
+    assert not np.shares_memory(as_rows(back).columns, back.indices)
 
 
 @pytest.mark.parametrize("form", ["csc", "coo", "lil", "dok", "bsr", "dia"])

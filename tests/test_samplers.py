@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -425,3 +427,41 @@ def test_arguments_are_checked():
         pair_sampler(queries, keep=[True, False])
     with pytest.raises(ValueError, match="row_weight must be >= 0"):
         pair_sampler(queries, row_weight=[1, -1])
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_draws_by_rejection_can_be_interrupted():
+    """Of 20,000 queries of two rows a pair takes 40,000 draws, and these some ten seconds."""
+    offsets, levels = np.arange(0, 40_001, 2), np.tile(np.array([0, 1], np.int32), 20_000)
+    n_levels = np.full(20_000, 2, np.int32)
+    sampler = _core.rejection_sampler(offsets, None, levels, n_levels, None)
+    random = _core.Random(0)
+    before = random.state.tolist()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    start = time.process_time()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sampler.draw(random, 20_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert time.process_time() - start < 2.0
+    assert random.state.tolist() == before
+
+
+def test_where_a_call_ends_leaves_no_trace_in_the_draws():
+    """Pieces of any size give what one call gives."""
+    queries = Queries.of(np.arange(60) % 4, qid=np.repeat(np.arange(6), 10))
+    for sampling in ("pairs", "query", "query-level", "rejection"):
+        sampler = pair_sampler(queries, sampling).core
+        one, two = _core.Random(3), _core.Random(3)
+        whole = sampler.draw(one, 1000)
+        parts = [sampler.draw(two, n) for n in (1, 256, 600, 143)]
+        for side in (0, 1):
+            np.testing.assert_array_equal(whole[side], np.concatenate([p[side] for p in parts]))
+        assert one.state.tolist() == two.state.tolist()

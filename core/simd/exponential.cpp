@@ -1,5 +1,7 @@
 #include "exponential.hpp"
 
+#include <limits>
+
 #include "vector.hpp"
 
 namespace linrank::LINRANK_ISA {
@@ -43,7 +45,8 @@ constexpr int width = int(sizeof(Numbers) / sizeof(double));
     p = p * r * r + r;
     const Bits bits = (Bits(shifted) << 52) + (std::uint64_t(1023) << 52);
     const Numbers power = Numbers(bits), value = power + power * p;
-    return x < -700.0 ? Numbers{} : value;
+    // From 709.4 on k is 1024, which no exponent can be: e^x is infinite, or almost.
+    return x < -700.0 ? Numbers{} : x > 709.4 ? Numbers{} + std::numeric_limits<double>::infinity() : value;
 }
 
 }  // namespace

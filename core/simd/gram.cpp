@@ -25,14 +25,14 @@ typename Lanes16<T>::type load16(const T *p) {
 // pass; the product itself, in double, is touched once per call, so rounding grows with the rows of a
 // call and not with those of the data.
 template <class T>
-void add_cross_product(std::int64_t n_rows, std::int64_t n, const T *a, const T *b,
-                       double *product) {
+void add_cross_product(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                       const T *a, const T *b, double *product) {
     using Vec = typename Lanes16<T>::type;
-    for (std::int64_t c = 0; c < n; c += 16)
+    for (std::int64_t c = first; c < last; c += 16)
         for (std::int64_t r = 0; r < c + 16; r += 4) {
             Vec s0{}, s1{}, s2{}, s3{};
-            const T *pa = a + r, *pb = b + c;
-            for (std::int64_t t = 0; t < n_rows; ++t, pa += n, pb += n) {
+            const T *pa = a + r, *pb = b + (c - first);
+            for (std::int64_t t = 0; t < n_rows; ++t, pa += n, pb += last - first) {
                 const Vec v = load16(pb);
                 s0 += v * pa[0];
                 s1 += v * pa[1];
@@ -58,13 +58,13 @@ void axpy(std::int64_t n, T a, const T *x, T *y) {
 
 }  // namespace
 
-void add_cross_product_f32(std::int64_t n_rows, std::int64_t n, const float *a, const float *b,
-                           double *product) {
-    add_cross_product(n_rows, n, a, b, product);
+void add_cross_product_f32(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                           const float *a, const float *b, double *product) {
+    add_cross_product(n_rows, n, first, last, a, b, product);
 }
-void add_cross_product_f64(std::int64_t n_rows, std::int64_t n, const double *a, const double *b,
-                           double *product) {
-    add_cross_product(n_rows, n, a, b, product);
+void add_cross_product_f64(std::int64_t n_rows, std::int64_t n, std::int64_t first, std::int64_t last,
+                           const double *a, const double *b, double *product) {
+    add_cross_product(n_rows, n, first, last, a, b, product);
 }
 void axpy_f32(std::int64_t n, float a, const float *x, float *y) { axpy(n, a, x, y); }
 void axpy_f64(std::int64_t n, double a, const double *x, double *y) { axpy(n, a, x, y); }

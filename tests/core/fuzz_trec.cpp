@@ -49,7 +49,7 @@ Reading read(std::string_view text, trec::Kind kind, std::size_t block) {
             return {{}, std::to_string(fault->line) + ": " + fault->message};
         start = end;
     }
-    return {std::move(reader.table), ""};
+    return {reader.take(), ""};
 }
 
 /// Columns of one length, numbers that are finite, queries that exist.

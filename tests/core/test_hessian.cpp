@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cholesky.hpp"
+#include "gram_accumulator.hpp"
 #include "problem.hpp"
 
 using namespace linrank;
@@ -75,6 +76,27 @@ double tolerance_of(const Rows &rows) {
     }, rows);
 }
 
+/// The same matrix where only 16 columns are swept at a time.
+template <class Storage>
+void check_narrow_sweeps(const Storage &storage, Order order, const PairPoint &point, double tolerance) {
+    GramAccumulator<Storage> wide(storage), narrow(storage, 0);
+    for (std::int64_t q = 0; q < point.problem().n_queries(); ++q) {
+        if (!point.problem().has_pairs(q)) continue;
+        wide.add(order, point, q);
+        narrow.add(order, point, q);
+    }
+    wide.flush();
+    narrow.flush();
+    const std::int64_t padded = (storage.n_columns + 15) / 16 * 16;
+    double size = 1.0;
+    for (const double entry : wide.product) size = std::max(size, std::abs(entry));
+    for (std::int64_t r = 0; r < padded; ++r)
+        for (std::int64_t c = r; c < padded; ++c) {
+            const auto at = std::size_t(r * padded + c);
+            CHECK(std::abs(wide.product[at] - narrow.product[at]) <= tolerance * size);
+        }
+}
+
 void check_storage(const Rows &rows, Order order, const PairPoint &point, const Matrix &x,
                    const std::vector<double> &h, const std::vector<double> &v) {
     const double tolerance = tolerance_of(rows);
@@ -84,6 +106,7 @@ void check_storage(const Rows &rows, Order order, const PairPoint &point, const 
     hessian_product(rows, order, point, v, again, image_again, 3);
     CHECK(out == again && image == image_again);
     const std::vector<double> matrix = hessian_matrix(rows, order, point, 2);
+    std::visit([&](const auto &storage) { check_narrow_sweeps(storage, order, point, tolerance); }, rows);
     double size = 1.0;
     for (const double entry : h) size = std::max(size, std::abs(entry));
     for (std::size_t r = 0; r < n; ++r) {

@@ -1,6 +1,7 @@
 // Every instruction set that this processor has gives the sums of the plain loops.
 #include "simd.hpp"
 
+#include <array>
 #include <limits>
 #include <string>
 
@@ -90,7 +91,8 @@ void check_axpy(void (*axpy)(std::int64_t, T, const T *, T *), const std::vector
 void exponentials_at_the_ends(const Kernels &k) {
     std::vector<double> x{0.0, -0.0, 1.0, 700.0, -699.9, -701.0, -1e300,
                           -std::numeric_limits<double>::infinity(),
-                          std::numeric_limits<double>::quiet_NaN()};
+                          std::numeric_limits<double>::quiet_NaN(),
+                          709.39, 709.5, 710.0, 1e5, 1e300, std::numeric_limits<double>::infinity()};
     const std::vector<double> exponents = x;
     k.exp_vector(std::int64_t(x.size()), x.data());
     CHECK(x[0] == 1.0 && x[1] == 1.0);
@@ -98,6 +100,8 @@ void exponentials_at_the_ends(const Kernels &k) {
         CHECK(std::abs(x[i] / std::exp(exponents[i]) - 1.0) <= 4e-16);
     CHECK(x[5] == 0.0 && x[6] == 0.0 && x[7] == 0.0);
     CHECK(x[8] != x[8]);
+    CHECK(std::abs(x[9] / std::exp(exponents[9]) - 1.0) <= 4e-16);
+    for (std::size_t i = 10; i < x.size(); ++i) CHECK(x[i] == std::numeric_limits<double>::infinity());
 }
 
 void vector_kernels(const Kernels &k, Rng &rng) {
@@ -125,18 +129,20 @@ void vector_kernels(const Kernels &k, Rng &rng) {
 
 template <class T>
 void check_cross_product(Rng &rng, double tolerance,
-                         void (*add)(std::int64_t, std::int64_t, const T *, const T *, double *)) {
-    for (const std::int64_t n : {16, 32, 48, 144}) {
-        const std::int64_t l = draw(rng, 0, 50);
-        const std::vector<double> x = draw_normal(rng, l * n), y = draw_normal(rng, l * n);
+                         void (*add)(std::int64_t, std::int64_t, std::int64_t, std::int64_t, const T *,
+                                     const T *, double *)) {
+    for (const auto &[n, first, last] : std::vector<std::array<std::int64_t, 3>>{
+             {16, 0, 16}, {32, 0, 32}, {48, 0, 48}, {144, 0, 144}, {48, 16, 32}, {144, 64, 144}}) {
+        const std::int64_t l = draw(rng, 0, 50), width = last - first;
+        const std::vector<double> x = draw_normal(rng, l * n), y = draw_normal(rng, l * width);
         const std::vector<T> a(x.begin(), x.end()), b(y.begin(), y.end());
         std::vector<double> product(static_cast<std::size_t>(n * n), 1.0);
-        add(l, n, a.data(), b.data(), product.data());
+        add(l, n, first, last, a.data(), b.data(), product.data());
         for (std::int64_t r = 0; r < n; ++r)
             for (std::int64_t c = r; c < n; ++c) {  // the upper half is what it promises
                 double expected = 1.0;
-                for (std::int64_t t = 0; t < l; ++t)
-                    expected += double(a[std::size_t(t * n + r)]) * double(b[std::size_t(t * n + c)]);
+                for (std::int64_t t = 0; t < l && c >= first && c < last; ++t)
+                    expected += double(a[std::size_t(t * n + r)]) * double(b[std::size_t(t * width + c - first)]);
                 CHECK(close(product[std::size_t(r * n + c)], expected, tolerance));
             }
     }

@@ -155,6 +155,7 @@ void tie_rules_are_ordered() {
 
 void gains_are_scaled() {
     check(scaled_gain(3, 4) == 7.0 / 16.0, "(2^3 - 1)/2^4");
+    check(scaled_gain(3e9, 4) == INFINITY && scaled_gain(-3e9, 4) == -1.0 / 16.0, "a label beyond an int");
     check(scaled_gain(0, 5000) == 0.0 && scaled_gain(5000, 5000) == 1.0, "gains of huge labels");
     check(std::abs(scaled_gain(1e-20, 0.5) / 1e-20 - std::log(2.0) / std::sqrt(2.0)) < 1e-15,
           "gain of a tiny label");

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "query_table.hpp"
+#include "scarce_memory.hpp"
 
 using namespace linrank::svmlight;
 
@@ -51,12 +52,41 @@ void test_rows_without_ids_are_one_query() {
     CHECK(table[0].empty());
 }
 
+/// Where memory runs out, the id is as unknown as before, and the table goes on when there is some again.
+void test_scarce_memory_changes_nothing() {
+    int n_failures = 0;
+    for (long n_allocations = 0; n_allocations < 12; ++n_allocations) {
+        QueryTable table;
+        std::vector<std::string> ids;
+        for (int q = 0; q < 1000; ++q) ids.push_back(std::to_string(q) + std::string(200, 'z'));
+        linrank_test::allocations_left = n_allocations;
+        for (std::size_t q = 0; q < ids.size(); ++q) {
+            std::int64_t number = -1;
+            while (number < 0) {
+                try {
+                    number = table.number(ids[q]);
+                } catch (const std::bad_alloc &) {
+                    ++n_failures;
+                    CHECK(table.size() == std::int64_t(q));
+                    linrank_test::allocations_left = -1;  // there is some again, until the next ids
+                }
+            }
+            CHECK(number == std::int64_t(q));
+            if (q % 100 == 99) linrank_test::allocations_left = n_allocations;
+        }
+        linrank_test::allocations_left = -1;
+        for (std::size_t q = 0; q < ids.size(); ++q) CHECK(table.number(ids[q]) == std::int64_t(q));
+    }
+    CHECK(n_failures > 20);
+}
+
 }  // namespace
 
 int main() {
     test_numbers_equal_those_of_a_map();
     test_runs_of_pieces();
     test_rows_without_ids_are_one_query();
+    test_scarce_memory_changes_nothing();
     std::printf("query table: all passed\n");
     return 0;
 }

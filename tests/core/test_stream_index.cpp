@@ -2,9 +2,11 @@
 #include "stream_index.hpp"
 
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "check.hpp"
+#include "scarce_memory.hpp"
 
 using namespace linrank;
 using linrank_test::Rng;
@@ -74,9 +76,44 @@ void test_random_streams(Rng &rng) {
     }
 }
 
+/// Wherever memory runs out: what comes after is the right thing, or refused.
+void test_scarce_memory(Rng &rng) {
+    int n_refused = 0;
+    for (long n_allocations = 0; n_allocations < 60; ++n_allocations) {
+        StreamIndex index(3, 5);
+        bool has_failed = false;
+        for (int batch = 0; batch < 20; ++batch) {
+            const long left = std::exchange(linrank_test::allocations_left, -1);  // not for the test itself
+            const std::size_t n = 1 + std::size_t(below(rng, 12));
+            Ints ids(n), sizes(n, 1);
+            std::vector<double> labels(n);
+            for (std::size_t i = 0; i < n; ++i) {
+                ids[i] = below(rng, 40);
+                labels[i] = double(below(rng, 3));
+            }
+            linrank_test::allocations_left = batch == 2 ? n_allocations : left;
+            try {
+                index.add(ids, labels, sizes);
+                index.evict(30, 30);
+                CHECK(!has_failed && index.n_rows() <= 30);
+            } catch (const std::bad_alloc &) {
+                CHECK(!has_failed);
+                has_failed = true;
+                linrank_test::allocations_left = -1;
+            } catch (const std::runtime_error &) {
+                CHECK(has_failed);
+                ++n_refused;
+            }
+        }
+        linrank_test::allocations_left = -1;
+    }
+    CHECK(n_refused > 500);
+}
+
 }  // namespace
 
 int main() {
     Rng rng(1);
     test_random_streams(rng);
+    test_scarce_memory(rng);
 }

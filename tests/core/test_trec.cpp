@@ -21,24 +21,28 @@ void columns_of_a_run() {
     Reader reader(Kind::run);
     CHECK(!read(reader, "b Q0 d1 1 2.5 tag\n\n a\tQ0 d2 1 -1e3 other\r\n"));
     CHECK(!read(reader, "b Q0 d2 2 .5 tag"));
-    const Table &t = reader.table;
+    const auto fault = read(reader, "\nb Q0 d3 1 x tag\n");
+    CHECK(fault && fault->line == 6 && fault->message.find("'x'") != std::string::npos);
+    const Table t = reader.take();
     CHECK((t.query == std::vector<std::int64_t>{0, 1, 0}));
     CHECK((t.value == std::vector<double>{2.5, -1000.0, 0.5}));
     CHECK((t.line == std::vector<std::int64_t>{1, 3, 4}));
     CHECK(t.tag == "tag");
     CHECK(t.query_ids.view()[1] == "a" && t.documents.view()[2] == "d2");
-    const auto fault = read(reader, "\nb Q0 d3 1 x tag\n");
-    CHECK(fault && fault->line == 6 && fault->message.find("'x'") != std::string::npos);
 }
 
 void many_queries_keep_their_numbers() {
     Reader reader(Kind::qrels);
-    for (const int pass : {0, 1})
-        for (int q = 0; q < 1000; ++q)
-            CHECK(!read(reader, std::to_string(q * 7919) + " 0 d" + std::to_string(pass) + " 1\n"));
-    for (std::size_t row = 0; row < 2000; ++row)
-        CHECK(reader.table.query[row] == static_cast<std::int64_t>(row % 1000));
-    CHECK(reader.table.query_ids.view().size() == 1000);
+    for (const int file : {0, 1}) {  // what was taken leaves nothing behind
+        for (const int pass : {0, 1})
+            for (int q = 0; q < 1000; ++q)
+                CHECK(!read(reader, std::to_string(q * 7919 + file) + " 0 d" + std::to_string(pass) + " 1\n"));
+        const Table t = reader.take();
+        CHECK(t.query.size() == 2000 && t.line.front() == 1 && t.line.back() == 2000);
+        for (std::size_t row = 0; row < 2000; ++row)
+            CHECK(t.query[row] == static_cast<std::int64_t>(row % 1000));
+        CHECK(t.query_ids.view().size() == 1000);
+    }
 }
 
 void documents_are_found_by_query() {
@@ -84,8 +88,9 @@ void damaged_text_is_read_or_refused() {
                 bytes[static_cast<std::size_t>(draw(rng, 0, 15))];
         Reader reader(Kind::run);
         n_refused += read(reader, text).has_value();
-        CHECK(reader.table.query.size() == reader.table.value.size());
-        CHECK(reader.table.documents.offsets.size() == reader.table.query.size() + 1);
+        const Table t = reader.take();
+        CHECK(t.query.size() == t.value.size());
+        CHECK(t.documents.offsets.size() == t.query.size() + 1);
     }
     CHECK(n_refused > 100 && n_refused < 3000);
 }

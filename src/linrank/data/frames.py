@@ -257,6 +257,14 @@ def as_part_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> Ar
     return vector
 
 
+def read_only(a: Array) -> Array:
+    """``a``, or a view of it that cannot be written to."""
+    if a.flags.writeable:
+        a = a.view()
+        a.flags.writeable = False
+    return a
+
+
 def _vector(values: Any, name: str, n_rows: int | None) -> Array:
     a = as_array(values, name)
     if a.ndim == 2 and a.shape[1] == 1:

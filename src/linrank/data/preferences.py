@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.data.frames import as_array, as_float
+from linrank.data.frames import as_array, as_float, read_only
 from linrank.data.queries import Queries
 
 Array = NDArray[Any]
@@ -38,6 +38,11 @@ class Preferences:
     weight: Array | None = None
     lines: Array | None = None
     source: str | None = None
+
+    def __post_init__(self) -> None:
+        # The core works by them while other threads run: nobody else may write to them.
+        object.__setattr__(self, "winners", read_only(self.winners))
+        object.__setattr__(self, "losers", read_only(self.losers))
 
     def __len__(self) -> int:
         """The number of pairs."""
@@ -148,8 +153,7 @@ def _columns(pairs: Any) -> tuple[Array, Array]:
         raise TypeError(f"pairs must hold integer row numbers, got dtype {a.dtype}{hint}")
     if a.dtype == np.uint64 and int(a.max()) > np.iinfo(np.int64).max:
         raise ValueError(f"pairs names row {a.max()}, beyond any matrix")
-    a = a.astype(np.int64, copy=False)
-    return np.ascontiguousarray(a[:, 0]), np.ascontiguousarray(a[:, 1])
+    return np.array(a[:, 0], dtype=np.int64), np.array(a[:, 1], dtype=np.int64)
 
 
 def _check_rows(winners: Array, losers: Array, n_rows: int | None) -> None:

@@ -17,6 +17,7 @@ from linrank.data.frames import (
     as_weights,
     is_frame,
     read_column,
+    read_only,
 )
 from linrank.system.threads import cached_property, resolve
 
@@ -52,6 +53,13 @@ class Queries:
     levels: Array
     n_levels: Array
     ids: Array | None = None
+
+    def __post_init__(self) -> None:
+        # The core works by them while other threads run: nobody else may write to them.
+        for name in ("offsets", "order", "levels", "n_levels"):
+            found = getattr(self, name)
+            if found is not None:
+                object.__setattr__(self, name, read_only(found))
 
     @property
     def n_rows(self) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data import frames
+from linrank.data.frames import read_only
 from linrank.system.memory import check_fits
 from linrank.system.threads import cached_property, resolve
 
@@ -172,6 +173,7 @@ _MOMENTS = ("mean", "variance", "low", "high")
 
 Array = NDArray[Any]
 
+_OWN = "_linrank_indices"  # attribute of a matrix whose indices are those of rows, while they are
 _BLOCK_BYTES = 1 << 22  # of rows that are looked at at a time
 _UNIT = 2.0**-53  # of rounding
 _CLOSE = 2.0**-10  # share of themselves in which the values of a column differ that has an offset
@@ -300,13 +302,21 @@ class DenseRows(_Stored):
 @dataclass(frozen=True, eq=False)
 class CsrRows(_Stored):
     """A sparse matrix by rows: row i has ``values[k]`` in column ``columns[k]``, k from
-    ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row."""
+    ``offsets[i]`` to ``offsets[i+1]``. Columns increase strictly within a row.
+
+    The core checks columns and offsets once and then trusts them, so nobody else may write to them:
+    `as_rows` copies those of its caller, and both are shown as read-only.
+    """
 
     values: Array
     columns: Array
     offsets: Array
     n_columns: int
     is_sparse: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", read_only(self.columns))
+        object.__setattr__(self, "offsets", read_only(self.offsets))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -326,7 +336,10 @@ class CsrRows(_Stored):
         return _core.csr_rows(self.values, self.columns, self.offsets, self.n_columns)
 
     def to_user(self) -> Any:
-        """Return a ``scipy.sparse.csr_array`` that shares values and columns."""
+        """Return a ``scipy.sparse.csr_array`` that shares values and columns.
+
+        The columns are read-only, and known again where the matrix comes back.
+        """
         from scipy.sparse import csr_array
 
         # The constructor may convert the indices to the narrowest type, a copy; attributes do not.
@@ -335,6 +348,7 @@ class CsrRows(_Stored):
         columns = self.columns if fits else self.columns.astype(np.int64)
         matrix: Any = csr_array(self.shape, dtype=self.dtype)
         matrix.data, matrix.indices = self.values, columns
+        setattr(matrix, _OWN, columns)
         matrix.indptr = self.offsets.astype(columns.dtype, copy=False)
         return matrix
 
@@ -377,7 +391,9 @@ def as_rows(X: Any, *, n_jobs: int | None = None, check: str = "finite") -> Rows
     X : array, scipy.sparse matrix or array, pandas, polars or pyarrow table
         2-D, real, finite, at least one row and one column. float32 and float64 stay what they
         are; float16 becomes float32, integers and booleans become float64. C-ordered arrays and
-        canonical CSR are used in place; anything else is copied once.
+        the values of canonical CSR are used in place, its indices copied: were they written to
+        later, by a callback or another thread, the core would read and write out of bounds.
+        Anything else is copied once.
     n_jobs : int, optional
         Threads of the check for NaN and infinity; None uses all cores.
     check : {"finite", "missing", "later"}
@@ -533,16 +549,19 @@ def _by_rows(a: Array) -> Array:
 
 
 def _from_sparse(X: Any) -> CsrRows:
-    """CSR rows of a SciPy matrix: its own arrays where it is CSR of float32 or float64."""
+    """CSR rows of a SciPy matrix: its own values where it is CSR of float32 or float64."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a sparse array of shape {X.shape}")
     csr = X.tocsr()  # X itself if it is CSR
-    offsets = np.ascontiguousarray(csr.indptr, dtype=np.int64)
+    offsets = np.array(csr.indptr, dtype=np.int64)
     n_entries = int(offsets[-1])
-    index = np.int32 if csr.indices.dtype == np.int32 else np.int64
+    indices: Array = csr.indices
+    known: Array | None = getattr(X, _OWN, None)
+    index = np.int32 if indices.dtype == np.int32 else np.int64
+    is_ours = csr is not X or (known is indices and not indices.flags.writeable)
     return CsrRows(
         np.ascontiguousarray(frames.as_float(csr.data[:n_entries], "X")),
-        np.ascontiguousarray(csr.indices[:n_entries], dtype=index),
+        (np.ascontiguousarray if is_ours else np.array)(indices[:n_entries], dtype=index),
         offsets,
         int(csr.shape[1]),
     )

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.data.frames import read_only
 from linrank.data.rows import narrow_rows
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Risk, RiskPoint
 from linrank.solvers.preconditioner import by_cholesky
-from linrank.solvers.result import Callback, Patience, Result, Verdict, read_only
+from linrank.solvers.result import Callback, Patience, Result, Verdict
 
 Array = NDArray[Any]
 

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from linrank.solvers.result import Callback, read_only
+from linrank.data.frames import read_only
+from linrank.solvers.result import Callback
 
 
 class Log:

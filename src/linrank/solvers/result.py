@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.data.bounds import Box
+from linrank.data.frames import read_only
 from linrank.data.rows import dot
 from linrank.losses.base import Dual
 
@@ -187,13 +188,6 @@ class Patience:
         return self._n_vain >= self.STEPS
 
 
-def read_only(w: Array) -> Array:
-    """The weights as callbacks get them: the solver goes on from what they look at."""
-    view: Array = w.view()
-    view.flags.writeable = False
-    return view
-
-
 class Recorder:
     """Collects the history of a solver and talks to its callback."""
 
@@ -252,6 +246,7 @@ class Recorder:
             self.history[key].append(value)
         if self.callback is None:
             return False
+        # The solver goes on from the weights that the callback looks at.
         return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": self.n_iter}))
 
     def revise(self, point: Any, bound: float) -> None:
