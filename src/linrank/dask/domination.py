@@ -10,7 +10,7 @@ from linrank.dask.ranker import ClusterRanker, Refused, refuse
 from linrank.dask.training import train_domination
 from linrank.estimators import domination as domination_ranker
 from linrank.estimators.base import SparseRanker
-from linrank.options import DOMINATION, METHODS
+from linrank.options import DOMINATION
 from linrank.pairs.layering import describe_margin
 from linrank.parts.choices import check_domination, check_query_weight
 from linrank.parts.recipes import DominationRecipe
@@ -156,7 +156,7 @@ class DominationRanker(ClusterRanker, SparseRanker):
     def _described(self) -> dict[str, Any]:
         """What the model is to know of the parameters."""
         return {
-            "method": METHODS[1],
+            "method": "domination",
             "alpha": self.alpha,
             **{name: getattr(self, name) for name in DOMINATION},
             "solver": "newton",
