@@ -18,7 +18,6 @@ from linrank.methods.descriptions import (
 from linrank.methods.linear import Ground
 from linrank.methods.parameters import values_of
 from linrank.options import SELECTED_PAIRS, TRAINING
-from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
 from linrank.system.seeds import seed_of
 from linrank.system.words import count
@@ -54,6 +53,8 @@ def train(task: Task) -> Trained:
     }
     n_pairs: int | None = None
     if ground.store is not None:
+        from linrank.parts.stores import train_rank_store  # costs 40 ms, and few need it
+
         result, n_pairs = train_rank_store(
             ground.store, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
         )
