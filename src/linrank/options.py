@@ -47,7 +47,6 @@ COUNTINGS = (
 
 # ---- stochastic pairwise descent ----------------------------------------------------------------
 
-STOCHASTIC = "sgd"  # on the command line, in place of one of SOLVERS
 ALGORITHMS = ("pegasos", "sgd-svm", "pa", "romma", "logistic", "hybrid")
 SAMPLINGS = ("pairs", "query", "query-level", "roc", "rejection")
 STREAM_SAMPLINGS = ("pairs", "query", "roc")  # those that need not know all rows
@@ -57,10 +56,6 @@ RECORDS = ("exact", "sampled")  # objectives on the way, if any is computed
 # As TRAINING: options beside λ that go to the descent as they are.
 DESCENT = ("algorithm", "aggressiveness", "n_steps", "sampling", "average", "tol", "record")
 
-# ---- methods ------------------------------------------------------------------------------------
-
-LOW_RANK = ("factorized", "regularized")  # ways to train on duals of low rank
-METHODS = ("ranksvm", "domination", *LOW_RANK)  # objectives that the command line minimises
 
 # ---- domination rank ----------------------------------------------------------------------------
 

@@ -98,11 +98,10 @@ def test_workers_of_this_machine(store, tmp_path):
         (["--dask", "local:x"], "give a number of workers"),
         (["--dask", "local:1", "--resume"], "--resume needs --checkpoint"),
         (["--dask", "local:1", "--solver", "bundle"], "needs --solver newton"),
-        (["--dask", "local:1", "--solver", "sgd"], "needs --solver newton"),
         (["--dask", "local:1", "--pairs", "closest"], "excludes --pairs closest"),
         (["--dask", "local:1", "--memory-limit", "1GB"], "excludes --memory-limit"),
         (
-            ["--dask", "local:1", "--kernel", "rbf"],
+            ["--dask", "local:1", "--method", "kernel"],
             "--dask belongs to --method ranksvm or domination",
         ),
         (

@@ -31,7 +31,7 @@ from linrank.methods.parameters import (
     plain,
 )
 from linrank.methods.ranksvm import options_of, settings_of
-from linrank.options import DOMINATION, METHODS
+from linrank.options import DOMINATION
 from linrank.pairs.layering import describe_margin
 from linrank.parts.choices import check_domination, check_query_weight, check_rank
 from linrank.parts.recipes import DominationRecipe, RankRecipe
@@ -442,7 +442,7 @@ class DominationRanker(ClusterRanker, SparseRanker, _WithL2):
         recipe = DominationRecipe(self.layers, self.margin, weights, by_query=scaling.needs_queries)
         found = train_domination(data, recipe, alpha=self.alpha, scaling=scaling, options=options)
         return found, {
-            "method": METHODS[1],
+            "method": "domination",
             "alpha": self.alpha,
             **values_of(self, DOMINATION),
             "solver": "newton",

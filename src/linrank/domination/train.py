@@ -18,7 +18,7 @@ from linrank.domination.induction import induce
 from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, METHODS, ORDERS, PENALTIES
+from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, ORDERS, PENALTIES
 from linrank.pairs.layering import Layering, describe_margin
 from linrank.solvers.result import Callback, Result
 from linrank.system.threads import resolve, useful_threads
@@ -80,7 +80,7 @@ def describe_parameters(
     layers, pooled = options["layers"], bool(options["pooled"])
     is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
     told: dict[str, str | float | bool | None] = {
-        "method": METHODS[1],
+        "method": "domination",
         "alpha": alpha,
         **{name: options[name] for name in DOMINATION},
         "solver": choose_solver(

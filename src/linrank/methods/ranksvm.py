@@ -17,7 +17,6 @@ from linrank.methods.linear import (
     weight_line,
 )
 from linrank.options import SELECTED_PAIRS, TRAINING
-from linrank.parts.stores import train_rank_store
 from linrank.ranksvm.train import train as solve
 from linrank.system.seeds import seed_of
 from linrank.system.words import count
@@ -57,6 +56,8 @@ def train(task: Task) -> Trained:
     }
     n_pairs: int | None = None
     if ground.store is not None:
+        from linrank.parts.stores import train_rank_store  # costs 40 ms, and few need it
+
         result, n_pairs = train_rank_store(
             ground.store, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
         )
