@@ -294,7 +294,7 @@ def kernel(rng):
         "coef0": float(pick(rng, 0.0, 1.0)),
         **stopping(rng),
     }
-    X = X / max(np.abs(X).max() / number(rng, -1, 1), 1e-300)
+    X = X / max(float(np.abs(X).max()) / number(rng, -1, 1), 1e-300)
     ranker = linrank.KernelRankSVM(**options, n_jobs=1, random_state=0)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
@@ -326,7 +326,7 @@ def domination(rng):
     options = {"penalty": penalty, "alpha": number(rng, -3, 3), **stopping(rng)}
     if penalty == "l2" and rng.random() < 0.3:
         options["solver"] = "coordinate"
-    X = X / (np.abs(X).max(axis=0) + 1e-300) * 10.0 ** rng.uniform(-3, 3, X.shape[1])
+    X = X / (np.abs(X).max(axis=0).astype(float) + 1e-300) * 10.0 ** rng.uniform(-3, 3, X.shape[1])
     ranker = linrank.DominationRanker(**options, n_jobs=1)
     if quietly(lambda: ranker.fit(X, y, qid=qid, sample_weight=weight)) is None:
         return None
@@ -348,7 +348,9 @@ def store(rng):
     ranker = linrank.RankSVM(**options, **limits, **passes, n_jobs=1)
     folder = tempfile.mkdtemp(prefix="linrank-law-")
     try:
-        given = linrank.Dataset.of(X, y, qid=qid, sample_weight=weight)
+        given = quietly(lambda: linrank.Dataset.of(X, y, qid=qid, sample_weight=weight))
+        if given is None:
+            return None
         kept = linrank.convert(given, folder + "/data.store", chunk_bytes=256)
         if quietly(lambda: ranker.fit(linrank.Store(folder + "/data.store"))) is None:
             return None
