@@ -14,7 +14,7 @@ import numpy as np
 import problems
 from factorizations import Run, long_queries, ours, theirs
 from linrank.data.dataset import Dataset
-from linrank.published.factorized import PAIR_WORK
+from linrank.published.listed_pairs import PAIR_WORK
 from linrank.ranksvm.train import train
 from report import Table, main, ratio, spread
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import problems
 from linrank import FactorizedRankSVM, RankSVM, RegularizedRankSVM, dual_matrix, rank_profile
-from linrank.duals.matrix import DualMatrix
+from linrank.duals.dual_matrix import DualMatrix
 from linrank.lowrank.factorized import train_factorized
 from linrank.lowrank.regularized import train_regularized
 from linrank.ranksvm.train import train

@@ -14,7 +14,7 @@ from scipy import stats
 from hypothesis_profiles import examples
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.stochastic.memory import ROW_COST, Buffer, CsrArena, DenseArena
+from linrank.stochastic.reservoir import ROW_COST, Buffer, CsrArena, DenseArena
 
 
 def dense(values):

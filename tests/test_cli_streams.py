@@ -218,7 +218,7 @@ def test_ctrl_c_is_clean_from_the_first_line(wait, files, tmp_path):
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.endswith("linrank.cli.process\n"):
+        if line.endswith("linrank.cli.console\n"):
             break
     try:
         process.wait(wait)

@@ -16,10 +16,10 @@ from numpy.testing import assert_array_equal
 import linrank
 from hypothesis_profiles import examples
 from linrank import Dataset, Store, convert, load
+from linrank.io.comments import Comments, Words
 from linrank.io.tables import csv
 from linrank.io.tables import files as parquet
 from linrank.io.tables import table_parts as parts
-from linrank.io.words import Comments, Words
 
 pa = pytest.importorskip("pyarrow")
 FILES = ("a.txt", "a.parquet", "a.arrow", "a.csv", "a.tsv.gz", "a.store")

@@ -16,7 +16,7 @@ from linrank import Dataset, LinearModel, evaluate, make_ranking
 from linrank.data.scaling import Scaling
 from linrank.judging.inspect import Profile
 from linrank.reports.diagnosis import worst_queries
-from linrank.reports.gather import pushes
+from linrank.reports.material import pushes
 
 
 def wrong_pairs(labels, scores):

@@ -22,7 +22,7 @@ from linrank import (
     dual_matrix,
 )
 from linrank.data.dataset import Dataset
-from linrank.duals.matrix import Block
+from linrank.duals.dual_matrix import Block
 from linrank.ranksvm.train import Problem
 from small_data import small, weighted
 

@@ -16,7 +16,7 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.pairs import Pairs
 from linrank.published import factorize_by_pairs
-from linrank.published.factorized import PAIR_WORK
+from linrank.published.listed_pairs import PAIR_WORK
 from plain_factorized import PlainFactors
 from small_data import small
 from strategies import datasets

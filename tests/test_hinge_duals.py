@@ -15,8 +15,8 @@ from hypothesis_profiles import examples
 from linrank import RankSVM, dual_matrix, make_ranking
 from linrank.data.dataset import Dataset
 from linrank.duals import hinge as band
+from linrank.duals.dual_matrix import BandEntries, HuberEntries
 from linrank.duals.hinge import hinge_entries
-from linrank.duals.matrix import BandEntries, HuberEntries
 from linrank.ranksvm.train import Problem
 from small_data import small, weighted
 

@@ -12,10 +12,10 @@ import pytest
 import linrank
 from linrank.errors import did_you_mean
 from linrank.export.vespa import check_rank_feature
+from linrank.io.comments import Comments
 from linrank.io.preference_text import load_preferences
 from linrank.io.store.manifest import read_manifest
 from linrank.io.svmlight import _HEADER
-from linrank.io.words import Comments
 from linrank.metrics.names import parse as parse_metric
 from linrank.models.file import Invalid, decode_names
 from linrank.reports.html import clear

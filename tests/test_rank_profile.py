@@ -19,7 +19,7 @@ from linrank import (
     rank_profile,
 )
 from linrank.data.dataset import Dataset
-from linrank.duals.matrix import Cells
+from linrank.duals.dual_matrix import Cells
 from linrank.ranksvm.train import Problem
 from small_data import small
 

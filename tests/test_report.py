@@ -16,7 +16,7 @@ import linrank
 from linrank import Dataset, KernelRankSVM, LinearModel, RankSVM, make_ranking
 from linrank.judging.inspect import Profile
 from linrank.reports.caveats import data_caveats, leakage_message
-from linrank.reports.gather import pushes
+from linrank.reports.material import pushes
 from linrank.reports.pictures import interval, p_value, percent, power, push, short
 from linrank.reports.rankings import best_single_feature
 from real_data import mq2008, real_file

@@ -15,7 +15,7 @@ from linrank.errors import CheckpointError, DataFormatError, NoPairsError
 from linrank.stochastic import checkpoint
 from linrank.stochastic.batches import Layout
 from linrank.stochastic.descent import Learner
-from linrank.stochastic.passes import StreamRun
+from linrank.stochastic.stream_passes import StreamRun
 from linrank.stochastic.streaming import StreamTrainer
 
 
@@ -360,7 +360,7 @@ def test_a_stream_without_pairs_ends_with_the_reason(tmp_path):
 
 
 def test_an_endless_stream_without_pairs_does_not_spin(monkeypatch):
-    monkeypatch.setattr("linrank.stochastic.passes._PATIENCE", 5000)
+    monkeypatch.setattr("linrank.stochastic.stream_passes._PATIENCE", 5000)
 
     class Endless(io.RawIOBase):
         n = 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hypothesis_profiles import examples
 from linrank.io.tables.columns import Column
-from linrank.io.tables.roles import CONVENTIONS, IF_PRESENT, TableOptions, assign
+from linrank.io.tables.formats import CONVENTIONS, IF_PRESENT, TableOptions, assign
 
 
 def table(*columns: str) -> list[Column]:

@@ -19,7 +19,7 @@ from scipy import sparse
 from hypothesis_profiles import examples
 from linrank import load
 from linrank.data.dataset import Dataset
-from linrank.io.words import Comments, Words
+from linrank.io.comments import Comments, Words
 from linrank.io.write import files as writing
 from linrank.io.write.files import write
 from linrank.io.write.formats import target_format

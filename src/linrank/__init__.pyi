@@ -24,7 +24,7 @@ from linrank.domination.path import DominationPathResult as DominationPathResult
 from linrank.domination.path import domination_path as domination_path
 from linrank.duals.closeness import SupportDistribution as SupportDistribution
 from linrank.duals.closeness import support_distribution as support_distribution
-from linrank.duals.matrix import DualMatrix as DualMatrix
+from linrank.duals.dual_matrix import DualMatrix as DualMatrix
 from linrank.duals.of_model import dual_matrix as dual_matrix
 from linrank.duals.profile import RankProfile as RankProfile
 from linrank.duals.profile import rank_profile as rank_profile
@@ -70,7 +70,7 @@ from linrank.judging.compare import Comparison as Comparison
 from linrank.judging.compare import compare as compare
 from linrank.judging.compare import compare_evaluations as compare_evaluations
 from linrank.judging.contest.contest import compare_methods as compare_methods
-from linrank.judging.contest.result import Contest as Contest
+from linrank.judging.contest.outcome import Contest as Contest
 from linrank.metrics import ConcordanceResult as ConcordanceResult
 from linrank.metrics import concordance_index as concordance_index
 from linrank.metrics import evaluate as evaluate

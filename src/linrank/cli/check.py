@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK, UNFIT
-from linrank.cli.models import read_model
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
-from linrank.cli.streams import STANDARD, show_standard, write_standard
+from linrank.cli.streams import STANDARD, read_model, show_standard, write_standard
 from linrank.system.words import count
 
 if TYPE_CHECKING:

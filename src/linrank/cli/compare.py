@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console, terminal_width
 from linrank.cli.main import FAILED, OK
-from linrank.cli.models import read_model
 from linrank.cli.options import (
     add_metrics,
     add_reading,
@@ -27,6 +26,7 @@ from linrank.cli.streams import (
     check_apart,
     check_readable,
     check_writable,
+    read_model,
     show_standard,
     write_lines,
     write_standard,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.judging.compare import Comparison
-    from linrank.judging.contest.result import Contest
+    from linrank.judging.contest.outcome import Contest
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import is_model
 from linrank.cli.options import add_reading, add_reporting, positive_int, size_in_bytes
 from linrank.cli.reading import INDEX_BASE, column_choices, in_options, judgement_options
-from linrank.cli.streams import STANDARD, write_standard
+from linrank.cli.streams import STANDARD, is_model, write_standard
 from linrank.io.write.formats import FORMATS
 from linrank.system.words import bytes_text, count, seconds
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import read_model
 from linrank.cli.options import add_metrics, add_reading, add_reporting
 from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
     check_writable,
+    read_model,
     show_standard,
     write_lines,
     write_standard,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import read_model
 from linrank.cli.options import add_reporting
-from linrank.cli.streams import STANDARD, check_apart, write_standard
+from linrank.cli.streams import STANDARD, check_apart, read_model, write_standard
 from linrank.export.targets import ALIASES, NORMALIZERS, TARGETS, options_of, target_name
 from linrank.io.blocks import StandardOutput
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import VALIDATED, is_model, read_model
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
-from linrank.cli.streams import show_standard, write_standard
+from linrank.cli.streams import VALIDATED, is_model, read_model, show_standard, write_standard
 from linrank.system.words import bytes_text, count
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _own_process() -> int:
     """Run the command of a process that is ours alone, and short-lived."""
-    from linrank.cli import process
+    from linrank.cli import console as process
 
     process.begin()
     try:
@@ -101,7 +101,7 @@ def _status(stop: KeyboardInterrupt) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from linrank.cli.process import orderly_end
+    from linrank.cli.console import orderly_end
     from linrank.cli.streams import flush_standard
 
     verbose = False

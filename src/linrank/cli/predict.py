@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import OK
-from linrank.cli.models import read_model
 from linrank.cli.options import add_reading, add_volume, flag, given, positive_int
 from linrank.cli.reading import INDEX_BASE, check_text, in_options, read_and_score
-from linrank.cli.streams import STANDARD, check_apart, check_writable, write_lines
+from linrank.cli.streams import STANDARD, check_apart, check_writable, read_model, write_lines
 from linrank.system.words import count
 
 if TYPE_CHECKING:

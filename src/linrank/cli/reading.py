@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.models import is_model
 from linrank.cli.options import ROLES, UNJUDGED
-from linrank.cli.streams import STANDARD, read_text
+from linrank.cli.streams import STANDARD, is_model, read_text
 from linrank.errors import DataFormatError
 from linrank.system.words import bytes_text, count
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from linrank.data.missing import Filling
     from linrank.data.preferences import Preferences
     from linrank.io.store.store import Store
-    from linrank.io.tables.roles import TableOptions
+    from linrank.io.tables.formats import TableOptions
     from linrank.models.kernel import KernelModel
     from linrank.models.linear import LinearModel
 
@@ -57,7 +56,7 @@ def column_options(
     args: argparse.Namespace, known: Sequence[str] | None, labelled: bool
 ) -> TableOptions:
     """The options as the reader takes them; a command may lack them."""
-    from linrank.io.tables.roles import IF_PRESENT, TableOptions
+    from linrank.io.tables.formats import IF_PRESENT, TableOptions
 
     found = column_choices(args)
     if found["label"] is None and not (labelled and not getattr(args, "no_labels", False)):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.models import is_model, read_model
 from linrank.cli.options import (
     add_metrics,
     add_reading,
@@ -23,6 +22,8 @@ from linrank.cli.streams import (
     check_apart,
     check_readable,
     check_writable,
+    is_model,
+    read_model,
     read_text,
     write_lines,
     write_standard,

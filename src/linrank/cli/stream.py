@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from linrank.cli.console import Console
+from linrank.cli.console import SIGNALS, Console
 from linrank.cli.main import OK
 from linrank.cli.options import fill_in
-from linrank.cli.process import SIGNALS
 from linrank.cli.reading import check_text
 from linrank.cli.streams import STANDARD, check_apart, check_writable
 from linrank.cli.train import check_files, print_json, write_and_validate
@@ -26,7 +25,7 @@ from linrank.system.words import bytes_text, count, seconds
 if TYPE_CHECKING:
     from linrank.models.linear import LinearModel
     from linrank.stochastic.batches import Batch, Batches
-    from linrank.stochastic.passes import StreamRun
+    from linrank.stochastic.stream_passes import StreamRun
 
 
 class Progress:
@@ -283,11 +282,11 @@ def run_stream(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int
 
 
 def _open(args: argparse.Namespace, plan: Plan) -> StreamRun:
-    from linrank.cli.models import is_model
+    from linrank.cli.streams import is_model
     from linrank.io.blocks import LONGEST_LINE
     from linrank.stochastic.batches import Layout
     from linrank.stochastic.descent import Learner
-    from linrank.stochastic.passes import StreamRun
+    from linrank.stochastic.stream_passes import StreamRun
     from linrank.stochastic.streaming import StreamTrainer
     from linrank.stochastic.train import regularisation
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.models import VALIDATED, write_model
 from linrank.cli.options import (
     Parser,
     add_metrics,
@@ -44,9 +43,11 @@ from linrank.cli.reading import (
 )
 from linrank.cli.streams import (
     STANDARD,
+    VALIDATED,
     check_apart,
     check_readable,
     check_writable,
+    write_model,
     write_standard,
 )
 from linrank.methods.base import METHODS, Method, Task

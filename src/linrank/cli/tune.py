@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
 from linrank.cli.main import NOT_CONVERGED, OK
-from linrank.cli.models import write_model
 from linrank.cli.options import (
     Parser,
     add_owners,
@@ -41,6 +40,7 @@ from linrank.cli.streams import (
     check_readable,
     check_writable,
     show_standard,
+    write_model,
     write_standard,
 )
 from linrank.methods.base import METHODS, Method, Task

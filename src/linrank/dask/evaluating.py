@@ -10,7 +10,7 @@ import numpy as np
 from distributed import Client
 from numpy.typing import NDArray
 
-from linrank.dask.blocks import in_partition
+from linrank.dask.block_tasks import in_partition
 from linrank.dask.clients import client_of, results_of
 from linrank.dask.inputs import cut_of, is_distributed, vector_blocks
 from linrank.dask.partitions import Partitions, assembled

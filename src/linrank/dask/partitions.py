@@ -12,12 +12,12 @@ from distributed import Client, Future
 from numpy.typing import NDArray
 
 from linrank.dask.assignment import assign, split_queries
-from linrank.dask.blocks import dataset_of_block
+from linrank.dask.block_tasks import dataset_of_block
 from linrank.dask.clients import client_of, release, released_on_error, results_of
 from linrank.dask.inputs import blocks_of
 from linrank.dask.joining import join_datasets
 from linrank.dask.repair import Repair, check_on_split, move, refuse_split
-from linrank.dask.stores import chunks_of, store_of
+from linrank.dask.store_blocks import chunks_of, store_of
 from linrank.dask.summaries import Census, Summary, check_alike, summary_of
 from linrank.dask.tasks import delayed
 from linrank.dask.waiting import Watch

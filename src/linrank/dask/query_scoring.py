@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank.dask.assignment import assign
-from linrank.dask.blocks import in_partition, rows_and_ids
+from linrank.dask.block_tasks import in_partition, rows_and_ids
 from linrank.dask.joining import join_datasets, rows_of_queries
 from linrank.dask.summaries import Census
 from linrank.dask.tasks import delayed

@@ -9,10 +9,10 @@ import dask.array
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.dask.blocks import in_partition, rows_and_ids
+from linrank.dask.block_tasks import in_partition, rows_and_ids
 from linrank.dask.inputs import Cut, blocks_of
 from linrank.dask.query_scoring import query_scores
-from linrank.dask.stores import chunks_of, store_of
+from linrank.dask.store_blocks import chunks_of, store_of
 from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 

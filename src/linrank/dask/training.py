@@ -11,9 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from linrank.dask import rounds
-from linrank.dask.checkpoint import Keeper, digest
 from linrank.dask.clients import release
 from linrank.dask.gathering import DaskChunks
+from linrank.dask.keeper import Keeper, digest
 from linrank.dask.partitions import Partitions
 from linrank.data.queries import query_weights
 from linrank.data.rows import ColumnStatistics
@@ -48,7 +48,7 @@ class Options:
     patience : float
         Seconds for which no worker may be there, or the scheduler silent.
     checkpoint, resume
-        As in `linrank.dask.checkpoint.Keeper`.
+        As in `linrank.dask.keeper.Keeper`.
     n_jobs : int, optional
         Threads of the work on a sample, which is done here.
     callback : callable, optional

@@ -14,7 +14,13 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import as_array
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries, query_weights
-from linrank.duals.matrix import BandEntries, DualMatrix, Entries, HuberEntries, SquaredHingeEntries
+from linrank.duals.dual_matrix import (
+    BandEntries,
+    DualMatrix,
+    Entries,
+    HuberEntries,
+    SquaredHingeEntries,
+)
 from linrank.duals.of_model import as_dataset, dual_matrix
 from linrank.errors import check_one_of, check_positive
 from linrank.models.linear import LinearModel

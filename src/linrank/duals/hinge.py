@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.duals.matrix import BandEntries, Entries, HuberEntries, pair_weight
+from linrank.duals.dual_matrix import BandEntries, Entries, HuberEntries, pair_weight
 from linrank.objective import RiskPoint, SumPoint
 from linrank.pairs import Pairs
 from linrank.ranksvm.train import Problem, plan

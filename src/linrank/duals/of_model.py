@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries, query_weights
-from linrank.duals.hinge import hinge_entries
-from linrank.duals.matrix import (
+from linrank.duals.dual_matrix import (
     DualMatrix,
     Entries,
     FactorEntries,
     RectangleEntries,
     SquaredHingeEntries,
 )
+from linrank.duals.hinge import hinge_entries
 from linrank.errors import check_positive
 from linrank.lowrank.thresholding import svt
 from linrank.models.kernel import KernelModel

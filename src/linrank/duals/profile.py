@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linrank.duals.matrix import RANK_TOL, Block, DualMatrix, singular_rank
+from linrank.duals.dual_matrix import RANK_TOL, Block, DualMatrix, singular_rank
 from linrank.duals.of_model import dual_matrix
 from linrank.system.seeds import seed_of, seed_of_part
 

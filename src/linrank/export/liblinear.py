@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linrank.export.artefact import Artefact
+from linrank.export.engine_names import about_fills, about_shift, feature_numbers, listed
 from linrank.export.linear_form import text
-from linrank.export.names import about_fills, about_shift, feature_numbers, listed
 from linrank.system.memory import check_fits
 
 if TYPE_CHECKING:

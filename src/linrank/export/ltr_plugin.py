@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.export.artefact import Artefact
+from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.linear_form import about_magnitudes, power_of_two, singles
-from linrank.export.names import check_feature_names, check_plain_name, listed
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm

@@ -19,7 +19,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from linrank import __version__
 from linrank.export.artefact import Artefact
-from linrank.export.names import refuse
+from linrank.export.engine_names import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence

@@ -10,9 +10,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from linrank.export.artefact import Artefact
+from linrank.export.engine_names import check_feature_names, check_plain_name, listed
 from linrank.export.linear_form import singles, text
 from linrank.export.ltr_plugin import Normalizers, about_inexpressible, default_values
-from linrank.export.names import check_feature_names, check_plain_name, listed
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from linrank.errors import did_you_mean
 from linrank.export.artefact import Artefact
-from linrank.export.names import refuse
+from linrank.export.engine_names import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

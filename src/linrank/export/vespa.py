@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from linrank.export.artefact import Artefact
+from linrank.export.engine_names import check_printable, listed, refuse
 from linrank.export.linear_form import positional, text
-from linrank.export.names import check_printable, listed, refuse
 
 if TYPE_CHECKING:
     from linrank.export.linear_form import LinearForm

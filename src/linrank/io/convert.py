@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from linrank.data.dataset import Dataset
 from linrank.data.frames import is_frame
+from linrank.io.comments import Comments
 from linrank.io.load import is_folder, is_run, load
 from linrank.io.store.budget import Budget
 from linrank.io.store.collect import collect
@@ -21,10 +22,8 @@ from linrank.io.store.store import Store
 from linrank.io.svmlight import ReadingOptions
 from linrank.io.tables.arrow import Form, as_csr, as_dense
 from linrank.io.tables.files import open_table
-from linrank.io.tables.formats import files_beside, format_of, open_source
-from linrank.io.tables.roles import TableOptions
+from linrank.io.tables.formats import TableOptions, files_beside, format_of, open_source
 from linrank.io.tables.table_parts import table_parts
-from linrank.io.words import Comments
 from linrank.io.write.files import Written, write
 from linrank.io.write.formats import TABLES, target_format
 from linrank.system.durable import Scratch

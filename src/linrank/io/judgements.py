@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
+from linrank.io.comments import Words
 from linrank.io.trec import Qrels, load_qrels
-from linrank.io.words import Words
 
 Array = NDArray[Any]
 UNJUDGED = ("zero", "drop", "error")
@@ -41,7 +41,7 @@ def judged(data: Dataset, qrels: Any, unjudged: str = "zero") -> Dataset:
 
     Examples
     --------
-    >>> from linrank.io.words import Comments
+    >>> from linrank.io.comments import Comments
     >>> text = np.frombuffer(b"ab", np.uint8)
     >>> data = Dataset.of([[1.0], [2.0]], [0, 0], qid=[7, 7])
     >>> data = replace(data, comments=Comments(text, np.array([0, 1, 2])))

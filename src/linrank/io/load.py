@@ -14,14 +14,14 @@ from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.errors import check_one_of
+from linrank.io.comments import Comments, Words
 from linrank.io.trec import Run, load_run
-from linrank.io.words import Comments, Words
 from linrank.options import MISSING
 from linrank.system.durable import recover
 
 if TYPE_CHECKING:
     from linrank.io.tables.arrow import Table
-    from linrank.io.tables.roles import Choice, TableOptions
+    from linrank.io.tables.formats import Choice, TableOptions
 
 
 Progress = Callable[[int, "int | None"], object]
@@ -153,7 +153,7 @@ def load(
     >>> print(data.y, data.qid, data.feature_names)
     [2. 0.] [7 7] ('bm25', 'clicks')
     """
-    from linrank.io.tables.roles import TableOptions
+    from linrank.io.tables.formats import TableOptions
 
     data = read(
         source,
@@ -200,7 +200,7 @@ def read(
     ``how`` holds the other options of `_read_rows`, all of dtype, storage, n_features and n_jobs
     among them.
     """
-    from linrank.io.tables.roles import IF_PRESENT
+    from linrank.io.tables.formats import IF_PRESENT
 
     if qrels is not None and options.label is None:
         options = replace(options, label=IF_PRESENT)  # it does not matter

@@ -17,7 +17,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import Part, Stretch, TextBlocks, open_blocks
-from linrank.io.words import Comments
+from linrank.io.comments import Comments
 from linrank.system.memory import check_fits
 from linrank.system.threads import resolve
 

@@ -14,7 +14,7 @@ from linrank import _core
 from linrank.data.queries import as_ids
 from linrank.errors import DataFormatError
 from linrank.io.blocks import open_blocks
-from linrank.io.words import Words
+from linrank.io.comments import Words
 from linrank.system.durable import replacing
 
 Array = NDArray[Any]

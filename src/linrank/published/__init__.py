@@ -9,7 +9,7 @@ from typing import Any
 
 from linrank.options import COUNTINGS
 from linrank.published.counting import Counted, TreeHinge
-from linrank.published.factorized import FactorizedByPairs, factorize_by_pairs
+from linrank.published.listed_pairs import FactorizedByPairs, factorize_by_pairs
 from linrank.published.method import ExplicitPairs, published_loss
 
 __all__ = [

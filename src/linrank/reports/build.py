@@ -12,8 +12,8 @@ from typing import Any
 from linrank.data.dataset import Dataset
 from linrank.reports.failures import failures
 from linrank.reports.fit_section import fitting
-from linrank.reports.gather import Material, Options, gather
 from linrank.reports.html import document
+from linrank.reports.material import Material, Options, gather
 from linrank.reports.model_section import data as data_section
 from linrank.reports.model_section import footer, method, weights
 from linrank.reports.quality import by_query, measures

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from linrank.reports.diagnosis import Document, QueryDiagnosis, WrongPair
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 SHOWN = 4  # features on each side of an explanation
 RANKED = "By score; ideal: the best rank its label allows"

@@ -13,7 +13,7 @@ from linrank.system.tables import Column, Table
 
 if TYPE_CHECKING:
     from linrank.reports.fits import Training
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 
 def fitting(material: Material) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from linrank.judging.inspect import Profile
     from linrank.models.linear import LinearModel
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 LISTED = 200  # weights in the table at most
 NOISE = 1e-9  # of the largest

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from linrank.displays import Display
     from linrank.models.linear import LinearModel
     from linrank.reports.fits import Training
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 MISSING = "No picture: they need Matplotlib, <code>pip install linrank[plot]</code>."
 

@@ -15,7 +15,7 @@ from linrank.system.tables import Column, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 SHIFTED = 5  # queries named at each end
 

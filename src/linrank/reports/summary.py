@@ -11,7 +11,7 @@ from linrank.reports.pictures import count, interval, p_value, power, signed, va
 
 if TYPE_CHECKING:
     from linrank.judging.compare import Cell
-    from linrank.reports.gather import Material
+    from linrank.reports.material import Material
 
 LOOSE = 0.01  # a proven bound wider than this share of F says little
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.dataset import Dataset
-from linrank.data.folds import query_folds, row_folds
+from linrank.data.query_folds import query_folds, row_folds
 from linrank.data.rows import Rows, StreamedRows
 from linrank.data.scaling import Scaling
 from linrank.metrics import parse

@@ -18,7 +18,7 @@ from linrank.data.queries import as_ids
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, TextBlocks, open_blocks
-from linrank.stochastic.memory import count_entries, dense_is_smaller, join_dense, without_zeros
+from linrank.stochastic.reservoir import count_entries, dense_is_smaller, join_dense, without_zeros
 from linrank.system.threads import cached_property
 
 Array = NDArray[Any]

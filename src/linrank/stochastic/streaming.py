@@ -16,7 +16,7 @@ from linrank.errors import NoPairsError
 from linrank.stochastic.batches import BATCH_ROWS, numbers_of_ids
 from linrank.stochastic.checkpoint import nested, prefixed
 from linrank.stochastic.descent import Descent, Learner
-from linrank.stochastic.memory import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
+from linrank.stochastic.reservoir import ROWS_PER_LEVEL, ROWS_PER_QUERY, Buffer
 
 Array = NDArray[Any]
 BUFFER_MEMORY = 64_000_000

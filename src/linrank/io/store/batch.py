@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.io.comments import Comments, Words
 from linrank.io.store.layout import Layout
 from linrank.io.svmlight import ReadingOptions, Survey
-from linrank.io.words import Comments, Words
 
 Array = NDArray[Any]
 

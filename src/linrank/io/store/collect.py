@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
+from linrank.io.comments import Comments, naming_documents
 from linrank.io.store.batch import Batch, Shape, Span
 from linrank.io.store.budget import Budget
 from linrank.io.store.convert_text import TemporaryFiles, writer_of
 from linrank.io.store.folder import check_target
 from linrank.io.store.spill import Apart, Background, Grouped, Output, Sink, Together
 from linrank.io.store.store import Store
-from linrank.io.words import Comments, naming_documents
 
 Array = NDArray[Any]
 Parts = Callable[[], Iterable[Dataset]]

@@ -13,10 +13,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
+from linrank.io.comments import Comments, Words
 from linrank.io.store.array_files import AGAIN, Buffer, Files, aligned
 from linrank.io.store.layout import STATISTICS, Unit
 from linrank.io.store.manifest import Manifest
-from linrank.io.words import Comments, Words
 from linrank.system.durable import FULL_DISK
 from linrank.system.memory import available, describe_bytes
 

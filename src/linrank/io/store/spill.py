@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank.io.comments import Words
 from linrank.io.store.batch import Batch, Growing, Shape, Span, ends_of
 from linrank.io.store.budget import Budget
 from linrank.io.store.writer import StoreWriter
-from linrank.io.words import Words
 from linrank.system.memory import describe_bytes
 
 Array = NDArray[Any]

@@ -17,12 +17,12 @@ from linrank.data.dataset import Dataset
 from linrank.data.queries import Queries
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
+from linrank.io.comments import Comments, Words
 from linrank.io.store.array_files import AGAIN, Buffer, Files, span
 from linrank.io.store.layout import MANIFEST
 from linrank.io.store.manifest import Contents, read_manifest
 from linrank.io.store.read import ChunkReader, Verify, whole_dataset
 from linrank.io.store.writer import CHUNK_BYTES, StoreWriter
-from linrank.io.words import Comments, Words
 from linrank.system.durable import recover
 from linrank.system.threads import cached_property, resolve
 
@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 class StoredComments:
-    """The comments of one chunk, as ``linrank.io.words.Comments``."""
+    """The comments of one chunk, as ``linrank.io.comments.Comments``."""
 
     def __init__(self, reader: ChunkReader, chunk: int, verify: Verify) -> None:
         self._reader, self._chunk, self._verify = reader, chunk, verify

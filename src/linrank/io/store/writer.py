@@ -15,12 +15,12 @@ from linrank import _core
 from linrank.data.frames import as_array, as_labels, check_names
 from linrank.data.queries import as_sizes
 from linrank.data.rows import ColumnStatistics, CsrRows, DenseRows, Rows
+from linrank.io.comments import Comments, Words
 from linrank.io.store.batch import Block, Pending, as_words
 from linrank.io.store.folder import NewFolder
 from linrank.io.store.layout import STATISTICS, Layout, StoredArray
 from linrank.io.store.manifest import Manifest
 from linrank.io.store.read import checksum
-from linrank.io.words import Comments, Words
 from linrank.system.threads import resolve
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.frames import as_weights, check_apart
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import DataFormatError
+from linrank.io.comments import Words
 from linrank.io.tables.columns import (
     arrow,
     columns_of,
@@ -23,10 +24,9 @@ from linrank.io.tables.columns import (
     one_array,
     plain_numbers,
 )
+from linrank.io.tables.formats import Roles, TableOptions, assign
 from linrank.io.tables.matrix import ColumnRows, ListRows, Matrix, VectorRows, float_for
 from linrank.io.tables.prefetch import ahead
-from linrank.io.tables.roles import Roles, TableOptions, assign
-from linrank.io.words import Words
 from linrank.system.memory import check_fits
 
 Array = NDArray[Any]

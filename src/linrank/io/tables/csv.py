@@ -12,7 +12,7 @@ from linrank.errors import DataFormatError
 from linrank.io.blocks import LONGEST_LINE, LongLineError, OneWay, open_blocks
 from linrank.io.tables.columns import arrow
 from linrank.io.tables.faults import reading
-from linrank.io.tables.roles import Roles
+from linrank.io.tables.formats import Roles
 
 
 class TextStream(OneWay):

@@ -12,8 +12,7 @@ from linrank.errors import DataFormatError
 from linrank.io.tables.arrow import Table
 from linrank.io.tables.columns import arrow
 from linrank.io.tables.faults import reading
-from linrank.io.tables.formats import is_arrow_stream, parquet_parts
-from linrank.io.tables.roles import Roles
+from linrank.io.tables.formats import Roles, is_arrow_stream, parquet_parts
 
 
 def open_table(source: Any, name: str, head: bytes, format: str, n_threads: int) -> Table:

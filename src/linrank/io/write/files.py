@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from linrank.data.dataset import Dataset
 from linrank.io.blocks import StandardOutput
-from linrank.io.tables.roles import CONVENTIONS
+from linrank.io.tables.formats import CONVENTIONS
 from linrank.io.write.formats import TABLES, TEXTS
 from linrank.io.write.sinks import SINKS, Outline, Sink
 from linrank.system.durable import check_place as check_file

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.dataset import Dataset, as_sparse
 from linrank.data.rows import CsrRows, DenseRows, Rows
+from linrank.io.comments import Comments, Words, naming_documents
 from linrank.io.trec import Qrels, qrels_lines
-from linrank.io.words import Comments, Words, naming_documents
 
 Array = NDArray[Any]
 ROLES = ("label", "qid", "docid", "weight", "position")

@@ -15,8 +15,8 @@ from linrank.data.dataset import Dataset
 from linrank.errors import NoPairsError
 from linrank.judging.compare import Comparison, compare_evaluations
 from linrank.judging.contest.methods import BASELINE, Method, chosen_methods, fair_convention
+from linrank.judging.contest.outcome import Contest, Entry
 from linrank.judging.contest.process import Outcome
-from linrank.judging.contest.result import Contest, Entry
 from linrank.judging.contest.runner import (
     Fold,
     Progress,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linrank.dask.blocks import in_partition
+from linrank.dask.block_tasks import in_partition
 from linrank.dask.tasks import delayed
 from linrank.data.dataset import Dataset
 from linrank.io.store.store import Store

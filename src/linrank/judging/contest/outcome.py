@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from linrank.judging.compare import Comparison, details, notes, overview
-from linrank.judging.contest import result as presentation
+from linrank.judging.contest import outcome as presentation
 from linrank.judging.contest.methods import Method
 from linrank.judging.contest.process import Outcome
 from linrank.judging.contest.runner import Rules
