@@ -46,8 +46,9 @@ std::int64_t QueryTable::n_bytes() const {
 
 std::string_view QueryTable::keep(std::string_view id) {
     if (id.size() > room) {
-        room = std::max(block, id.size());
-        text.push_back(std::make_unique<char[]>(room));
+        // As much again as there is: a table of few ids takes few bytes.
+        room = std::max(std::clamp(static_cast<std::size_t>(text_bytes), first_block, block), id.size());
+        text.push_back(std::make_unique_for_overwrite<char[]>(room));
         next = text.back().get();
         text_bytes += static_cast<std::int64_t>(room);
     }
