@@ -15,8 +15,8 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # The tools of the environment (cmake, ninja) come before those of the system.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-SANITIZE := build/sanitize
 FUZZ_SECONDS ?= 20
+CORPUS := build/corpus
 DEMO_DIR ?= demo-report
 PYTEST_ARGS ?=
 TEST_JOBS ?= 2
@@ -28,7 +28,7 @@ SOURCES := $(shell find core bindings src -type f \( -name '*.cpp' -o -name '*.h
     -o -name '*.pyi' -o -name 'py.typed' \) 2>/dev/null | LC_ALL=C sort) \
     CMakeLists.txt pyproject.toml README.md LICENSE
 
-.PHONY: help demo test test-all browser databases bench reproduce lint docs stub style sanitize fuzz clean FORCE
+.PHONY: help demo test test-all browser databases fuzzers bench reproduce lint docs stub style sanitize threads fuzz explore clean FORCE
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ demo: $(VENV)/.linrank  ## Train on generated data, print the tables, write a re
 	$(BIN)/python -m linrank.demo $(DEMO_DIR)
 
 # CI runs this. pytest comes last, so that its summary is the last thing printed.
-test: FUZZ_SECONDS = 5
+test: FUZZ_SECONDS = 2
 test: $(VENV)/.linrank $(VENV)/.test style sanitize fuzz  ## Style, types, sanitizers (short), then all tests
 	$(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile $(PYTEST_ARGS)
 
@@ -52,13 +52,17 @@ databases:  ## Install PostgreSQL and MariaDB (Debian, Ubuntu; as root): `make t
 	command -v mariadbd > /dev/null && ls /usr/lib/postgresql/*/bin/postgres > /dev/null 2>&1 || { apt-get -qq update && \
 	    apt-get -qq install -y --no-install-recommends postgresql mariadb-server-core mariadb-client-core; }
 
+fuzzers: $(VENV)/.fuzz  ## Install clang (Debian, Ubuntu; as root) and Atheris: for `make explore`
+	command -v clang++ > /dev/null || { apt-get -qq update && apt-get -qq install -y --no-install-recommends clang \
+	    $$(apt-cache depends clang | sed -n 's/.*Depends: clang-\([0-9]*\)$$/libclang-rt-\1-dev/p'); }
+
 bench: $(VENV)/.linrank $(VENV)/.test  ## Run the benchmarks and print their ratios
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 reproduce: $(VENV)/.linrank $(VENV)/.test  ## Measure the tables and figures of the papers again
 	$(BIN)/python reproduce/run.py $(REPRODUCE_ARGS)
 
-lint: style sanitize fuzz  ## Style, types, and the core under ASan + UBSan with a longer fuzz run
+lint: style sanitize threads fuzz explore  ## Style, types, the core under ASan + UBSan and TSan, longer fuzz runs
 
 docs: $(VENV)/.linrank $(VENV)/.docs  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
@@ -73,18 +77,44 @@ style: $(VENV)/.linrank $(VENV)/.test $(VENV)/.lint  ## ruff and mypy only
 	$(BIN)/mypy
 
 # The core alone, warnings as errors, no Python in the process.
-sanitize: $(VENV)/.build  ## Build the core with ASan + UBSan and run its C++ tests
-	cmake -S . -B $(SANITIZE) -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
-	    -DLINRANK_PYTHON=OFF -DLINRANK_CORE_TESTS=ON -DLINRANK_SANITIZE=ON -DLINRANK_WERROR=ON \
-	    --log-level=WARNING
-	cmake --build $(SANITIZE) -- --quiet
-	ctest --test-dir $(SANITIZE) --output-on-failure --no-tests=ignore -E '^fuzz_'
+CORE := cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLINRANK_PYTHON=OFF \
+    -DLINRANK_CORE_TESTS=ON -DLINRANK_WERROR=ON --log-level=WARNING
 
-fuzz: sanitize  ## Run each fuzzer of the core for FUZZ_SECONDS under the sanitizers
-	@set -e; for source in $(wildcard tests/core/fuzz_*.cpp); do \
-	    name=$$(basename $$source .cpp); echo "$$name: $(FUZZ_SECONDS) s"; \
-	    $(SANITIZE)/$$name $(FUZZ_SECONDS); \
+sanitize: $(VENV)/.build  ## Build the core with ASan + UBSan, run its C++ tests and the corpora of its fuzzers
+	$(CORE) -B build/address -DLINRANK_SANITIZE=address
+	cmake --build build/address -- --quiet
+	ctest --test-dir build/address --output-on-failure
+
+threads: $(VENV)/.build  ## The same with TSan
+	$(CORE) -B build/thread -DLINRANK_SANITIZE=thread
+	cmake --build build/thread -- --quiet
+	ctest --test-dir build/thread --output-on-failure
+
+fuzz: sanitize  ## Damage the corpora at random for FUZZ_SECONDS each, under ASan + UBSan
+	@set -e; for corpus in $(wildcard tests/core/corpus/*.dict); do \
+	    name=$$(basename $$corpus .dict); \
+	    build/address/fuzz_$$name $${corpus%.dict} $(FUZZ_SECONDS); \
 	done
+
+# What is found stays in build/corpus, for the next run; CONTRIBUTING.md says how to keep the best of it.
+explore: $(VENV)/.build $(VENV)/.linrank $(VENV)/.test  ## Fuzz guided by coverage for FUZZ_SECONDS each (after `make fuzzers`)
+	@command -v clang++ > /dev/null || echo "explore: the core is skipped: no clang++ (make fuzzers installs it)" >&2
+	@! command -v clang++ > /dev/null || { set -e; \
+	    $(CORE) -B build/libfuzzer -DLINRANK_SANITIZE=address -DLINRANK_LIBFUZZER=ON -DCMAKE_CXX_COMPILER=clang++; \
+	    cmake --build build/libfuzzer --target fuzzers -- --quiet; \
+	    for corpus in $(wildcard tests/core/corpus/*.dict); do \
+	        name=$$(basename $$corpus .dict); mkdir -p $(CORPUS)/$$name; \
+	        build/libfuzzer/fuzz_$$name $(CORPUS)/$$name $${corpus%.dict} $(EXPLORE) -dict=$$corpus; \
+	    done; }
+	@$(BIN)/python -c 'import atheris' 2> /dev/null || \
+	    echo "explore: files that Python reads are skipped: no Atheris (make fuzzers installs it)" >&2
+	@! $(BIN)/python -c 'import atheris' 2> /dev/null || { set -e; \
+	    for corpus in $(wildcard tests/corpus/*.dict); do \
+	        name=$$(basename $$corpus .dict); mkdir -p $(CORPUS)/$$name; \
+	        $(BIN)/python tests/explore_files.py $$name $(CORPUS)/$$name $${corpus%.dict} $(EXPLORE) -dict=$$corpus; \
+	    done; }
+# Short inputs, as many as can be; without the schedule that takes half of the time itself.
+EXPLORE = -max_total_time=$(FUZZ_SECONDS) -max_len=256 -entropic=0 -print_funcs=0 -verbosity=0 -print_final_stats=1
 
 clean:  ## Remove everything that make has written
 	rm -rf $(VENV) build dist docs/_build docs/reference/generated $(DEMO_DIR) .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -97,8 +127,8 @@ $(VENV)/.made:
 	$(PIP) install 'pip>=25.1'  # the first one that knows --group
 	@touch $@
 
-# Stamps of the dependency groups of pyproject.toml: build, test, lint, docs.
-DEPENDENCY_GROUPS := build test lint docs
+# Stamps of the dependency groups of pyproject.toml.
+DEPENDENCY_GROUPS := build test lint docs fuzz
 $(DEPENDENCY_GROUPS:%=$(VENV)/.%): $(VENV)/.%: pyproject.toml $(VENV)/.made
 	$(PIP) install --group $*
 	@touch $@

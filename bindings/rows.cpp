@@ -23,24 +23,10 @@ BoundRows dense_rows(Matrix<Value> x) {
 template <class Value, class Index>
 BoundRows csr_rows(Vector<Value> values, Vector<Index> columns, Vector<std::int64_t> offsets,
                    std::int64_t n_columns, std::int64_t n_checked) {
-    const auto n_entries = static_cast<std::int64_t>(values.shape(0));
-    const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
-    if (static_cast<std::int64_t>(columns.shape(0)) != n_entries)
-        throw std::invalid_argument("values and columns differ in length");
-    if (n_rows < 0 || offsets(0) != 0 || offsets(n_rows) > n_entries)
-        throw std::invalid_argument("row offsets do not match the values");
-    // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
-    if (n_columns < 0 || n_columns > std::int64_t(1) << 48)
-        throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
-    if (n_checked < 0 || n_checked > n_rows)
-        throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
     unlocked([&] {
-        for (std::int64_t i = n_checked; i < n_rows; ++i)
-            if (offsets(i) > offsets(i + 1)) throw std::invalid_argument("row offsets decrease");
-        for (std::int64_t k = std::max<std::int64_t>(0, offsets(n_checked)); k < offsets(n_rows); ++k)
-            if (columns(k) < 0 || columns(k) >= n_columns)
-                throw std::invalid_argument("a column index is out of range");
+        check_csr<Index>(values.shape(0), span_of(columns), span_of(offsets), n_columns, n_checked);
     });
+    const auto n_rows = static_cast<std::int64_t>(offsets.shape(0)) - 1;
     return {CsrRows<Value, Index>{values.data(), columns.data(), offsets.data(), n_rows, n_columns},
             nb::make_tuple(values, columns, offsets)};
 }

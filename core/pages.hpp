@@ -7,7 +7,14 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)  // clang's way of saying what GCC says by __SANITIZE_ADDRESS__
+#define LINRANK_ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define LINRANK_ASAN 1
+#else
+#define LINRANK_ASAN 0
+#endif
+#if defined(__linux__) && !LINRANK_ASAN  // it sees the bounds of what malloc gave, not of pages
 #include <sys/mman.h>
 #include <sys/sysinfo.h>
 #define LINRANK_PAGES 1

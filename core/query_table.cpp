@@ -47,8 +47,10 @@ std::int64_t QueryTable::n_bytes() const {
 
 std::string_view QueryTable::keep(std::string_view id) {
     if (id.size() > room) {
-        const std::size_t size = std::max(block, id.size());
-        text.push_back(std::make_unique<char[]>(size));
+        // As much again as there is: a table of few ids takes few bytes.
+        const std::size_t usual = std::clamp(static_cast<std::size_t>(text_bytes), first_block, block);
+        const std::size_t size = std::max(usual, id.size());
+        text.push_back(std::make_unique_for_overwrite<char[]>(size));
         next = text.back().get();
         room = size;
         text_bytes += static_cast<std::int64_t>(room);

@@ -39,7 +39,7 @@ public:
 
 private:
     static constexpr std::uint32_t empty = 0;         // of a slot; number + 1 otherwise
-    static constexpr std::size_t block = 1 << 16;     // bytes of text allocated at a time
+    static constexpr std::size_t first_block = 1 << 8, block = 1 << 16;  // bytes of text allocated at a time
 
     std::deque<std::string_view> ids;                 // views of `text`
     std::vector<std::unique_ptr<char[]>> text;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 #include "parallel.hpp"
 
@@ -107,6 +109,31 @@ bool columns_increase_in(const CsrRows<Value, Index> &x, int n_threads) {
 }
 
 }  // namespace
+
+template <class Index>
+void check_csr(std::size_t n_values, std::span<const Index> columns, std::span<const std::int64_t> offsets,
+               std::int64_t n_columns, std::int64_t n_checked) {
+    if (columns.size() != n_values) throw std::invalid_argument("values and columns differ in length");
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() > static_cast<std::int64_t>(n_values))
+        throw std::invalid_argument("row offsets do not match the values");
+    // Beyond 2^48 sizes in bytes would overflow, and no vector of weights could be held.
+    if (n_columns < 0 || n_columns > std::int64_t{1} << 48)
+        throw std::invalid_argument("n_columns must lie in [0, 2^48], got " + std::to_string(n_columns));
+    if (n_checked < 0 || n_checked >= static_cast<std::int64_t>(offsets.size()))
+        throw std::invalid_argument("n_checked must lie in [0, n_rows], got " + std::to_string(n_checked));
+    const auto unchecked = offsets.subspan(static_cast<std::size_t>(n_checked));
+    if (unchecked.front() < 0 || !std::is_sorted(unchecked.begin(), unchecked.end()))
+        throw std::invalid_argument("row offsets decrease");
+    const auto first = static_cast<std::size_t>(unchecked.front());
+    for (const Index column : columns.subspan(first, static_cast<std::size_t>(offsets.back()) - first))
+        if (column < 0 || column >= n_columns)
+            throw std::invalid_argument("a column index is out of range");
+}
+
+template void check_csr(std::size_t, std::span<const std::int32_t>, std::span<const std::int64_t>, std::int64_t,
+                        std::int64_t);
+template void check_csr(std::size_t, std::span<const std::int64_t>, std::span<const std::int64_t>, std::int64_t,
+                        std::int64_t);
 
 std::optional<std::pair<std::int64_t, std::int64_t>> first_non_finite(const Rows &rows,
                                                                       int n_threads) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "svmlight_reader.hpp"
 
@@ -99,7 +100,9 @@ Piece parse(std::string_view text, Range range, Scratch<Value> &scratch) {
     // The last lines are read from a copy with room behind it, and with a line end if it lacks one.
     const std::size_t before = text.size() > look_ahead ? text.size() - look_ahead : 0;
     const std::size_t cut = text.substr(0, before).rfind('\n') + 1;  // npos + 1 = 0
-    std::string tail(text.substr(cut));
+    std::string tail;
+    tail.reserve(text.size() - cut + 1 + look_ahead);
+    tail = text.substr(cut);
     if (!tail.empty() && tail.back() != '\n') tail += '\n';
     const std::size_t tail_size = tail.size();
     tail.append(look_ahead, '\0');
@@ -108,8 +111,8 @@ Piece parse(std::string_view text, Range range, Scratch<Value> &scratch) {
     try {
         reader.lines(text.data(), text.data() + cut);
         reader.lines(tail.data(), tail.data() + tail_size);
-    } catch (const FaultAt &fault) {
-        piece.fault = Fault{reader.place(fault.at), fault.message};
+    } catch (FaultAt &fault) {
+        piece.fault = Fault{reader.place(fault.at), std::move(fault.message)};
     }
     reader.finish();
     return piece;

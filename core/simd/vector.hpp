@@ -154,7 +154,7 @@ class LoadFirst {
 
   private:
     typedef std::int32_t I32x8 __attribute__((vector_size(32)));
-    std::int64_t n_;
+    [[maybe_unused]] std::int64_t n_;  // AVX2 asks the masks alone
     I32x8 mask32_{};
     I64x8 mask64_{};
 };
@@ -183,10 +183,9 @@ inline void store_sums(F64x8 a, F64x8 b, F64x8 c, F64x8 d, double *out) {
 #endif
     };
     const F64x4 a4 = fold(a), b4 = fold(b), c4 = fold(c), d4 = fold(d);
-    const I64x4 even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, low = {0, 1, 4, 5}, high = {2, 3, 6, 7};
-    const F64x4 ab = __builtin_shuffle(a4, b4, even) + __builtin_shuffle(a4, b4, odd);
-    const F64x4 cd = __builtin_shuffle(c4, d4, even) + __builtin_shuffle(c4, d4, odd);
-    const F64x4 sums = __builtin_shuffle(ab, cd, low) + __builtin_shuffle(ab, cd, high);
+    const F64x4 ab = __builtin_shufflevector(a4, b4, 0, 4, 2, 6) + __builtin_shufflevector(a4, b4, 1, 5, 3, 7);
+    const F64x4 cd = __builtin_shufflevector(c4, d4, 0, 4, 2, 6) + __builtin_shufflevector(c4, d4, 1, 5, 3, 7);
+    const F64x4 sums = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
     __builtin_memcpy(out, &sums, sizeof sums);
 }
 

@@ -1,88 +1,89 @@
-// What the fuzzers of text readers share: a mutator of valid lines, reproducible by its seed, and the clock.
+// What the fuzzers of the core share.
+//
+// Each is one file that defines LLVMFuzzerTestOneInput: a test of any bytes, the same for the same bytes.
+// Linked with libFuzzer (clang) it is guided by coverage; linked with fuzzing.cpp it runs through its corpus,
+// then through random damage to it.
 #pragma once
-#include <chrono>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
+#include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
+
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>  // without ASan its macros do nothing
+#endif
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size);
 
 namespace fuzzing {
 
-inline void require(bool ok, const char *what, std::string_view text) {
+/// Ends the process unless ok; whoever runs the test keeps the input.
+inline void require(bool ok, const char *what) {
     if (ok) return;
-    std::fprintf(stderr, "broken: %s\nby the text:\n%.*s\n", what, static_cast<int>(text.size()),
-                 text.data());
+    std::fprintf(stderr, "broken: %s\n", what);
     std::abort();
 }
 
-/// Texts of valid lines, damaged.
-class Mutator {
-public:
-    /// `corpus` has `n_sorts` sorts of lines, as many of each, one sort after the other: a text is made of
-    /// one. `pieces` are inserted as they are.
-    Mutator(std::uint64_t seed, std::span<const std::string> corpus,
-            std::span<const char *const> pieces, std::size_t n_sorts = 1)
-        : random(seed), corpus(corpus), pieces(pieces), n_sorts(n_sorts) {}
+/// One of n by the bytes of the input: where a test has many ways, each input takes some of them.
+inline std::size_t choose(std::string_view input, std::size_t n) {
+    std::size_t sum = input.size();
+    for (const char c : input) sum += static_cast<unsigned char>(c);
+    return sum % n;
+}
 
-    std::string text() {
-        const std::size_t of_a_sort = corpus.size() / n_sorts, first = below(n_sorts) * of_a_sort;
-        std::string text;
-        for (auto n = below(12) + 1; n > 0; --n) text += corpus[first + below(of_a_sort)];
-        for (auto n = below(6); n > 0; --n) mutate(text);
-        return text;
+/// Takes an input apart from its front. What is asked for behind its end is zero.
+class Bytes {
+public:
+    explicit Bytes(std::string_view input) : rest(input) {}
+
+    template <class T>
+    T take() {
+        T value{};
+        const std::size_t n = std::min(sizeof value, rest.size());
+        std::memcpy(&value, rest.data(), n);
+        rest.remove_prefix(n);
+        return value;
+    }
+    /// A number from 0 to n - 1.
+    std::size_t below(std::size_t n) { return take<std::uint8_t>() % n; }
+
+private:
+    std::string_view rest;
+};
+
+/// Arrays of exactly their size, until the next input: as from malloc, at a tenth of what that takes under ASan.
+class Arena {
+public:
+    Arena() { ASAN_POISON_MEMORY_REGION(memory, sizeof memory); }
+    void clear() {
+        ASAN_POISON_MEMORY_REGION(memory, used);
+        used = 0;
+    }
+    /// Bytes of no number that an input is likely to have.
+    template <class T>
+    std::span<T> take(std::size_t n) {
+        require(n <= (sizeof memory - used) / sizeof(T), "the arena is large enough");
+        T *const start = reinterpret_cast<T *>(memory + used);
+        ASAN_UNPOISON_MEMORY_REGION(start, n * sizeof(T));
+        std::memset(static_cast<void *>(start), 0xa5, n * sizeof(T));
+        used = std::min(sizeof memory, (used + n * sizeof(T)) / gap * gap + 2 * gap);
+        return {start, n};
     }
 
 private:
-    std::mt19937_64 random;
-    std::span<const std::string> corpus;
-    std::span<const char *const> pieces;
-    std::size_t n_sorts;
-
-    std::size_t below(std::size_t n) { return static_cast<std::size_t>(random() % n); }
-
-    void mutate(std::string &text) {
-        if (text.empty()) return;
-        const std::size_t at = below(text.size());
-        switch (below(8)) {
-        case 0: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
-        case 1: text[at] = static_cast<char>(below(256)); break;
-        case 2: text.resize(at); break;
-        case 3: text.erase(at, below(20) + 1); break;
-        case 4: text.insert(at, text.substr(below(text.size()), below(40))); break;
-        case 5: text.insert(at, digits()); break;
-        case 6: text.insert(at, pieces[below(pieces.size())]); break;
-        default: text.insert(at, corpus[below(corpus.size())].substr(0, below(60)));
-        }
-    }
-
-    /// Now and then more than any number has.
-    std::string digits() {
-        std::string run;
-        for (auto n = below(below(8) == 0 ? 500 : 30); n > 0; --n)
-            run += static_cast<char>('0' + below(10));
-        return run;
-    }
+    static constexpr std::size_t gap = 16;  // at least, and at most twice, between two arrays
+    alignas(gap) char memory[1 << 22];
+    std::size_t used = 0;
 };
 
-/// Runs `is_valid(text)` on damaged texts for the seconds of the command line; its second word is the seed.
-template <class Test>
-int run(const char *name, int argc, char **argv, std::span<const std::string> corpus,
-        std::span<const char *const> pieces, std::size_t n_sorts, const Test &is_valid) {
-    const double seconds = argc > 1 ? std::atof(argv[1]) : 2.0;
-    const auto seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
-    Mutator mutator(seed, corpus, pieces, n_sorts);
-    const auto start = std::chrono::steady_clock::now();
-    std::int64_t n_texts = 0, n_valid = 0;
-    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {
-        n_valid += is_valid(mutator.text()) ? 1 : 0;
-        ++n_texts;
-    }
-    std::printf("%s: %lld texts (%lld valid), seed %llu, clean\n", name,
-                static_cast<long long>(n_texts), static_cast<long long>(n_valid), seed);
-    return 0;
+/// Equal to the bit: zeros have signs.
+template <class T>
+bool same(std::span<T> a, std::span<T> b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 }  // namespace fuzzing

@@ -10,7 +10,7 @@
 
 namespace linrank {
 namespace baseline { extern const Kernels table; }
-#ifdef __x86_64__
+#ifdef LINRANK_X86
 namespace avx2 { extern const Kernels table; }
 namespace avx512 { extern const Kernels table; }
 #endif
@@ -23,7 +23,7 @@ namespace {
 
 std::vector<const Kernels *> available() {
     std::vector<const Kernels *> tables{&baseline::table};
-#ifdef __x86_64__
+#ifdef LINRANK_X86
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))

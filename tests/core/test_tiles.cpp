@@ -12,7 +12,7 @@
 
 namespace linrank {
 namespace baseline { extern const Kernels table; }
-#ifdef __x86_64__
+#ifdef LINRANK_X86
 namespace avx2 { extern const Kernels table; }
 namespace avx512 { extern const Kernels table; }
 #endif
@@ -25,7 +25,7 @@ namespace {
 
 std::vector<const Kernels *> available() {
     std::vector<const Kernels *> tables{&baseline::table};
-#ifdef __x86_64__
+#ifdef LINRANK_X86
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table);
     if (std::string(kernels().name) == "avx512") tables.push_back(&avx512::table);
 #endif

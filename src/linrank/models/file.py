@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.errors import ModelFormatError
-from linrank.models import file as arrays
 from linrank.system import json_text
 from linrank.system.durable import check_place, name_beside, naming, one_at_a_time, replacing
 
@@ -321,7 +320,7 @@ VERSION = 1  # the only one that is read
 MAX_ROWS = 2**40  # of training data: a number only, no memory goes with it
 # What a model can hold at most: four lists of a million entries, and a few dozen settings. Those
 # of statistics are of models of 20,000 features at most.
-MAX_VALUES = 4 * arrays.MAX_LISTED + 1000
+MAX_VALUES = 4 * MAX_LISTED + 1000
 FOREIGN = "pass a file written by save() of a linrank model or by linrank train"
 
 
@@ -485,7 +484,7 @@ def _read_beside(contents: dict[str, Any], folder: str) -> dict[str, Any]:
         raise Invalid(f"'arrays' is {name[:80]!r}, expected a file name without a folder")
     path = os.path.join(folder, name)
     try:
-        return arrays.read_tensors(path, expected, specs, contents)
+        return read_tensors(path, expected, specs, contents)
     except Invalid as error:
         raise Invalid(f"its arrays file {path}: {error.problem}", error.remedy) from None
 
@@ -503,8 +502,8 @@ def write(kind: str, contents: Mapping[str, Any], path: str | os.PathLike[str]) 
     check_place(name)
     specs, names = _arrays_of(kind), contents["feature_names"]
     given = {key: contents[key] for key in specs if contents.get(key) is not None}
-    is_short = names is None or len(names) <= arrays.MAX_LISTED
-    found = arrays.encode(given, specs) if is_short else None
+    is_short = names is None or len(names) <= MAX_LISTED
+    found = encode(given, specs) if is_short else None
     head = {"format": FORMAT, "version": VERSION, "kind": kind}
     values = {**contents, "training": dict(sorted(contents["training"].items())), **head}
     whole = None if found is None else _text({**values, **found}, kind)
@@ -514,18 +513,18 @@ def write(kind: str, contents: Mapping[str, Any], path: str | os.PathLike[str]) 
             "device; name a file"
         )
     target = os.path.realpath(name)
-    if whole is not None and arrays.used_by(target) is None:
+    if whole is not None and used_by(target) is None:
         _replace(name, whole)
         return
     with one_at_a_time(name):
-        old = arrays.used_by(target)
+        old = used_by(target)
         if whole is not None:
             _replace(name, whole)
         else:
             # Under a name that the old model does not use, which thus stays whole.
-            beside = next(path for path in arrays.names_beside(target) if path != old)
-            content = arrays.to_tensors(given, names, _size(contents))
-            reference = {"arrays": os.path.basename(beside), "sha256": arrays.digest([content])}
+            beside = next(path for path in names_beside(target) if path != old)
+            content = to_tensors(given, names, _size(contents))
+            reference = {"arrays": os.path.basename(beside), "sha256": digest([content])}
             bare = {**values, **dict.fromkeys(specs), "feature_names": None, **reference}
             _replace_both(beside, content, target, _text(bare, kind))
         _remove(old)
@@ -536,7 +535,7 @@ def _replace_both(beside: str, content: bytes, target: str, text: bytes) -> None
         _replace(beside, content)
         _replace(target, text)
     except BaseException:
-        if arrays.used_by(target) != beside:
+        if used_by(target) != beside:
             _remove(beside)
         raise
 
