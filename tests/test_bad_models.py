@@ -569,3 +569,13 @@ def test_any_document_is_read_or_refused(kind, changes):
             json.dump(document, file)
         with contextlib.suppress(ModelFormatError):
             assert load_model(path).n_features == document["n_features"]
+
+
+@pytest.mark.parametrize("name", [r"\ud800", r"x\uDFFFy"])
+def test_half_a_surrogate_pair_is_no_text(tmp_path, name):
+    """It was read, and the model could not be saved again."""
+    path = tmp_path / "m.json"
+    LinearModel([1.0, 2.0]).save(path)
+    path.write_text(path.read_text().replace('"training": {}', f'"training": {{"a": "{name}"}}'))
+    with pytest.raises(ModelFormatError, match="half of a surrogate pair"):
+        load_model(path)

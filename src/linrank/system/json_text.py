@@ -11,6 +11,8 @@ MAX_NUMBER_LENGTH = 64
 # Where a number begins, so that the places inside one are not tried again.
 _LONG_NUMBER = re.compile(rb"(?<![-+.0-9eE])[-+.0-9eE]{%d}" % (MAX_NUMBER_LENGTH + 1))
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
 
 class MalformedJSON(ValueError):
     """The text is no JSON, or no JSON that has one meaning; the message says where and why."""
@@ -25,7 +27,7 @@ def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> 
 
     Time and memory are linear in the text: a value can take 25 times the memory of its text, so
     values are counted first, by counting and cutting alone. NaN, infinities by name and keys that
-    come twice are refused.
+    come twice are refused, and so are strings that are no text.
 
     Examples
     --------
@@ -38,9 +40,14 @@ def parse(content: bytes, max_values: int, max_brackets: int = MAX_BRACKETS) -> 
     """
     _check_bulk(content, max_values, max_brackets)
     try:
-        return json.loads(
+        found = json.loads(
             content.decode(), object_pairs_hook=_distinct, parse_constant=_reject_constant
         )
+        if _SURROGATE.search(content):  # two of them are a letter, one alone is none
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except UnicodeEncodeError:
+        raise MalformedJSON("a string has half of a surrogate pair, which is no letter") from None
     except UnicodeDecodeError as error:
         raise MalformedJSON(f"not a text file (byte {error.start} is not UTF-8)") from None
     except json.JSONDecodeError as error:
