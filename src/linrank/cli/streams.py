@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from linrank.io.blocks import StandardOutput, standard_input
-from linrank.system.durable import check_place, naming, recover, replacing
+from linrank.io.byte_streams import StandardOutput, standard_input
+
+# What a command needs of the library loads inside the functions: `linrank --help` answers at once.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console
@@ -21,6 +22,8 @@ STANDARD = "-"
 
 def check_readable(path: str) -> None:
     """Raise OSError now if the file or store at `path` could not be opened later."""
+    from linrank.system.durable import recover
+
     recover(path)
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))  # does not wait for a writer of a pipe
 
@@ -30,6 +33,8 @@ def check_writable(path: str) -> None:
 
     Training may take an hour; a misspelt folder must not be found out after it.
     """
+    from linrank.system.durable import check_place
+
     if path != STANDARD:
         check_place(path)
 
@@ -48,6 +53,8 @@ def write_lines(path: str, blocks: Iterable[str]) -> None:
 
     Each block is passed on before the next one is asked for: a pipe may lead to who wants it first.
     """
+    from linrank.system.durable import replacing
+
     if path == STANDARD:
         for block in blocks:
             write_standard(block)
@@ -109,6 +116,8 @@ VALIDATED = "valid "  # begins the names of the measures on --valid, in the summ
 
 def is_model(path: str) -> bool:
     """Whether a file starts like the JSON of a model; no line of data begins with a brace."""
+    from linrank.system.durable import naming
+
     if path == STANDARD or not os.path.isfile(path):
         return False
     with naming(path), open(path, "rb") as file:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import IO, Any
 
 from linrank.data.dataset import Dataset
-from linrank.io.blocks import StandardOutput
+from linrank.io.byte_streams import StandardOutput
 from linrank.io.tables.formats import CONVENTIONS
 from linrank.io.write.formats import TABLES, TEXTS
 from linrank.io.write.sinks import SINKS, Outline, Sink
