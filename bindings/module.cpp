@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
     bind_coordinates(m);
     bind_factors(m);
     bind_preferences(m);
+    bind_swaps(m);
     bind_published(m);
     bind_products(m);
     bind_hessian(m);

@@ -11,6 +11,7 @@ void bind_domination(nanobind::module_ &m);
 void bind_coordinates(nanobind::module_ &m);
 void bind_factors(nanobind::module_ &m);
 void bind_preferences(nanobind::module_ &m);
+void bind_swaps(nanobind::module_ &m);
 void bind_published(nanobind::module_ &m);
 void bind_products(nanobind::module_ &m);
 void bind_hessian(nanobind::module_ &m);

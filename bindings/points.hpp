@@ -68,3 +68,27 @@ void bind_errors(nb::class_<Bound> &c) {
         .def_prop_ro("dual_error", [](const Bound &p) { return p.point->dual_error; })
         .def_prop_ro("gradient_error", [](const Bound &p) { return p.point->gradient_error; });
 }
+
+/// A point whose pairs are visited one by one: its curvature, times a vector and in full.
+template <class Bound>
+void bind_visited_point(nb::module_ &m, nb::class_<Bound> &c, const char *matrix, const char *diagonal) {
+    bind_point(c);
+    bind_errors(c);
+    c.def_prop_ro("inner_slacks", [](const Bound &p) { return p.point->inner_slacks; });
+    c.def_prop_ro("total_curvature", [](const Bound &p) { return p.point->total_curvature; });
+    c.def("multiply", [](const Bound &p, Vector<double> v, int n_threads) {
+        require_length(v.shape(0), std::int64_t(p.point->gradient.size()), "v");
+        std::vector<double> out(v.shape(0));
+        unlocked([&] { p.point->multiply(span_of(v), out, n_threads); });
+        return to_numpy(std::move(out));
+    }, nb::arg("v").noconvert(), nb::arg("n_threads"));
+    const auto define = [&m](const char *name, auto function, const char *text) {
+        m.def(name, [function](const BoundRows &rows, OptionalOrder order, const Bound &point, int n_threads) {
+            const Positions x(rows, order);
+            require_length(point.point->gradient.size(), x.size(), "the point");
+            return to_numpy(unlocked([&] { return function(x.rows, x.order, *point.point, n_threads); }));
+        }, nb::arg("rows"), nb::arg("order").noconvert().none(), nb::arg("point"), nb::arg("n_threads"), text);
+    };
+    define(matrix, [](const auto &...args) { return hessian_matrix(args...); }, "H in full, flattened.");
+    define(diagonal, [](const auto &...args) { return hessian_diagonal(args...); }, "The diagonal of H.");
+}

@@ -175,18 +175,6 @@ std::vector<double> hessian_matrix(const Rows &rows, Order order, const Dominati
 
 namespace {
 
-/// Calls visit(column, value) for the entries of position t that are stored.
-template <class Value, class Visit>
-void for_each_entry(const DenseRows<Value> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t c = 0; c < rows.n_columns; ++c)
-        visit(c, double(rows.values[i * rows.stride + c]));
-}
-template <class Value, class Index, class Visit>
-void for_each_entry(const CsrRows<Value, Index> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        visit(std::int64_t(rows.columns[k]), double(rows.values[k]));
-}
-
 /// The diagonal, query by query: Σ_j d_j x_j² - Σ_k (2 v_k x̄_k + W_k x̄_k²) by column, v_k = Σ b_i x_i and
 /// W_k = Σ ω_i ρ_i² over layer k.
 template <class Storage>

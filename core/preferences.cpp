@@ -235,18 +235,6 @@ std::vector<double> gram_of(const Storage &storage, Order order, const Preferenc
     return product;
 }
 
-/// Calls visit(column, value) for the entries of row i that are stored.
-template <class Value, class Visit>
-void for_each_entry(const DenseRows<Value> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t c = 0; c < rows.n_columns; ++c)
-        visit(std::size_t(c), double(rows.values[i * rows.stride + c]));
-}
-template <class Value, class Index, class Visit>
-void for_each_entry(const CsrRows<Value, Index> &rows, std::int64_t i, const Visit &visit) {
-    for (std::int64_t k = rows.offsets[i]; k < rows.offsets[i + 1]; ++k)
-        visit(std::size_t(rows.columns[k]), double(rows.values[k]));
-}
-
 /// Σ_i x_i ∘ (ΛX)_i over the rows [first, last).
 template <class Storage>
 std::vector<double> diagonal_of(const Storage &storage, Order order, const PreferencePoint &point,

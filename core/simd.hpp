@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "learner.hpp"
+#include "loss.hpp"
 #include "rows.hpp"
 
 namespace linrank {
@@ -44,6 +45,24 @@ struct Windows {
     const std::int32_t *from_inner;
     const std::int32_t *place;     // place of each row; ranked_sums only
     const std::int32_t *by_level;  // rows in ascending order of level; ranked_sums only
+};
+
+/// A row and the rows that a ranking put after it. The pair of the row and of another one has the weight
+/// |gain - gain_other| · factor · weight_other · max(0, first - second_other), and its winner is the row of
+/// the larger gain.
+struct SwapRow {
+    double z, gain, first, factor;
+};
+struct SwapRows {
+    std::int64_t n;
+    const double *z, *gain, *second;
+    const double *weight;  // null for ones
+};
+/// Sums over such pairs, with ω the weight and ξ the slack of a pair.
+struct SwapSums {
+    double value = 0, slope = 0, curvature = 0;             // Σ ω l(ξ), Σ ω l'(ξ), Σ ω l''(ξ)
+    double slacks = 0, inner_slacks = 0, violations = 0, all = 0;  // Σ ω max(0, ξ), Σ ω max(0, ξ - ε), Σ ω over ξ > 0, Σ ω
+    double gradient = 0;  // with respect to z of the row
 };
 
 /// Steps of one model, or of several side by side, on pairs of rows stored in this way.
@@ -123,6 +142,14 @@ struct Kernels {
     // sums[r] += Σ_j q[r·stride + j]·v[j], total[j] += Σ_r q[r·stride + j]·u[r], q read once
     void (*add_symmetric)(std::int64_t n_rows, std::int64_t n, const double *q, std::int64_t stride,
                           const double *u, const double *v, double *sums, double *total);
+
+    // gradient[j] += ∂/∂z_j of the losses of the pairs of a row and the rows after it, sums += theirs.
+    void (*add_swaps)(PairLoss, const SwapRow &, const SwapRows &, double *gradient, SwapSums &sums);
+    // With h the curvatures of the same pairs, ω l'': out[j] += Σ h (others[j] - v); returns Σ h (v - others[j]).
+    double (*multiply_swaps)(PairLoss, const SwapRow &, const SwapRows &, double v, const double *others,
+                             double *out);
+    // out[j] = h
+    void (*swap_curvatures)(PairLoss, const SwapRow &, const SwapRows &, double *out);
 
     DescentKernels descent;
 };

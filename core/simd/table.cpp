@@ -3,6 +3,7 @@
 #include "exact.hpp"
 #include "exponential.hpp"
 #include "gram.hpp"
+#include "swaps.hpp"
 #include "sweep.hpp"
 #include "tiles.hpp"
 
@@ -24,6 +25,7 @@ const Kernels table = {
     prefix_table, prefix_table_two, ranked_sums, ranked_sums_two, radix_above, radix_below,
     add_cross_product_f32, add_cross_product_f64, axpy_f32, axpy_f64, dot_vectors, dot_twice, exp_vector,
     panel_distances, panel_products, power_vector, add_symmetric,
+    add_swaps, multiply_swaps, swap_curvatures,
     {descend<DenseRows<float>>, descend<DenseRows<double>>,
      descend<CsrRows<float, std::int32_t>>, descend<CsrRows<double, std::int32_t>>,
      descend<CsrRows<float, std::int64_t>>, descend<CsrRows<double, std::int64_t>>},

@@ -339,13 +339,64 @@ class PreferencePoint:
 
     def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
-
 def preference_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """H in full, flattened."""
 
 def preference_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: PreferencePoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """The diagonal of H."""
+
+def preference_point(list: PreferenceList, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> PreferencePoint: ...
+
+class SwapProblem:
+    """Gains and places of the rows of a ranking."""
+
+def swap_problem(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gain: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], factor: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> SwapProblem: ...
+
+def swap_totals(problem: SwapProblem) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
+    """Sum of the weights of each query, and how many of its pairs have one."""
+
+class SwapPoint:
+    """Loss of the pairs of a ranking at given scores."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def sum_of_slacks(self) -> float: ...
+
+    @property
+    def n_violations(self) -> float: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    @property
+    def value_error(self) -> float: ...
+
+    @property
+    def slacks_error(self) -> float: ...
+
+    @property
+    def dual_error(self) -> float: ...
+
+    @property
+    def gradient_error(self) -> float: ...
+
+    @property
+    def inner_slacks(self) -> float: ...
+
+    @property
+    def total_curvature(self) -> float: ...
+
+    def multiply(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def swap_hessian_matrix(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """H in full, flattened."""
+
+def swap_hessian_diagonal(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, point: SwapPoint, n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """The diagonal of H."""
+
+def swap_point(problem: SwapProblem, loss: str, epsilon: float, z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> SwapPoint: ...
 
 def factor_start(rows: Rows, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, problem: PairProblem, largest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], V: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float:
     """

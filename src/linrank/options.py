@@ -13,6 +13,7 @@ TRAINING = (
     "n_closest",
     "n_random",
     "pair_weighting",
+    "n_rounds",
     "solver",
     "tol",
     "max_iter",

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
-from linrank.options import ALGORITHMS, AVERAGES, MISSING
+from linrank.options import ALGORITHMS, AVERAGES, MISSING, PAIR_WEIGHTINGS
 from linrank.system.memory import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
@@ -251,6 +251,23 @@ def one_of(values: Sequence[Any]) -> Callable[[str], str]:
 
 # What values an option takes, by the kind of a parameter; see `linrank.methods.parameters.Option`.
 # Beside them "flag" takes none, "choice" and "average" one of the choices of the parameter.
+def weighting(text: str) -> str:
+    """A way of weighting pairs by their labels, or a measure."""
+    if text not in PAIR_WEIGHTINGS:
+        from linrank.losses.swaps import swap_measure  # it takes NumPy, and few need it
+
+        try:
+            swap_measure(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def weight(text: str) -> float | str:
+    """A number > 0, or "auto"."""
+    return text if text == "auto" else positive(text)
+
+
 KINDS: dict[str, Callable[[str], Any]] = {
     "finite": finite,
     "positive": positive,
@@ -266,6 +283,8 @@ KINDS: dict[str, Callable[[str], Any]] = {
     "grid": grid,
     "algorithms": algorithms,
     "bounds": bounds,
+    "weighting": weighting,
+    "weight": weight,
 }
 
 # ---- the options of a method --------------------------------------------------------------------

@@ -309,7 +309,7 @@ class DualMatrix:
     def pairs(self) -> Pairs:
         """The pairs that have dual variables, with their weights."""
         pairs = self._problem.pairs
-        if pairs is None:
+        if not isinstance(pairs, Pairs):
             raise ValueError("the labels make no pair, so there is no matrix")
         return pairs
 

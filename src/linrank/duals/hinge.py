@@ -249,7 +249,7 @@ def _refined(problem: Problem, point: Any, size: int, tol: float) -> _Found | No
     point with the band's δ as its ε, less what that has inside the band.
     """
     pairs = problem.pairs
-    if pairs is None:
+    if not isinstance(pairs, Pairs):
         return None
     limit = min(8 * size, _LISTED // len(point.w))
     width = _width_of(problem, point, min(size, limit))

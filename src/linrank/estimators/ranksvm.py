@@ -34,9 +34,16 @@ class RankSVM(MethodRanker, LinearRanker, RankSVMParameters):
     n_random : int or "auto", default="auto"
         Pairs drawn from the others, uniformly and none twice; ``"auto"`` is as many as the closest.
         Where there are no more others, all pairs are compared. For ``"pruned"`` only.
-    pair_weighting : {"uniform", "grade_diff", "gain_diff"}, default="uniform"
+    pair_weighting : {"uniform", "grade_diff", "gain_diff"} or a measure, default="uniform"
         Another factor of ``ω_ij``: ``y_i - y_j``, or ``2^y_i - 2^y_j``, the difference of gains in
-        NDCG. Then the values of the labels matter, not their order alone.
+        NDCG. Then the values of the labels matter, not their order alone. A measure of ranked
+        lists, as in ``"ndcg@20"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``: a first model is
+        trained on all pairs, each query of the same weight, and ``ω_ij`` is what swapping i and j
+        in its ranking changes in the measure, scaled so that all weights sum to the number of
+        queries. These are LambdaRank's weights, frozen at a good start, so that the problem stays
+        convex and is certified as any other.
+    n_rounds : int, default=1
+        How often a measure weighs the pairs anew, each time in the ranking of the model before.
     solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}, default="newton"
         ``newton``: preconditioned Newton with an exact line search; the hinge is smoothed as
         little as `tol` demands. ``bundle``: cutting planes, the method of SVM-rank and TreeRankSVM

@@ -161,9 +161,12 @@ class PairLosses:
         told="auto, as many as the closest",
         needs=("pairs", ("pruned",)),
     )
-    pair_weighting: str = choose(
-        PAIR_WEIGHTINGS,
-        "by 1, the difference of labels, or that of 2^label",
+    pair_weighting: str = declare(
+        PAIR_WEIGHTINGS[0],
+        "by 1 (uniform), the difference of labels (grade_diff), that of 2^label (gain_diff), or by "
+        "what swapping two rows changes in a measure (ndcg@20, map, mrr, err@10, p@5, ...)",
+        "weighting",
+        metavar="NAME",
     )
     query_normalization: str | None = choose(
         QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
@@ -182,6 +185,12 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 class RankSVMTraining(PairLosses, Filled):
     """What one model and a search over C have in common."""
 
+    n_rounds: int = declare(
+        1,
+        "rankings that weigh pairs by a measure, each by the model of the last",
+        "count",
+        metavar="N",
+    )
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = declare(
         None,
@@ -217,7 +226,13 @@ class RankSVMTraining(PairLosses, Filled):
 class RankSVMParameters(RankSVMTraining, Watched):
     """Parameters of `linrank.RankSVM`."""
 
-    C: float = weight_of_losses()
+    C: float | str = declare(
+        1.0,
+        "weight of the pair losses; auto: 10 over the sum of the weights of all pairs",
+        "weight",
+        flags=("-c", "--C"),
+        metavar="C|auto",
+    )
     _: dataclasses.KW_ONLY
     warm_start: bool = False
 

@@ -69,6 +69,8 @@ def train(task: Task) -> Trained:
             preferences=task.preferences,
             **asked,
         )
+    if result.C is not None:
+        options["C"] = result.C
     return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)
 
 
@@ -80,7 +82,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
         work += f", {count(result.n_hvp, 'Hessian product')}"
     n_nonzero, known = int((result.w != 0.0).sum()), trained.model.training
     lines = [
-        ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {p.C:g}: {work}"),
+        ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {known['C']:g}: {work}"),
         optimum_line(result),
         *pair_lines(known),
     ]
@@ -92,6 +94,7 @@ def describe(trained: Trained, parameters: Any) -> Description:
         lines.append(("note", f"{told}whatever the curvature; {scale}a smaller -e tightens it"))
     facts = {
         **values_of(p, tuple(name for name in _REPORTED if hasattr(p, name))),
+        "C": known["C"],
         "bounds": getattr(p, "coef_bounds", None),
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
         "objective": result.value,

@@ -15,7 +15,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.errors import NoPairsError, TooFewPairsError
-from linrank.options import SELECTED_PAIRS
+from linrank.options import PAIR_WEIGHTINGS, SELECTED_PAIRS
 from linrank.system.memory import check_fits
 from linrank.system.threads import cached_property
 
@@ -156,6 +156,11 @@ def choose_pairs(
 
 def plain_pairs(data: Dataset, pair_weighting: str = "uniform") -> Pairs:
     """All pairs of the labels with ``ω_ij = u_i u_j (g_i - g_j)``: without factors of queries."""
+    if pair_weighting not in PAIR_WEIGHTINGS:
+        raise ValueError(
+            f"pair_weighting={pair_weighting!r} depends on a ranking, and here only labels are "
+            f"known; use one of {', '.join(map(repr, PAIR_WEIGHTINGS))}"
+        )
     queries = data.queries
     row_weight = None if data.weight is None else np.ascontiguousarray(queries.gather(data.weight))
     gain = None if pair_weighting == "uniform" else _gain(data, pair_weighting)

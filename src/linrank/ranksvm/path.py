@@ -66,6 +66,7 @@ def train_path(
     n_random: int | str = "auto",
     seed: int = 0,
     pair_weighting: str = PAIR_WEIGHTINGS[0],
+    n_rounds: int = 1,
     solver: str = SOLVERS[0],
     query_normalization: str | None = None,
     callback: Callback | None = None,
@@ -88,6 +89,11 @@ def train_path(
         "pair_weighting": pair_weighting,
         "query_normalization": query_normalization,
     }
+    if pair_weighting not in PAIR_WEIGHTINGS:  # the same weights for every C
+        given = {k: v for k, v in options.items() if k not in _OF_PAIRS}
+        options["swaps"], _ = ranksvm.swapped_pairs(
+            data, pair_weighting, n_rounds, normalization=query_normalization, **given
+        )
     is_smooth = solver == "newton" and loss == "squared_hinge" and options.get("bounds") is None
     if tol is None:
         tol = 1e-3 if loss == "hinge" or solver == "bundle" else 1e-4
@@ -105,6 +111,10 @@ def train_path(
         max_iter=100 if max_iter is None else max_iter,
         callback=callback,
     )
+
+
+# Which pairs of the labels: nothing to those of a ranking.
+_OF_PAIRS = ("pairs", "n_closest", "n_random", "seed", "pair_weighting", "query_normalization")
 
 
 def one_by_one(

@@ -16,9 +16,10 @@ from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
 from linrank.data.queries import Queries
 from linrank.data.rows import DenseRows, Design, StreamedRows, without_offsets
-from linrank.errors import NoPairsError, check_numbers, check_one_of
+from linrank.errors import NoPairsError, check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
+from linrank.losses.swaps import SwapHinge, SwapHuber, Swaps, SwapSquaredHinge, swap_measure
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import (
     LOSSES,
@@ -219,12 +220,15 @@ def _entries(rows: Extent) -> float:
 _ROWS_OF_A_QUERY = 128  # more rows of one query tell less than rows of another one
 
 
-def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, Array, Array]:
+def sample_queries(
+    queries: Queries, n_rows: int, seed: int, n_first: Array | None = None
+) -> tuple[Queries, Array, Array]:
     """About ``n_rows`` rows of randomly chosen queries that have pairs.
 
     Of a long query the same number of rows is drawn from each level, so that the few relevant rows
     among many others are all kept; without levels to speak of, any rows. The weights make up for
-    the rows left out: by the product rule the pairs of two levels keep their weight.
+    the rows left out: by the product rule the pairs of two levels keep their weight. Of each query
+    the ``n_first`` first rows are kept.
 
     Returns
     -------
@@ -236,7 +240,7 @@ def sample_queries(queries: Queries, n_rows: int, seed: int) -> tuple[Queries, A
         Rows that each row of the sample stands for.
     """
     chosen, limit = choose_queries(np.diff(queries.offsets), queries.n_levels, n_rows, seed)
-    return draw_rows(queries, chosen, limit, seed)
+    return draw_rows(queries, chosen, limit, seed, n_first=n_first)
 
 
 def choose_queries(lengths: Array, n_levels: Array, n_rows: int, seed: int) -> tuple[Array, int]:
@@ -253,7 +257,12 @@ def choose_queries(lengths: Array, n_levels: Array, n_rows: int, seed: int) -> t
 
 
 def draw_rows(
-    queries: Queries, chosen: Array, limit: int, seed: int, first: int = 0
+    queries: Queries,
+    chosen: Array,
+    limit: int,
+    seed: int,
+    first: int = 0,
+    n_first: Array | None = None,
 ) -> tuple[Queries, Array, Array]:
     """Rows of the chosen queries, at most ``limit`` of each, as `sample_queries` returns them.
 
@@ -267,7 +276,12 @@ def draw_rows(
             kept, weight = np.arange(end - begin), np.ones(end - begin)
         else:
             rng = np.random.default_rng((seed, first + q))
-            kept, weight = _draw(queries.levels[begin:end], int(queries.n_levels[q]), limit, rng)
+            head = 0 if n_first is None else min(int(n_first[q]), end - begin)
+            levels, n_drawn = queries.levels[begin + head : end], max(limit - head, limit // 2)
+            kept, weight = _draw(levels, int(queries.n_levels[q]), n_drawn, rng)
+            if head:
+                kept = np.concatenate([np.arange(head), head + kept])
+                weight = np.concatenate([np.ones(head), weight])
         parts.append(begin + kept)
         weights.append(weight)
     positions = np.concatenate(parts)
@@ -346,7 +360,7 @@ class Problem:
     """The RankSVM objective and what it takes to make a smaller one of it."""
 
     rows: Design
-    pairs: Pairs | None  # of the labels; None if there are none
+    pairs: Pairs | Swaps | None  # of the labels; None if there are none
     C: float
     scale: Array | None
     n_threads: int
@@ -358,21 +372,30 @@ class Problem:
     def of(
         cls,
         data: Dataset,
-        C: float,
+        C: float | str,
         *,
         loss: str = "squared_hinge",
         preferences: Any = None,
         bounds: tuple[Array, Array] | None = None,
         scale: Array | None = None,
         n_jobs: int | None = None,
+        swaps: Swaps | None = None,
         **weighing: Any,
     ) -> Problem:
-        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`."""
+        """The problem of these data; ``weighing`` are the options of `linrank.pairs.chosen`.
+
+        With ``swaps`` the pairs of the labels are these.
+        """
         if preferences is not None:
             preferences = Preferences.of(preferences, n_rows=data.n_rows)
-        pairs, listed = _graded_pairs(data, preferences is None, **weighing)
-        if listed is not None:
-            preferences = listed if preferences is None else listed.joined(preferences)
+        pairs: Pairs | Swaps | None = swaps
+        if swaps is None:
+            pairs, listed = _graded_pairs(data, preferences is None, **weighing)
+            if listed is not None:
+                preferences = listed if preferences is None else listed.joined(preferences)
+        if C == "auto":
+            every = (part for part in (pairs, preferences) if part is not None)
+            C = AUTO_WEIGHT / sum(part.total_weight() for part in every)
         n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
         box = None if bounds is None else Box(*bounds)
         rows: Design = data.rows
@@ -409,10 +432,13 @@ class Problem:
 
     def losses(self, epsilon: float = 1.0) -> list[ScoreLoss]:
         """The losses that ``F`` is made of: of the pairs of labels, of the preferences."""
+        is_swapped = isinstance(self.pairs, Swaps)
         if self.loss != "hinge":
-            return self._losses_of(SquaredHinge, PreferenceSquaredHinge)
+            of_pairs: Any = SwapSquaredHinge if is_swapped else SquaredHinge
+            return self._losses_of(of_pairs, PreferenceSquaredHinge)
+        huber: Any = SwapHuber if is_swapped else Huber
         return self._losses_of(
-            lambda pairs, n_threads: Huber(pairs, epsilon, n_threads),
+            lambda pairs, n_threads: huber(pairs, epsilon, n_threads),
             lambda listed, n_rows, n_threads: PreferenceHuber(listed, n_rows, epsilon, n_threads),
         )
 
@@ -420,7 +446,8 @@ class Problem:
         """``F`` with its kinks, for a method that does not need curvature."""
         if self.loss != "hinge":
             return self.objective()
-        return self.sum_of(Hinge, PreferenceHinge)
+        hinge: Any = SwapHinge if isinstance(self.pairs, Swaps) else Hinge
+        return self.sum_of(hinge, PreferenceHinge)
 
     def published(self, method: str, counting: str | None) -> Sum:
         """``F`` as a published method computes it: sparse rows in double, one thread."""
@@ -437,7 +464,7 @@ class Problem:
 
     def sum_of(
         self,
-        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_pairs: Callable[[Any, int], ScoreLoss],
         of_preferences: Callable[[Preferences, int, int], ScoreLoss],
     ) -> Sum:
         """``½‖w‖²`` and the risks of the pairs of labels and of the preferences, if there are."""
@@ -446,7 +473,7 @@ class Problem:
 
     def _losses_of(
         self,
-        of_pairs: Callable[[Pairs, int], ScoreLoss],
+        of_pairs: Callable[[Any, int], ScoreLoss],
         of_preferences: Callable[[Preferences, int, int], ScoreLoss],
     ) -> list[ScoreLoss]:
         losses = []
@@ -492,7 +519,8 @@ class Problem:
         whole = self.pairs
         if whole is None:
             return self._with_preferences_of(self, n_rows / self.n_rows)
-        queries, positions, row_weight = sample_queries(whole.queries, n_rows, SAMPLE_SEED)
+        n_first = whole.depth if isinstance(whole, Swaps) else None
+        queries, positions, row_weight = sample_queries(whole.queries, n_rows, SAMPLE_SEED, n_first)
         pairs = whole.on(queries, positions, row_weight)
         n_bytes = self.rows.nbytes * queries.n_rows / whole.queries.n_rows
         weight = pairs.total_weight()
@@ -530,19 +558,55 @@ def _graded_pairs(
         return None, None
 
 
+AUTO_WEIGHT = 10.0  # C Σ ω where C is "auto": the balance of losses and ½‖w‖²
+
+
+def swapped_pairs(
+    data: Dataset, measure: str, n_rounds: int = 1, **options: Any
+) -> tuple[Swaps, Array]:
+    """The pairs of the last round of weighting by a measure, and where its training may begin.
+
+    The first round takes the ranking of a model of all pairs, every query of the same weight; each
+    further one that of the round before. These models have ``C="auto"``: only the last problem has
+    a C of its own, so that the weights are the same along a path. ``options`` are further ones of
+    `train`.
+    """
+    wanted = swap_measure(measure)
+    query_weight, normalization = options.get("query_weight"), options.pop("normalization", None)
+    n_threads = useful_threads(data.rows.nbytes, resolve(options.get("n_jobs")))
+    found = train(data, C="auto", query_normalization="pairs", tol=_START, **options)
+    for k in range(n_rounds):
+        w = found.w if options.get("scale") is None else options["scale"] * found.w
+        swaps = Swaps.of(
+            data.queries,
+            data.labels,
+            data.rows.scores(w, None, n_threads),
+            wanted,
+            row_weight=data.weight,
+            query_weight=query_weight,
+            query_normalization=normalization,
+            n_threads=n_threads,
+        )
+        if k + 1 < n_rounds:
+            found = train(data, C="auto", tol=_START, swaps=swaps, w0=found.w, **options)
+    return swaps, found.w
+
+
+_START = 1e-3  # tolerance of the models whose rankings weigh pairs
 _NARROW = 1e-5  # tolerance of the hinge below which bands get so steep that products need doubles
 
 
 def train(
     data: Dataset,
     *,
-    C: float = 1.0,
+    C: float | str = 1.0,
     loss: str = "squared_hinge",
     pairs: str = "all",
     n_closest: int | str = "auto",
     n_random: int | str = "auto",
     seed: int = 0,
     pair_weighting: str = "uniform",
+    n_rounds: int = 1,
     solver: str = "newton",
     counting: str | None = None,
     tol: float | None = None,
@@ -555,6 +619,7 @@ def train(
     w0: Array | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    swaps: Swaps | None = None,
 ) -> Result:
     """Minimise ``F(w) = ½‖w‖² + C Σ ω_ij l(1 - w·D(x_i - x_j))`` over pairs (i above j).
 
@@ -562,8 +627,8 @@ def train(
     ----------
     data : Dataset
         Rows, labels, queries; its row weights u enter ``ω_ij = c_q u_i u_j``.
-    C : float, default=1.0
-        Weight of the pair losses, > 0.
+    C : float or "auto", default=1.0
+        Weight of the pair losses, > 0; ``"auto"`` is ``10 / Σ ω_ij``.
     loss : {"squared_hinge", "hinge"}
         ``l(ξ) = max(0, ξ)²`` or ``max(0, ξ)``.
     pairs : {"all", "adjacent", "closest", "pruned"}
@@ -573,8 +638,11 @@ def train(
         As in :func:`linrank.pairs.pruned`; ``"auto"`` closest pairs are those of ``"adjacent"``.
     seed : int, default=0
         Of the pairs drawn at random.
-    pair_weighting : {"uniform", "grade_diff", "gain_diff"}
-        Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``.
+    pair_weighting : {"uniform", "grade_diff", "gain_diff"} or a measure
+        Further factor of ``ω_ij``: 1, ``y_i - y_j`` or ``2^y_i - 2^y_j``. Of a measure, as in
+        ``"ndcg@20"``: what swapping i and j changes in it, see `swapped_pairs`.
+    n_rounds : int, default=1
+        Rankings that weigh pairs by a measure, each by the model of the last.
     solver : {"newton", "bundle", "tron", "prsvm", "prsvm+"}
         ``"bundle"`` cuts planes; the last three are published methods, on one thread: ``"tron"``
         is the baseline, ``"prsvm"`` lists the pairs, ``"prsvm+"`` takes the levels one by one.
@@ -605,12 +673,15 @@ def train(
         Threads; None for all cores. The result does not depend on it.
     callback : callable, optional
         Called with the state of each iterate; stops the solver by returning True.
+    swaps : Swaps, optional
+        The pairs of the labels, where a measure has weighted them already.
 
     Returns
     -------
     Result
     """
-    check_numbers(C, tol, max_iter)
+    check_numbers(1.0 if C == "auto" else C, tol, max_iter)
+    check_natural("n_rounds", n_rounds)
     check_choices(loss, pairs, pair_weighting, solver, query_normalization)
     if bounds is not None and solver != "newton":
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
@@ -622,9 +693,25 @@ def train(
             f"pairs={pairs!r}; leave counting out"
         )
     started = time.perf_counter()
+    if pair_weighting not in PAIR_WEIGHTINGS and swaps is None:
+        swaps, start = swapped_pairs(
+            data,
+            pair_weighting,
+            n_rounds,
+            loss=loss,
+            scale=scale,
+            query_weight=query_weight,
+            normalization=query_normalization,
+            preferences=preferences,
+            bounds=bounds,
+            w0=w0,
+            n_jobs=n_jobs,
+        )
+        w0 = start if w0 is None else w0
     problem = Problem.of(
         data,
         C,
+        swaps=swaps,
         loss=loss,
         preferences=preferences,
         bounds=bounds,
@@ -642,7 +729,7 @@ def train(
         max_iter = 2000 if solver == "bundle" else 100
     if solver != "newton":
         is_ours = solver == "bundle" and counting is None
-        return (bundle if solver == "bundle" else tron)(
+        found = (bundle if solver == "bundle" else tron)(
             problem.unsmoothed() if is_ours else problem.published(solver, counting),
             np.zeros(data.n_features) if w0 is None else np.array(w0, dtype=np.float64),
             tol=1e-3 if tol is None else tol,
@@ -650,12 +737,13 @@ def train(
             callback=callback,
             started=started,
         )
+        return replace(found, C=problem.C)
     if tol is None:
         tol = 1e-3 if loss == "hinge" else 1e-4
     if loss == "hinge" and tol < _NARROW and isinstance(problem.rows, DenseRows):
         problem = replace(problem, rows=_doubles(problem.rows))
     w0, preconditioner = plan(problem, w0)
-    return newton(
+    found = newton(
         problem.objective(),
         w0,
         preconditioner=preconditioner,
@@ -666,6 +754,7 @@ def train(
         sharpen=problem.sharpening(tol),
         proven=is_small(problem),
     )
+    return replace(found, C=problem.C)
 
 
 def _doubles(rows: DenseRows) -> DenseRows:
@@ -681,7 +770,13 @@ def check_choices(
     """Raise ValueError for a name that `train` does not know."""
     check_one_of("loss", loss, LOSSES)
     check_one_of("pairs", pairs, PAIRS)
-    check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)
+    if pair_weighting not in PAIR_WEIGHTINGS:
+        swap_measure(pair_weighting)
+        if pairs != PAIRS[0]:
+            raise ValueError(
+                f"pair_weighting={pair_weighting!r} weighs all pairs of a ranking, got "
+                f"pairs={pairs!r}; leave pairs out"
+            )
     check_one_of("solver", solver, SOLVERS)
     check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
     given = (loss, pairs, pair_weighting)

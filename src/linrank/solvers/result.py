@@ -140,6 +140,8 @@ class Result:
         One entry per iterate, the starting point first: "objective", "gap", "decrement" (the
         estimate of ``F - F*`` made there), "gradient_norm", "kkt_residual", "step", "n_hvp" and
         "seconds" (both since the start).
+    C : float or None
+        The weight of the losses, where it was chosen for the data.
     """
 
     w: Array
@@ -153,6 +155,7 @@ class Result:
     stopped: Reason
     message: str
     history: dict[str, list[float]] = field(repr=False)
+    C: float | None = field(default=None, kw_only=True)
 
     @property
     def summary(self) -> dict[str, float | int | bool | str | None]:
