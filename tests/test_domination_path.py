@@ -56,8 +56,7 @@ def text(seed=0, n_rows=300, n_features=2000):
         {"scale": "query"},
         {"margin": "linear", "layers": "binary"},
         {"pooled": True},
-        {"order": "shuffled", "random_state": 4},
-        {"curvature": "range", "scale": "standard", "eps": 0.1},
+        {"scale": "standard", "eps": 0.1},
     ],
     ids=str,
 )
@@ -227,7 +226,7 @@ def test_the_callback_ends_the_path_with_what_is_done(penalty):
 
 def test_too_few_sweeps_are_told():
     with pytest.warns(ConvergenceWarning, match=r"the gap of \d of 8 values of alpha"):
-        found = path(max_iter=1, tol=1e-9, curvature="paper")
+        found = path(max_iter=1, tol=1e-9)
     assert not found.converged[-1]
     assert found.n_iter.max() == 1
 

@@ -225,15 +225,6 @@ def test_the_callback_ends_it():
     assert (2, 4) in seen
 
 
-def test_validation_after_each_round():
-    asked = []
-    result = induce(
-        descent(), 2, tol=1e-5, max_iter=500, validation=lambda w: asked.append(w) or len(asked)
-    )
-    assert [done.validation for done in result.rounds] == list(range(1, len(result.rounds) + 1))
-    assert_array_equal(asked[-1], result.w)
-
-
 def test_the_history_knows_the_rounds():
     result = train(DATA, alpha=2.0, feature_induction=2, tol=1e-6, n_jobs=1)
     history = result.history

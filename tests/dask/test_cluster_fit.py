@@ -217,7 +217,6 @@ def test_what_makes_no_sense_on_a_cluster_is_refused_by_name(client, options, me
         ({"solver": "coordinate"}, "solver='coordinate' reads features one by one"),
         ({"margin": np.zeros(3)}, "a margin by table or by row"),
         ({"alpha": 0.0}, "alpha must be > 0"),
-        ({"order": "shuffled"}, "order='shuffled' does not go with"),
     ],
     ids=str,
 )

@@ -389,8 +389,6 @@ def check_ranksvm(ranker: Any) -> None:
 
 _OF_DOMINATION: tuple[Refused, ...] = (
     *_ELSEWHERE,
-    ("curvature", "local", "it is of coordinate descent"),
-    ("order", "sequential", "it is of coordinate descent"),
     ("random_state", None, "nothing is random here"),
 )
 
@@ -419,7 +417,7 @@ class DominationRanker(ClusterRanker, SparseRanker, _WithL2):
         As in :class:`linrank.DominationRanker`. Validation data are in memory.
     n_jobs, client, on_split, checkpoint, patience
         As in :class:`linrank.dask.RankSVM`.
-    pooled, solver, feature_induction, negative_sampling, curvature, order, random_state
+    pooled, solver, feature_induction, negative_sampling, random_state
         Only their defaults (and ``solver="newton"``); another value is refused.
 
     Attributes

@@ -219,26 +219,23 @@ class Descent:
     w0 : array or None
         Start; zero if None.
     curvature : {"local", "range", "paper"}
-        How the second derivative along a feature is bounded.
-    order : {"sequential", "shuffled"}
-        Order of the features in a sweep.
-    seed : int
-        Of the shuffling.
+        How the second derivative along a feature is bounded: ``"local"`` follows it. For
+        comparison, ``"range"`` takes a quarter of the squared range for every row and ``"paper"``
+        the square of the largest value; these are plain descents.
+
+    Attributes
+    ----------
+    is_plain : bool
+        Sweeps only. Otherwise Newton steps on the working set go in between: where features go
+        together, sweeps alone creep.
     """
 
     def __init__(
-        self,
-        problem: DominationProblem,
-        w0: Array | None = None,
-        *,
-        curvature: str = "local",
-        order: str = "sequential",
-        seed: int = 0,
+        self, problem: DominationProblem, w0: Array | None = None, *, curvature: str = "local"
     ) -> None:
         self.problem = problem
-        self.curvature = curvature
+        self.curvature, self.is_plain = curvature, curvature != "local"
         self.n_sweeps = 0
-        self._rng = np.random.default_rng(seed) if order == "shuffled" else None
         self._columns = problem.columns()
         self._state = _core.coordinates(self._columns, problem.layering.core, problem.scale)
         self.w = np.zeros(problem.n_features)
@@ -254,8 +251,6 @@ class Descent:
 
     def sweep(self, features: Array) -> float:
         """Move each of ``features`` once; the decrease of F that the bounds guarantee."""
-        if self._rng is not None:
-            features = self._rng.permutation(features)
         problem = self.problem
         decrease, _ = self._state.sweep(
             self.w, features, problem.penalty, problem.alpha, self.curvature
@@ -350,7 +345,6 @@ def descend(
     tol: float,
     max_iter: int,
     among: Array | None = None,
-    is_plain: bool = False,
     log: Log | None = None,
     callback: Callback | None = None,
 ) -> Result:
@@ -370,9 +364,6 @@ def descend(
     among : int64 array, optional
         Features that may move, ascending; the others keep their weights and have no part in the
         certificate. All if None.
-    is_plain : bool
-        Sweeps only. Otherwise Newton steps on the working set go in between: where features go
-        together, sweeps alone creep.
     log : Log, optional
         A history to go on with; a new one, with ``callback``, if None.
     """
@@ -392,10 +383,10 @@ def descend(
         verdict = _verdict(point, tol, wants_stop, decrease, n_left, is_vain)
         if verdict is not None:
             return log.result(point, descent.n_sweeps - first, verdict)
-        if not is_plain and descent.n_sweeps > first:
+        if not descent.is_plain and descent.n_sweeps > first:
             descent.jump(point, working)
         # Between Newton steps that know of the penalty, one sweep tells which features move.
-        n = 1 if not is_plain and writes_hessian(len(working)) else _SWEEPS
+        n = 1 if not descent.is_plain and writes_hessian(len(working)) else _SWEEPS
         _sweeps(descent, working, min(n, n_left), 0.03 * tol * point.value)
 
 

@@ -86,9 +86,6 @@ def follow(
     tol: float,
     max_iter: int | None,
     max_features: int | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
-    seed: int = 0,
     callback: Callback | None = None,
 ) -> Iterator[Result]:
     """Minimise ``L(XDw) + alpha·pen(w)`` for each of the descending ``alphas`` to ``tol·F``.
@@ -97,7 +94,7 @@ def follow(
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
     if choose_solver(solver, problem.penalty, None) == "coordinate":
-        made = Descent(problem, curvature=curvature, order=order, seed=seed)
+        made = Descent(problem)
         found = _descents(made, alphas, tol, SWEEPS if max_iter is None else max_iter, callback)
     else:
         found = _newtons(problem, alphas, tol, STEPS if max_iter is None else max_iter, callback)
@@ -124,8 +121,7 @@ def _descents(
             result, point = _screened(descent, strong_features(point, alpha), tol, max_iter, log)
             yield result
         else:
-            is_plain = descent.curvature != "local"
-            yield descend(descent, tol=tol, max_iter=max_iter, is_plain=is_plain, log=log)
+            yield descend(descent, tol=tol, max_iter=max_iter, log=log)
 
 
 def _screened(
@@ -135,12 +131,10 @@ def _screened(
 
     Certificates on the way need the derivatives of these features only; the last is that of all.
     """
-    first, is_plain, enough = descent.n_sweeps, descent.curvature != "local", tol
+    first, enough = descent.n_sweeps, tol
     while True:
         n_left = max_iter - (descent.n_sweeps - first)
-        found = descend(
-            descent, tol=enough, max_iter=n_left, among=features, is_plain=is_plain, log=log
-        )
+        found = descend(descent, tol=enough, max_iter=n_left, among=features, log=log)
         point = descent.certified_point()
         wants_stop = log.record(descent, point, len(features))
         verdict: Verdict = (found.stopped, found.message)
@@ -225,8 +219,6 @@ class PathProblem:
         *,
         penalty: str = "l1",
         solver: str = "auto",
-        curvature: str = "local",
-        order: str = "sequential",
         tol: float | None = None,
         max_iter: int | None = None,
         negative_sampling: float | None = None,
@@ -236,12 +228,7 @@ class PathProblem:
         **layering: Any,
     ) -> PathProblem:
         """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
-        solving: dict[str, Any] = {
-            "solver": solver,
-            "curvature": curvature,
-            "order": order,
-            "max_iter": max_iter,
-        }
+        solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
         check_parameters(penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving)
         scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
         problem = make_problem(
@@ -255,7 +242,7 @@ class PathProblem:
             **layering,
         )
         tol = TOLERANCE if tol is None else tol
-        return cls(problem, scaling, {**solving, "tol": tol, "seed": seed})
+        return cls(problem, scaling, {**solving, "tol": tol})
 
     def solve(
         self,
@@ -296,8 +283,6 @@ def domination_path(
     pooled: bool = False,
     solver: str = "auto",
     negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
     scale: str = "none",
@@ -331,7 +316,7 @@ def domination_path(
         End the path with the first model that has more coefficients than this.
     penalty : {"l1", "l2"}, default="l1"
         As in :class:`linrank.DominationRanker`; without a penalty there is no path.
-    margin, layers, pooled, solver, negative_sampling, curvature, order
+    margin, layers, pooled, solver, negative_sampling
         As in :class:`linrank.DominationRanker`.
     tol : float or None, default=None
         Largest certified gap of each model, relative to its objective; 1e-4 if None.
@@ -340,7 +325,7 @@ def domination_path(
     scale : {"none", "standard", "minmax", "query"}, default="none"
         Feature scaling, folded into ``coefs``.
     random_state : int, None, RandomState or Generator, default=None
-        Of `negative_sampling` and of ``order="shuffled"``.
+        Of `negative_sampling`.
     n_jobs : int or None, default=None
         Threads; None or -1 means all cores. The result does not depend on it.
     callback : callable or None
@@ -369,8 +354,6 @@ def domination_path(
         pooled=pooled,
         solver=solver,
         negative_sampling=negative_sampling,
-        curvature=curvature,
-        order=order,
         tol=tol,
         max_iter=max_iter,
         scale=scale,

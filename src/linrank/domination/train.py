@@ -18,7 +18,7 @@ from linrank.domination.induction import induce
 from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem
 from linrank.errors import check_natural, check_one_of, check_positive, is_number
-from linrank.options import CURVATURES, DOMINATION, DOMINATION_SOLVERS, ORDERS, PENALTIES
+from linrank.options import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.pairs.layering import Layering, describe_margin
 from linrank.solvers.result import Callback, Result
 from linrank.system.threads import resolve, useful_threads
@@ -33,16 +33,12 @@ def check_parameters(
     solver: str = "auto",
     feature_induction: int | None = None,
     negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
 ) -> None:
     """Raise ValueError for a value, or a combination of values, that `train` does not take."""
     check_one_of("penalty", penalty, PENALTIES)
     check_one_of("solver", solver, DOMINATION_SOLVERS)
-    check_one_of("curvature", curvature, CURVATURES)
-    check_one_of("order", order, ORDERS)
     _check_alpha(alpha, penalty)
     _check_newton(solver, penalty, feature_induction)
     if feature_induction is not None:
@@ -78,7 +74,6 @@ def describe_parameters(
         As given to `train`; of the options at least ``linrank.options.DOMINATION``.
     """
     layers, pooled = options["layers"], bool(options["pooled"])
-    is_random = options["order"] == "shuffled" or options["negative_sampling"] is not None
     told: dict[str, str | float | bool | None] = {
         "method": "domination",
         "alpha": alpha,
@@ -89,7 +84,7 @@ def describe_parameters(
         "layers": layers if isinstance(layers, str) else "function",
         "margin": describe_margin(options["margin"]),
         "pooled": pooled,
-        "seed": seed if is_random else None,
+        "seed": None if options["negative_sampling"] is None else seed,
     }
     if data is not None:
         told["n_pairs"] = Layering.of(data, layers=layers, pooled=pooled).n_pairs
@@ -183,8 +178,6 @@ def train(
     solver: str = "auto",
     feature_induction: int | None = None,
     negative_sampling: float | None = None,
-    curvature: str = "local",
-    order: str = "sequential",
     tol: float | None = None,
     max_iter: int | None = None,
     scale: Array | None = None,
@@ -212,13 +205,6 @@ def train(
         Features that enter at a time, chosen by what they promise; all from the start if None.
     negative_sampling : float, optional
         Share of the lowest layer of each query that is kept.
-    curvature : {"local", "range", "paper"}
-        How coordinate descent bounds the second derivative along a feature. ``"local"`` follows
-        it, and makes Newton steps between sweeps; ``"range"`` (a quarter of the squared range, for
-        every row) and ``"paper"`` (the square of the largest value) are plain descents, for
-        comparison.
-    order : {"sequential", "shuffled"}
-        Order of the features in a sweep.
     tol : float, optional
         Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
     max_iter : int, optional
@@ -240,8 +226,6 @@ def train(
         solver=solver,
         feature_induction=feature_induction,
         negative_sampling=negative_sampling,
-        curvature=curvature,
-        order=order,
         tol=tol,
         max_iter=max_iter,
     )
@@ -272,11 +256,11 @@ def train(
             n_threads=problem.n_threads,
             callback=callback,
         )
-    descent = Descent(problem, w0, curvature=curvature, order=order, seed=seed)
+    descent = Descent(problem, w0)
     n_sweeps = SWEEPS if max_iter is None else max_iter
     if feature_induction is not None:
         return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
-    return descend(descent, tol=tol, max_iter=n_sweeps, is_plain=curvature != "local", log=log)
+    return descend(descent, tol=tol, max_iter=n_sweeps, log=log)
 
 
 def make_problem(

@@ -23,9 +23,8 @@ from linrank.methods.base import Task
 from linrank.methods.parameters import defaults_of, options_of
 from linrank.metrics import evaluate, rank_within_queries
 from linrank.metrics.survival import weighted_pairwise_accuracy
-from linrank.options import DOMINATION, MISSING, SELECTED_PAIRS, TRAINING
+from linrank.options import MISSING
 from linrank.search.monitor import validation_sets
-from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
     import os
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from linrank.methods.base import Method, Trained
     from linrank.models.linear import LinearModel
     from linrank.search.monitor import Monitor
-    from linrank.solvers.result import Result
-    from linrank.stochastic.train import DescentResult
 
     Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -388,16 +385,6 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
             elif hasattr(self, f"{name}_"):
                 delattr(self, f"{name}_")
 
-    def _adopt_optimum(self, result: Result, model: Any, data: Dataset) -> None:
-        """Set the attributes that every fit has which minimises over all its pairs."""
-        self._adopt_model(model, data)
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.objective_ = result.value
-        self.duality_gap_ = result.gap
-        self.history_ = result.history
-        self.n_pairs_ = model.training["n_pairs"]
-
     def _rows(self, X: Any, qid: Any) -> tuple[Rows | Dataset, Any]:
         check_is_fitted(self)
         if isinstance(X, Dataset):
@@ -594,62 +581,6 @@ def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> typ
     return type(name, (MethodRanker, face, method.parameters), content)
 
 
-class ExactRanker(LinearRanker):
-    """Minimises over pairs by one of ``linrank.options.SOLVERS``.
-
-    A subclass has the parameters ``linrank.options.TRAINING``, ``random_state``, ``positive`` and
-    ``coef_bounds`` too; its ``fit`` ends with `_adopt`.
-    """
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are, and the seed where it needs one."""
-        options = {name: getattr(self, name) for name in TRAINING}
-        if self.pairs in SELECTED_PAIRS:
-            options["seed"] = seed_of(self.random_state)
-        return options
-
-    def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
-        """What the model is to know of the parameters; ``options`` are those of the training."""
-        return options | {
-            "positive": bool(self.positive),
-            "bounded": self.coef_bounds is not None,
-        }
-
-    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
-        self.kkt_residual_ = result.kkt_residual
-
-
-class DescentRanker(LinearRanker):
-    """Learns from sampled pairs.
-
-    A subclass has the parameter ``average`` too; its ``fit`` ends with `_adopt`.
-    """
-
-    def _average(self) -> str | None:
-        """The one of ``linrank.options.AVERAGES`` that the parameter stands for, None for none."""
-        from linrank.methods.sgd import average_of
-
-        return average_of(self)
-
-    def _adopt(self, result: DescentResult, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_model(model, data)
-        self._adopt_result(result)
-
-    def _adopt_result(self, result: DescentResult) -> None:
-        """Set those that tell of the descent."""
-        self.alpha_ = result.alpha
-        self.n_steps_ = result.n_steps
-        self.stopped_ = result.stopped
-        self.objective_ = result.objective
-        self.duality_gap_ = result.gap
-        self.loss_ = result.loss
-        self.history_ = result.history
-        self.n_pairs_ = result.n_pairs
-
-
 class SparseRanker(LinearRanker):
     """Minimises the domination loss with a penalty, most of its weights being 0.
 
@@ -664,13 +595,3 @@ class SparseRanker(LinearRanker):
 
         check_is_fitted(self, "coef_")
         return csr_array(self.coef_.reshape(1, -1))
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in DOMINATION}
-
-    def _adopt(self, result: Result, model: LinearModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
-        self.n_nonzero_, self.density_ = model.n_nonzero, model.density
-        self.kkt_residual_ = result.kkt_residual

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from linrank.estimators.base import FittedRanker, MethodRanker, with_callbacks
 from linrank.methods.base import KERNEL
 from linrank.methods.parameters import KernelParameters
-from linrank.options import KERNEL as PASSED_ON
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from linrank.data.dataset import Dataset
     from linrank.models.kernel import KernelModel
-    from linrank.solvers.result import Result
 
 
 class KernelRanker(FittedRanker):
@@ -49,14 +47,6 @@ class KernelRanker(FittedRanker):
         return self.model_.rows.to_user()
 
     # ---- for fit ---------------------------------------------------------------------------------
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters that go to the training as they are."""
-        return {name: getattr(self, name) for name in PASSED_ON}
-
-    def _adopt(self, result: Result, model: KernelModel, data: Dataset) -> None:
-        """Set the attributes of a fit."""
-        self._adopt_optimum(result, model, data)
 
     def _adopt_model(self, model: KernelModel, data: Dataset) -> None:
         super()._adopt_model(model, data)

@@ -326,7 +326,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
     selection : {"best", "one_se"}, default="best"
         ``best``: the largest mean over folds, the largest alpha among equals. ``one_se``: the
         largest alpha within one standard error of it.
-    margin, layers, pooled, solver, negative_sampling, curvature, order
+    margin, layers, pooled, solver, negative_sampling
         As in :class:`linrank.DominationRanker`. Margins by row go with their rows into the folds.
     tol : float or None, default=None
         Largest certified gap of every model, relative to its objective; 1e-4 if None.
@@ -340,7 +340,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
         feature in the training rows; ``"indicator"`` reads 0 and learns what a missing value is
         worth, for each feature that has some in the training rows.
     random_state : int, None, RandomState or Generator, default=None
-        Of `negative_sampling` and of ``order="shuffled"``.
+        Of `negative_sampling`.
     n_jobs : int or None, default=None
         Threads in all, over folds and inside them. The result does not depend on it.
     verbose : int, default=0

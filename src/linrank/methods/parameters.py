@@ -18,14 +18,12 @@ from linrank.options import (
     CONSTRAINTS,
     COUNTED,
     COUNTINGS,
-    CURVATURES,
     DOMINATION_SOLVERS,
     KERNEL_PARAMETERS,
     KERNELS,
     LAYERS,
     LOSSES,
     MISSING,
-    ORDERS,
     PAIR_WEIGHTINGS,
     PAIRS,
     PENALTIES,
@@ -279,8 +277,6 @@ class DominationTraining(Filled):
         "share",
         metavar="F",
     )
-    curvature: str = CURVATURES[0]
-    order: str = choose(ORDERS, "of the features in a sweep")
     tol: float | None = declare(
         None,
         "stop when certified to be within TOL·F of the minimum",

@@ -159,7 +159,7 @@ def factorized(task: Task) -> Iterator[Candidate]:
 def kernel(task: Task) -> Iterator[Candidate]:
     """A kernel by landmarks; γ relative to that of ``gamma="scale"``."""
     from linrank.kernels.functions import Kernel
-    from linrank.search.kernel_fit import fit_kernel
+    from linrank.methods.kernel import fit_kernel
 
     scaling = Scaling.fit(task.scale, task.train.rows, n_jobs=1)
     usual = Kernel.of("rbf", gamma="scale", rows=scaling.rows(task.train.rows, n_jobs=1)).gamma
