@@ -197,7 +197,7 @@ def test_the_rounding_of_constant_features_is_no_slope(penalty):
 
 
 def test_a_path_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: 100)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: 100)
     with pytest.raises(MemoryError, match="a path of 8 models of 8 features would take"):
         path()
 

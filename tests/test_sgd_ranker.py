@@ -302,7 +302,7 @@ def test_scaling_equals_scaled_rows(data, scale, store):
 
 
 def test_a_copy_that_does_not_fit_the_memory_is_refused(data, monkeypatch):
-    monkeypatch.setattr("linrank.system.memory.available", lambda: 100)
+    monkeypatch.setattr("linrank.system.resources.available", lambda: 100)
     with pytest.raises(MemoryError, match=r"rows scaled by scale='standard' .* scale='none'"):
         fit(data, scale="standard")
 

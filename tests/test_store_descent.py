@@ -154,7 +154,7 @@ LIMITED = """
     import numpy as np
     import linrank, sklearn.utils.validation
     from linrank import SGDRanker
-    from linrank.system.memory import resident
+    from linrank.system.resources import resident
     from linrank.io.store.store import Store
 
     store = Store(sys.argv[1])

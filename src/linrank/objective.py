@@ -19,7 +19,7 @@ from linrank import _core
 from linrank.data.bounds import Box
 from linrank.data.rows import Design, Extents, dot
 from linrank.losses.base import Dual, Errors, ScoreLoss
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 Array = NDArray[Any]
 

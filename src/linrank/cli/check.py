@@ -10,7 +10,7 @@ from linrank.cli.main import OK, UNFIT
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
 from linrank.cli.streams import STANDARD, read_model, show_standard, write_standard
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.judging.check import Findings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.streams import STANDARD
 from linrank.methods.base import Trained
 from linrank.options import DOMINATION, SELECTED_PAIRS
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from linrank.cli.console import Console

@@ -31,7 +31,7 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
-from linrank.system.words import seconds
+from linrank.system.resources import seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -349,7 +349,7 @@ def _run_contest(args: argparse.Namespace) -> int:
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
     from linrank.cli.reading import read_data
-    from linrank.system.words import count
+    from linrank.system.resources import count
 
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []

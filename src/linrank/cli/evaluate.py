@@ -18,7 +18,7 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

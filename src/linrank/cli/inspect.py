@@ -10,7 +10,7 @@ from linrank.cli.main import OK
 from linrank.cli.options import add_reading, add_reporting, positive_int
 from linrank.cli.reading import read_data
 from linrank.cli.streams import VALIDATED, is_model, read_model, show_standard, write_standard
-from linrank.system.words import bytes_text, count
+from linrank.system.resources import bytes_text, count
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

@@ -12,7 +12,7 @@ from linrank.errors import nearest
 from linrank.methods.base import METHODS, Later, Method, method_named
 from linrank.methods.parameters import Option, defaults_of, options_of
 from linrank.options import ALGORITHMS, AVERAGES, MISSING
-from linrank.system.memory import parse_bytes
+from linrank.system.resources import parse_bytes
 
 FORMATS = ("svmlight", "parquet", "arrow", "csv", "tsv", "run")
 ROLES = ("label", "qid", "docid", "weight", "position")  # of the columns of a table

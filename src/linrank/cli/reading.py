@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.options import ROLES, UNJUDGED
 from linrank.cli.streams import STANDARD, is_model, read_text
 from linrank.errors import DataFormatError
-from linrank.system.words import bytes_text, count
+from linrank.system.resources import bytes_text, count
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,7 +29,7 @@ from linrank.cli.streams import (
     write_standard,
 )
 from linrank.options import SCALES
-from linrank.system.words import bytes_text
+from linrank.system.resources import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

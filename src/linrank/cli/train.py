@@ -52,7 +52,7 @@ from linrank.cli.streams import (
 )
 from linrank.methods.base import METHODS, Method, Task
 from linrank.methods.parameters import PairLosses, options_of
-from linrank.system.words import count, seconds
+from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences

@@ -46,7 +46,7 @@ from linrank.cli.streams import (
 from linrank.methods.base import METHODS, Method, Task
 from linrank.options import WITH_GAMMA
 from linrank.system.durable import replacing
-from linrank.system.words import count, seconds
+from linrank.system.resources import count, seconds
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset
@@ -215,7 +215,7 @@ def _parts(store: Any, args: argparse.Namespace) -> tuple[Any, Any]:
     """A store as parts within the limit, and folds of them."""
     from linrank.parts.search import folds_of
     from linrank.parts.stores import StoreParts
-    from linrank.system.threads import resolve
+    from linrank.system.resources import resolve
 
     args.scoring = args.scoring or METRICS[0]
     parts = StoreParts(store, args.memory_limit, resolve(args.jobs))

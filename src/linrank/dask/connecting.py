@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from linrank.errors import ClusterError
-from linrank.system import threads
+from linrank.system import resources as threads
 
 LOCAL = "local:"
 _TIMEOUT = 10  # seconds in which a scheduler has to answer

@@ -16,7 +16,7 @@ from linrank.parts.path import PartsPath, path_of_parts
 from linrank.parts.recipes import RankRecipe
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.solvers.result import Callback
-from linrank.system import threads
+from linrank.system import resources as threads
 from linrank.system.seeds import seed_of
 
 

@@ -27,7 +27,7 @@ from linrank.ranksvm.path import PathResult, as_Cs, solve_path
 from linrank.search.folds import as_folds
 from linrank.search.path_searches import tune
 from linrank.search.tuning import Tuning
-from linrank.system import threads
+from linrank.system import resources as threads
 
 
 class RankSVMCV(ClusterRanker, search.RankSVMCV):

@@ -25,7 +25,7 @@ from linrank.parts.recipes import DominationRecipe, RankRecipe, Recipe
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
 from linrank.ranksvm.train import train
 from linrank.solvers.result import Callback, Result
-from linrank.system import threads
+from linrank.system import resources as threads
 
 Array = NDArray[Any]
 

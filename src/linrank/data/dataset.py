@@ -22,7 +22,7 @@ from linrank.data.queries import Queries, as_ids, as_sizes
 from linrank.data.rows import CsrRows, DenseRows, Rows, as_rows, check_values
 from linrank.errors import check_one_of
 from linrank.options import MISSING
-from linrank.system.threads import cached_property, resolve
+from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
 

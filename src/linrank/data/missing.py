@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows
 from linrank.options import MISSING
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 if TYPE_CHECKING:
     from linrank.data.dataset import Dataset

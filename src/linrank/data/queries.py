@@ -19,7 +19,7 @@ from linrank.data.frames import (
     read_column,
     read_only,
 )
-from linrank.system.threads import cached_property, resolve
+from linrank.system.resources import cached_property, resolve
 
 Array = NDArray[Any]
 _PARALLEL_ROWS = 100_000  # below this, ranking the labels takes less than a millisecond

@@ -15,7 +15,7 @@ from linrank.data.rows import narrow_rows
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Risk, RiskPoint
-from linrank.solvers.preconditioner import by_cholesky
+from linrank.solvers.conjugate import by_cholesky
 from linrank.solvers.result import Callback, Patience, Result, Verdict
 
 Array = NDArray[Any]

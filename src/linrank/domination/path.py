@@ -28,7 +28,7 @@ from linrank.domination.train import (
 from linrank.errors import check_natural
 from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_certified
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 from linrank.system.seeds import seed_of
 
 Array = NDArray[Any]

@@ -21,7 +21,7 @@ from linrank.errors import check_natural, check_one_of, check_positive, is_numbe
 from linrank.options import DOMINATION, DOMINATION_SOLVERS, PENALTIES
 from linrank.pairs.layering import Layering, describe_margin
 from linrank.solvers.result import Callback, Result
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import resolve, useful_threads
 
 Array = NDArray[Any]
 

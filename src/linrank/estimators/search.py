@@ -23,7 +23,7 @@ from linrank.parts.search import folds_of
 from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
 from linrank.search.monitor import folds_or_validation, tell
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -33,8 +33,7 @@ from linrank.estimators.topic_models import (
 from linrank.metrics import Convention, Evaluation, Measure, convention, evaluate
 from linrank.models.linear import check_scores
 from linrank.search.monitor import tell
-from linrank.system import threads
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits, resolve
 from linrank.system.seeds import seed_of
 
 if TYPE_CHECKING:
@@ -307,7 +306,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_share(self.negative_sampling)
         estimator = _copy_of(self.estimator)
-        n_threads = threads.resolve(self.n_jobs)
+        n_threads = resolve(self.n_jobs)
         rows = as_rows(X, n_jobs=self.n_jobs)
         labels = TopicLabels.read(Y, rows.shape[0], topics)
         validate_data(self, X, skip_check_array=True)
@@ -360,7 +359,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         def fill(place: int) -> None:
             scores[:, place] = self._scores(rows, int(chosen[place]))
 
-        for_each(len(chosen), fill, threads.resolve(self.n_jobs))
+        for_each(len(chosen), fill, resolve(self.n_jobs))
         return scores
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -393,7 +392,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         def fill(place: int) -> None:
             best[place] = highest(self._scores(rows, int(chosen[place])), best.shape[1])
 
-        for_each(len(chosen), fill, threads.resolve(self.n_jobs))
+        for_each(len(chosen), fill, resolve(self.n_jobs))
         return best
 
     def evaluate(
@@ -447,7 +446,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
                 n_jobs=1,
             )
 
-        for_each(len(chosen), judge, threads.resolve(self.n_jobs))
+        for_each(len(chosen), judge, resolve(self.n_jobs))
         return gathered([one for one in values if one is not None], self.topics_[chosen], rules)
 
     def score(self, X: Any, Y: Any) -> float:

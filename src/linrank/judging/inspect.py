@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linrank.data.rows import CsrRows, DenseRows
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

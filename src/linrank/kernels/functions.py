@@ -14,7 +14,7 @@ from linrank.data.dataset import Dataset
 from linrank.data.rows import CsrRows, DenseRows, Rows
 from linrank.errors import check_natural, check_one_of, check_positive, did_you_mean, is_number
 from linrank.options import KERNEL_PARAMETERS, KERNELS
-from linrank.system.threads import cached_property, useful_threads
+from linrank.system.resources import cached_property, useful_threads
 
 Array = NDArray[Any]
 

@@ -22,8 +22,7 @@ from linrank.ranksvm.train import Problem, check_choices
 from linrank.solvers.newton import newton
 from linrank.solvers.result import Callback, Result, kkt_residual, lower_bound
 from linrank.solvers.smoothing import Sharpening
-from linrank.system.memory import allowed
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import allowed, resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -22,8 +22,7 @@ from linrank.objective import Ridge, Risk, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
 from linrank.solvers.result import Callback, Result, Verdict
-from linrank.system.memory import check_fits
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import check_fits, resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -166,79 +166,63 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-RANKSVM = register(
-    Method(
-        "ranksvm",
-        "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
-        of.RankSVMParameters,
-        later("linrank.methods.ranksvm:train"),
-        later("linrank.methods.ranksvm:describe"),
-        search=of.RankSVMSearch,
-        path=later("linrank.methods.search:search_ranksvm"),
-        places=("store", "cluster"),
-    )
+def _own(
+    name: str,
+    summary: str,
+    parameters: type,
+    search: type | None = None,
+    places: tuple[str, ...] = (),
+    module: str | None = None,
+) -> Method:
+    """Register a method of linrank itself, whose functions have the usual names and places."""
+    where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
+    path = None if search is None else later(f"linrank.methods.search:search_{name}")
+    train, describe = later(where.format("train")), later(where.format("describe"))
+    return register(Method(name, summary, parameters, train, describe, search, path, places))
+
+
+RANKSVM = _own(
+    "ranksvm",
+    "RankSVM on all pairs: ½‖w‖² + C Σ max(0, 1 - w·(x_i - x_j))²",
+    of.RankSVMParameters,
+    of.RankSVMSearch,
+    ("store", "cluster"),
 )
-PUBLISHED = register(
-    Method(
-        "published",
-        "the same by the methods of the literature, for comparison",
-        of.PublishedParameters,
-        later("linrank.methods.published:train"),
-        later("linrank.methods.ranksvm:describe"),
-    )
+PUBLISHED = _own(
+    "published",
+    "the same by the methods of the literature, for comparison",
+    of.PublishedParameters,
 )
-SGD = register(
-    Method(
-        "sgd",
-        "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
-        of.SGDParameters,
-        later("linrank.methods.sgd:train"),
-        later("linrank.methods.sgd:describe"),
-        search=of.SGDSearch,
-        path=later("linrank.methods.search:search_sgd"),
-        places=("store", "stream"),
-    )
+SGD = _own(
+    "sgd",
+    "descent on pairs drawn at random: λ/2 ‖w‖² + mean loss of a pair",
+    of.SGDParameters,
+    of.SGDSearch,
+    ("store", "stream"),
 )
-DOMINATION = register(
-    Method(
-        "domination",
-        "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
-        of.DominationParameters,
-        later("linrank.methods.domination:train"),
-        later("linrank.methods.domination:describe"),
-        search=of.DominationSearch,
-        path=later("linrank.methods.search:search_domination"),
-        places=("store", "cluster"),
-    )
+DOMINATION = _own(
+    "domination",
+    "few weights: Σ log(1 + Σ exp(w·(x_j - x_i))) + α‖w‖₁",
+    of.DominationParameters,
+    of.DominationSearch,
+    ("store", "cluster"),
 )
-FACTORIZED = register(
-    Method(
-        "factorized",
-        "RankSVM with the hinge, its duals products of a few numbers a row",
-        of.FactorizedParameters,
-        later("linrank.methods.lowrank:train_factorized"),
-        later("linrank.methods.lowrank:describe_factorized"),
-        search=of.FactorizedSearch,
-        path=later("linrank.methods.search:search_factorized"),
-    )
+FACTORIZED = _own(
+    "factorized",
+    "RankSVM with the hinge, its duals products of a few numbers a row",
+    of.FactorizedParameters,
+    of.FactorizedSearch,
+    module="lowrank",
 )
-REGULARIZED = register(
-    Method(
-        "regularized",
-        "RankSVM with the hinge, its duals matrices of low rank",
-        of.RegularizedParameters,
-        later("linrank.methods.lowrank:train_regularized"),
-        later("linrank.methods.lowrank:describe_regularized"),
-    )
+REGULARIZED = _own(
+    "regularized",
+    "RankSVM with the hinge, its duals matrices of low rank",
+    of.RegularizedParameters,
+    module="lowrank",
 )
-KERNEL = register(
-    Method(
-        "kernel",
-        "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
-        of.KernelParameters,
-        later("linrank.methods.kernel:train"),
-        later("linrank.methods.kernel:describe"),
-        search=of.KernelSearch,
-        path=later("linrank.methods.search:search_kernel"),
-    )
+KERNEL = _own(
+    "kernel",
+    "RankSVM with a kernel: scores Σ β_i k(x_i, x), not linear",
+    of.KernelParameters,
+    of.KernelSearch,
 )

@@ -21,8 +21,8 @@ from linrank.methods.linear import (
 )
 from linrank.options import DOMINATION
 from linrank.parts.stores import train_domination_store
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 

@@ -25,8 +25,8 @@ from linrank.methods.linear import (
 from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.search.monitor import Monitor
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 if TYPE_CHECKING:
     from linrank.data.preferences import Preferences

@@ -14,7 +14,7 @@ from linrank.methods.base import Task, Trained
 from linrank.models.linear import LinearModel
 from linrank.options import SELECTED_PAIRS
 from linrank.search.monitor import Monitor
-from linrank.system.words import count
+from linrank.system.resources import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

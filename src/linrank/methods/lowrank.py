@@ -11,8 +11,8 @@ from linrank.lowrank.regularized import train_regularized as solve_regularized
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.methods.linear import Ground, Line, converged_lines, ending
 from linrank.options import FACTORIZED, REGULARIZED
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -96,7 +96,50 @@ def defaults_of(parameters: type) -> dict[str, Any]:
 
 
 plain = dataclass(eq=False, repr=False, kw_only=True)
-TOL = {"flags": ("-e", "--tol"), "metavar": "TOL"}
+CERTIFIED = "stop when certified to be within TOL·F of the minimum"
+
+
+def tolerance(help: str, told: str) -> Any:
+    """The field tol; None for what ``told`` says."""
+    return declare(None, help, "positive", flags=("-e", "--tol"), metavar="TOL", told=told)
+
+
+def steps(help: str, told: str) -> Any:
+    """The field max_iter; None for what ``told`` says."""
+    return declare(None, help, "count", metavar="N", told=told)
+
+
+def memory(help: str, **details: Any) -> Any:
+    """The field memory_limit."""
+    return declare(None, help, "size_in_bytes", metavar="MB", **details)
+
+
+def grid(help: str, **details: Any) -> Any:
+    """A field of values to choose from."""
+    return declare("auto", help, "grid", metavar="GRID", **details)
+
+
+def normalization() -> Any:
+    """The field query_normalization."""
+    return choose(QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs")
+
+
+def components() -> Any:
+    """The field n_components of duals of low rank."""
+    return declare(5, "numbers of each row that make up its duals", "count", metavar="K")
+
+
+def factor_bounds() -> Any:
+    """The field constraint of duals of low rank."""
+    return choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+
+
+def kernel_function() -> Any:
+    """The field kernel; one that is precomputed, or a function, is for Python."""
+    return choose(
+        KERNELS[:-1],
+        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
+    )
 
 
 @plain
@@ -104,8 +147,7 @@ class Rows:
     """What is done to the rows before any training, and by how many threads."""
 
     scale: str = choose(
-        SCALES,
-        "divide features by their deviation, range, or range in each query, in the model",
+        SCALES, "divide features by their deviation, range, or range in each query, in the model"
     )
     random_state: Any = declare(
         None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
@@ -160,8 +202,7 @@ class PairLosses:
         needs=("pairs", ("pruned",)),
     )
     pair_weighting: str = choose(
-        PAIR_WEIGHTINGS,
-        "by 1, the difference of labels, or that of 2^label",
+        PAIR_WEIGHTINGS, "by 1, the difference of labels, or that of 2^label"
     )
     query_normalization: str | None = choose(
         QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
@@ -181,16 +222,11 @@ class RankSVMTraining(PairLosses, Filled):
     """What one model and a search over C have in common."""
 
     solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
-    tol: float | None = declare(
-        None,
+    tol: float | None = tolerance(
         "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
-        "positive",
-        **TOL,
         told="1e-4; hinge, bundle, tron: 1e-3",
     )
-    max_iter: int | None = declare(
-        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
-    )
+    max_iter: int | None = steps("steps at most", told="100; bundle: 2000")
     positive: bool = declare(
         False, "keep all coefficients >= 0", "flag", needs=("solver", ("newton",))
     )
@@ -203,11 +239,8 @@ class RankSVMTraining(PairLosses, Filled):
         metavar="F:LOW:HIGH",
         needs=("solver", ("newton",)),
     )
-    memory_limit: float | str | None = declare(
-        None,
-        "train in passes over a store, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "train in passes over a store, within so many 10⁶ bytes"
     )
 
 
@@ -239,19 +272,11 @@ class PublishedParameters(Filled, Watched):
         told=f"{COUNTINGS[0]}; bundle: newton's own",
         needs=("solver", COUNTED),
     )
-    tol: float | None = declare(
-        None,
-        "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F",
-        "positive",
-        **TOL,
-        told="1e-3",
+    tol: float | None = tolerance(
+        "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F", told="1e-3"
     )
-    max_iter: int | None = declare(
-        None, "steps at most", "count", metavar="N", told="100; bundle: 2000"
-    )
-    query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
-    )
+    max_iter: int | None = steps("steps at most", told="100; bundle: 2000")
+    query_normalization: str | None = normalization()
 
 
 # ---- the domination loss ------------------------------------------------------------------------
@@ -277,19 +302,9 @@ class DominationTraining(Filled):
         "share",
         metavar="F",
     )
-    tol: float | None = declare(
-        None,
-        "stop when certified to be within TOL·F of the minimum",
-        "positive",
-        **TOL,
-        told="1e-4",
-    )
-    max_iter: int | None = declare(
-        None,
-        "sweeps over the features, or Newton steps, at most",
-        "count",
-        metavar="N",
-        told="1000; newton: 100",
+    tol: float | None = tolerance(CERTIFIED, told="1e-4")
+    max_iter: int | None = steps(
+        "sweeps over the features, or Newton steps, at most", told="1000; newton: 100"
     )
 
 
@@ -310,11 +325,8 @@ class DominationParameters(DominationTraining, Watched):
         needs=("solver", DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
-    memory_limit: float | str | None = declare(
-        None,
-        "--penalty l2: train in passes over a store, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "--penalty l2: train in passes over a store, within so many 10⁶ bytes"
     )
 
 
@@ -363,12 +375,8 @@ class SGDParameters(DescentTraining, Watched):
     C: float | None = declare(
         None, "λ = 1/(C·pairs), in place of --alpha", "positive", flags=("-c", "--C"), metavar="C"
     )
-    tol: float | None = declare(
-        None,
-        "stop when the objective has stopped falling by the share TOL",
-        "positive",
-        **TOL,
-        told="never",
+    tol: float | None = tolerance(
+        "stop when the objective has stopped falling by the share TOL", told="never"
     )
     warm_start: bool = False
     steps_per_row: float = 4.0
@@ -381,11 +389,8 @@ class SGDParameters(DescentTraining, Watched):
         told="--stream: 1",
         needs=("memory_limit", ()),
     )
-    memory_limit: float | str | None = declare(
-        None,
-        "descend over a store part by part, within so many 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "descend over a store part by part, within so many 10⁶ bytes"
     )
 
 
@@ -396,36 +401,23 @@ class SGDParameters(DescentTraining, Watched):
 class LowRankTraining(Filled):
     """What both methods have in common."""
 
-    tol: float | None = declare(
-        None,
+    tol: float | None = tolerance(
         "factorized: stop when f falls by at most TOL·|f| an epoch; regularized: when certified to "
         "be within TOL·|Ψ|",
-        "positive",
-        **TOL,
         told="1e-6",
     )
-    max_iter: int | None = declare(
-        None,
-        "epochs or iterations at most",
-        "count",
-        metavar="N",
-        told="2000; regularized: 1000",
-    )
-    query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
-    )
+    max_iter: int | None = steps("epochs or iterations at most", told="2000; regularized: 1000")
+    query_normalization: str | None = normalization()
 
 
 @dataclass(eq=False, repr=False)
 class FactorizedParameters(LowRankTraining, Watched):
     """Parameters of `linrank.FactorizedRankSVM`."""
 
-    n_components: int = declare(
-        5, "numbers of each row that make up its duals", "count", metavar="K"
-    )
+    n_components: int = components()
     C: float = weight_of_losses("largest dual variable of a pair")
     _: dataclasses.KW_ONLY
-    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    constraint: str = factor_bounds()
     keep_factors: bool = False
 
 
@@ -441,11 +433,8 @@ class RegularizedParameters(LowRankTraining, Watched):
     )
     C: float = weight_of_losses("largest dual variable of a pair")
     _: dataclasses.KW_ONLY
-    memory_limit: float | str | None = declare(
-        None,
-        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
+    memory_limit: float | str | None = memory(
+        "refuse to take more for the duals, at least 32 bytes a pair, in 10⁶ bytes"
     )
     keep_duals: bool = False
 
@@ -466,22 +455,10 @@ class KernelTraining(PairLosses, Rows):
     coef0: float = declare(
         0.0, "c of poly and sigmoid", "finite", metavar="C", needs=("kernel", _having("coef0"))
     )
-    tol: float | None = declare(
-        None,
-        "stop when certified to be within TOL·F of the minimum",
-        "positive",
-        **TOL,
-        told="1e-4; hinge: 1e-3",
-    )
-    max_iter: int | None = declare(
-        None, "Newton steps at most", "count", metavar="N", told="100; hinge: 500"
-    )
-    memory_limit: float | str | None = declare(
-        None,
-        "for kernel matrices, in 10⁶ bytes",
-        "size_in_bytes",
-        metavar="MB",
-        told="half of what is free",
+    tol: float | None = tolerance(CERTIFIED, told="1e-4; hinge: 1e-3")
+    max_iter: int | None = steps("Newton steps at most", told="100; hinge: 500")
+    memory_limit: float | str | None = memory(
+        "for kernel matrices, in 10⁶ bytes", told="half of what is free"
     )
 
 
@@ -489,10 +466,7 @@ class KernelTraining(PairLosses, Rows):
 class KernelParameters(KernelTraining):
     """Parameters of `linrank.KernelRankSVM`."""
 
-    kernel: Any = choose(
-        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
-        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
-    )
+    kernel: Any = kernel_function()
     _: dataclasses.KW_ONLY
     gamma: float | str = declare(
         "scale",
@@ -536,7 +510,7 @@ class Choosing:
 class RankSVMSearch(RankSVMTraining, Choosing):
     """Parameters of `linrank.RankSVMCV`."""
 
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^10")
+    Cs: Any = grid("values of C", told="2^-15:2^10")
 
 
 @dataclass(eq=False, repr=False)
@@ -544,7 +518,7 @@ class DominationSearch(DominationTraining, Choosing):
     """Parameters of `linrank.DominationRankerCV`."""
 
     penalty: str = choose(PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
-    alphas: Any = declare("auto", "values of α", "grid", metavar="GRID")
+    alphas: Any = grid("values of α")
     _: dataclasses.KW_ONLY
     n_alphas: int = declare(
         50,
@@ -570,7 +544,7 @@ class DominationSearch(DominationTraining, Choosing):
 class SGDSearch(DescentTraining, Choosing):
     """Parameters of `linrank.SGDRankerCV`."""
 
-    alphas: Any = declare("auto", "values of λ", "grid", metavar="GRID", told="1e-7:1:10")
+    alphas: Any = grid("values of λ", told="1e-7:1:10")
     _: dataclasses.KW_ONLY
     algorithms: Any = declare(
         ALGORITHMS[0], f"of {', '.join(ALGORITHMS)}", "algorithms", metavar="NAME,..."
@@ -581,29 +555,19 @@ class SGDSearch(DescentTraining, Choosing):
 class FactorizedSearch(LowRankTraining, Choosing):
     """Parameters of `linrank.FactorizedRankSVMCV`."""
 
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
+    Cs: Any = grid("values of C", told="2^-15:2^9:4")
     _: dataclasses.KW_ONLY
-    n_components: int = declare(
-        5, "numbers of each row that make up its duals", "count", metavar="K"
-    )
-    constraint: str = choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    n_components: int = components()
+    constraint: str = factor_bounds()
 
 
 @dataclass(eq=False, repr=False)
 class KernelSearch(KernelTraining, Choosing):
     """Parameters of `linrank.KernelRankSVMCV`."""
 
-    kernel: Any = choose(
-        KERNELS[:-1],  # one that is precomputed, or a function, is for Python
-        "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
-    )
+    kernel: Any = kernel_function()
     _: dataclasses.KW_ONLY
-    Cs: Any = declare("auto", "values of C", "grid", metavar="GRID", told="2^-15:2^9:4")
-    gammas: Any = declare(
-        "auto",
-        "values of γ",
-        "grid",
-        metavar="GRID",
-        told="4^-3 to 4^3 times that of scale",
-        needs=("kernel", _having("gamma")),
+    Cs: Any = grid("values of C", told="2^-15:2^9:4")
+    gammas: Any = grid(
+        "values of γ", told="4^-3 to 4^3 times that of scale", needs=("kernel", _having("gamma"))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linrank.methods.base import Task, Trained, values_of
 from linrank.methods.linear import Ground
+from linrank.methods.ranksvm import describe as describe
 from linrank.ranksvm.train import train as solve
 
 _PASSED_ON = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_normalization")

@@ -18,8 +18,8 @@ from linrank.methods.linear import (
 )
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.ranksvm.train import train as solve
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive")

@@ -15,8 +15,8 @@ from linrank.methods.linear import LOOSE, Ground, Line, converged_lines
 from linrank.options import AVERAGES, DESCENT
 from linrank.stochastic.chunked import descend_store
 from linrank.stochastic.train import DescentResult, descend
+from linrank.system.resources import count
 from linrank.system.seeds import seed_of
-from linrank.system.words import count
 
 
 def average_of(parameters: Any) -> str | None:

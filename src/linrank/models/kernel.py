@@ -25,7 +25,7 @@ from linrank.models.linear import (
     sizes_of_pairs,
 )
 from linrank.options import KERNELS
-from linrank.system import threads
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     import os
@@ -324,7 +324,7 @@ class KernelModel:
 
     def _scores_of(self, rows: Rows, X: Any, qid: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """The scores of raw rows, those of X."""
-        n_threads = threads.resolve(n_jobs)
+        n_threads = resolve(n_jobs)
         if self.support is not None and self.kernel.name == "precomputed":
             beta = np.zeros(self.n_features)  # as many as the matrix has columns
             beta[self.support] = self.coef

@@ -13,7 +13,7 @@ from linrank.data.dataset import Dataset
 from linrank.parts.chunk import Chunk, tree_sum
 from linrank.parts.gather import Task
 from linrank.parts.recipes import Recipe
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 # What a row may take beside its features, from above: the sorted scores and what a sweep found of
 # them (40 bytes measured), twice while they are made anew, and levels, labels and weights.

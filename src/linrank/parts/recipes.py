@@ -27,7 +27,7 @@ from linrank.pairs.layering import Layering
 from linrank.parts.chunk import Chunk, Sizes, Terms
 from linrank.ranksvm import train as problem
 from linrank.ranksvm.train import Plannable, draw_rows
-from linrank.system.threads import useful_threads
+from linrank.system.resources import useful_threads
 
 Array = NDArray[Any]
 Piece = tuple[Rows, Any]  # some rows of a chunk, and their terms

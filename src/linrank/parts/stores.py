@@ -19,8 +19,7 @@ from linrank.parts.recipes import DominationRecipe, RankRecipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.parts.train import train_domination_chunks, train_rank_chunks
 from linrank.ranksvm.train import MOST_FACTORED
-from linrank.system.memory import allowed, describe_bytes, resident
-from linrank.system.threads import resolve
+from linrank.system.resources import allowed, describe_bytes, resident, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.stores import StoreParts, recipe_of
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path, warn_unless_certified
 from linrank.solvers.result import Callback
+from linrank.system.resources import resolve
 from linrank.system.seeds import seed_of
-from linrank.system.threads import resolve
 
 
 def ranksvm_path(

@@ -12,7 +12,7 @@ from linrank import _core
 from linrank.losses.base import Dual, Errors, PairLoss
 from linrank.options import COUNTINGS
 from linrank.pairs import Pairs
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 

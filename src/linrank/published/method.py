@@ -13,8 +13,7 @@ from linrank.losses.base import PairLoss
 from linrank.options import COUNTED, COUNTINGS
 from linrank.pairs import Pairs
 from linrank.published.counting import Counted, PublishedLoss, TreeHinge
-from linrank.system.memory import check_fits
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property, check_fits
 
 Array = NDArray[Any]
 

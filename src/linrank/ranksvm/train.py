@@ -32,8 +32,7 @@ from linrank.options import (
 from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
 from linrank.solvers.bundle import bundle
-from linrank.solvers.newton import Sharpen, newton
-from linrank.solvers.preconditioner import (
+from linrank.solvers.conjugate import (
     Carried,
     Diagonal,
     Explicit,
@@ -41,10 +40,11 @@ from linrank.solvers.preconditioner import (
     Preconditioner,
     Sampled,
 )
+from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.result import Callback, Result
 from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
-from linrank.system.threads import resolve, useful_threads
+from linrank.system.resources import resolve, useful_threads
 
 Array = NDArray[Any]
 

@@ -19,7 +19,7 @@ from linrank.reports.model_section import footer, method, weights
 from linrank.reports.quality import by_query, measures
 from linrank.reports.summary import header, summary_dict
 from linrank.system.durable import replacing
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 SECTIONS: tuple[tuple[str, str, Callable[[Material], str]], ...] = (
     ("measures", "How good", measures),

@@ -16,7 +16,7 @@ from linrank.data.scaling import Scaling
 from linrank.metrics import parse
 from linrank.search.monitor import validation_sets
 from linrank.search.scores import measured, model_scores
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 

@@ -24,8 +24,7 @@ from linrank.options import KERNELS, WITH_GAMMA
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
-from linrank.system.memory import allowed, describe_bytes
-from linrank.system.threads import resolve
+from linrank.system.resources import allowed, describe_bytes, resolve
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from linrank.data.scaling import Scaling
 from linrank.metrics import Evaluation, Measure
 from linrank.metrics import convention as named_convention
 from linrank.metrics.evaluate import evaluate_queries
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 

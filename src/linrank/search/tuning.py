@@ -20,7 +20,7 @@ from linrank.options import SELECTIONS
 from linrank.search.folds import judge, judged, weight_of_part
 from linrank.search.scores import measured
 from linrank.solvers.result import Result
-from linrank.system.threads import resolve
+from linrank.system.resources import resolve
 
 Array = NDArray[Any]
 Progress = Callable[[dict[str, Any]], None]

@@ -23,8 +23,16 @@ from numpy.typing import NDArray
 
 from linrank._core import dot
 from linrank.data.bounds import Box
-from linrank.solvers.conjugate import Memory, Solution, Step, combine, half_square, solve_newton
-from linrank.solvers.preconditioner import Preconditioner, by_cholesky
+from linrank.solvers.conjugate import (
+    Memory,
+    Preconditioner,
+    Solution,
+    Step,
+    by_cholesky,
+    combine,
+    half_square,
+    solve_newton,
+)
 
 Array = NDArray[Any]
 _FACES = 100  # faces that one model may visit; each is better than the last, so few are needed

@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from linrank.solvers.conjugate import Directions
+from linrank.solvers.conjugate import Directions, Preconditioner
 from linrank.solvers.newton import line_search
-from linrank.solvers.preconditioner import Preconditioner
 from linrank.solvers.result import Callback, Recorder, Result, Verdict
 
 _KEEP = 0.1  # share of the tolerance within which the last minimiser serves the next C as well

@@ -36,8 +36,7 @@ from linrank.stochastic.train import (
     milestones,
     regularisation,
 )
-from linrank.system import threads
-from linrank.system.memory import resident
+from linrank.system.resources import resident, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -281,7 +280,8 @@ def descend_chunks(
     passes : int, optional
         How often each chunk is visited; see :func:`linrank.stochastic.chunked.passes_for`.
     memory_limit : int, float or str, optional
-        Bytes in all; see :func:`linrank.system.memory.allowed`. The result does not depend on it.
+        Bytes in all; see :func:`linrank.system.resources.allowed`. The result does not
+        depend on it.
     taken : int
         Bytes of them that something else has.
     query_weight : array by query of the whole, optional
@@ -308,7 +308,7 @@ def descend_chunks(
     alpha = regularisation(alpha, C, census.total_weight)
     drawn = drawn_from_chunks(loader, census.masses, draws, seed)
     objective = _objective(
-        loader, census, drawn, alpha, record, algorithm == "logistic", threads.resolve(n_jobs)
+        loader, census, drawn, alpha, record, algorithm == "logistic", resolve(n_jobs)
     )
     watched = objective
     if validation is not None and tol is not None:

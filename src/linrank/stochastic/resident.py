@@ -12,7 +12,7 @@ import numpy as np
 
 from linrank.errors import NoPairsError
 from linrank.stochastic.samplers import pair_sampler
-from linrank.system.memory import allowed, describe_bytes
+from linrank.system.resources import allowed, describe_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -152,7 +152,7 @@ class Residence:
         Parameters
         ----------
         memory_limit : int, float, str or None
-            See :func:`linrank.system.memory.allowed`; where that is not known, everything stays.
+            See :func:`linrank.system.resources.allowed`; where that is not known, everything stays.
         rooms : sequence of int
             Bytes of each chunk at work.
         beside : int

@@ -17,7 +17,7 @@ from linrank.data.rows import DenseRows
 from linrank.errors import NoPairsError
 from linrank.options import SAMPLINGS
 from linrank.pairs import Pairs
-from linrank.system.threads import cached_property
+from linrank.system.resources import cached_property
 
 if TYPE_CHECKING:
     from linrank.data.rows import Rows

@@ -17,7 +17,7 @@ from linrank.options import ALGORITHMS, RECORDS
 from linrank.solvers.result import duality_gap
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import RECORDED, DrawnPairs, pair_sampler
-from linrank.system import threads
+from linrank.system.resources import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -358,6 +358,6 @@ def _objective(
     if record is None:
         return None
     if record == "exact":
-        return ExactObjective(rows, sampler, alpha, threads.resolve(n_jobs))
+        return ExactObjective(rows, sampler, alpha, resolve(n_jobs))
     drawn = DrawnPairs.of(rows, sampler, RECORDED, seed)
     return SampledObjective(drawn, alpha, logistic=algorithm == "logistic")

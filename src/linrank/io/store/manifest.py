@@ -16,7 +16,7 @@ from linrank.io.store.array_files import AGAIN, open_regular
 from linrank.io.store.layout import ChunkRange, Layout
 from linrank.system import json_text
 from linrank.system.durable import naming
-from linrank.system.memory import describe_bytes
+from linrank.system.resources import describe_bytes
 
 T = TypeVar("T")
 # What a manifest can hold at most. Its lists are a dozen, whatever the number of chunks.

@@ -27,7 +27,7 @@ from linrank.io.tables.columns import (
 from linrank.io.tables.formats import Roles, TableOptions, assign
 from linrank.io.tables.matrix import ColumnRows, ListRows, Matrix, VectorRows, float_for
 from linrank.io.tables.prefetch import ahead
-from linrank.system.memory import check_fits
+from linrank.system.resources import check_fits
 
 Array = NDArray[Any]
 

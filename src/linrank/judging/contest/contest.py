@@ -29,8 +29,8 @@ from linrank.judging.contest.runner import (
 from linrank.judging.inspect import Overlap, shared_queries
 from linrank.metrics import Convention, Evaluation, Measure, parse, parse_scoring
 from linrank.metrics.evaluate import evaluate_queries
+from linrank.system.resources import resolve
 from linrank.system.seeds import seed_of
-from linrank.system.threads import resolve
 
 
 def check_protocol(

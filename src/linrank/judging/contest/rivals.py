@@ -157,7 +157,7 @@ def _dense(data: Dataset) -> Array:
     X = data.X
     if isinstance(X, np.ndarray):
         return X
-    from linrank.system.memory import check_fits
+    from linrank.system.resources import check_fits
 
     check_fits(
         data.n_rows * data.n_features * 8,
