@@ -23,7 +23,7 @@ from linrank.parts.search import folds_of, tune_parts
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.ranksvm.train import Problem
 from linrank.search.folds import as_folds
-from linrank.search.path_searches import tune
+from linrank.search.grids import tune
 from small_data import small, weighted
 from strategies import datasets
 

@@ -26,7 +26,7 @@ from linrank.data.dataset import Dataset
 from linrank.pairs.layering import Layering, margin_of_part
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.path_searches import tune_domination
+from linrank.search.grids import tune_domination
 from linrank.search.tuning import Tuning
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best alpha", "ignore:every alpha")

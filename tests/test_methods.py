@@ -17,7 +17,7 @@ import linrank
 from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import MethodRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
-from linrank.estimators.published import PublishedRankSVM
+from linrank.estimators.ranksvm import PublishedRankSVM
 from linrank.methods import parameters as declared
 from linrank.methods.base import METHODS, Description, Method, Task, Trained, method_named, register
 from linrank.methods.parameters import defaults_of, options_of

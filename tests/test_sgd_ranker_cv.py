@@ -21,10 +21,10 @@ from linrank import (
 from linrank.data.dataset import Dataset
 from linrank.data.rows import DenseRows
 from linrank.data.scaling import Scaling
-from linrank.search import sgd as sgd_tuning
+from linrank.search import grids as sgd_tuning
 from linrank.search import tuning as searching
 from linrank.search.folds import Fold, deal
-from linrank.search.sgd import tune_sgd
+from linrank.search.grids import tune_sgd
 from linrank.search.tuning import Tuning
 from linrank.stochastic.run import Rule, Run
 from linrank.stochastic.samplers import pair_sampler

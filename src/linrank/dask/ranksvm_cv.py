@@ -25,7 +25,7 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.search import folds_of, tune_parts
 from linrank.ranksvm.path import PathResult, as_Cs, solve_path
 from linrank.search.folds import as_folds
-from linrank.search.path_searches import tune
+from linrank.search.grids import tune
 from linrank.search.tuning import Tuning
 from linrank.system import resources as threads
 

@@ -340,30 +340,6 @@ class FittedRanker(RankerMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):  # of an earlier fit
             del self.feature_names_in_
 
-    def _preferences(
-        self,
-        X: Any,
-        pairs: Any,
-        pair_weight: Any,
-        qid: Any,
-        across_queries: bool,
-        y: Any,
-        sample_weight: Any,
-        query_weight: Any,
-        group: Any,
-    ) -> tuple[Dataset, Preferences]:
-        """The arguments of ``fit_pairs``, checked: rows with labels, or without, and the pairs."""
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        for name, given in weights.items() if y is None else ():
-            if given is not None:
-                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
-        labels = np.zeros(_n_rows(X)) if y is None else y
-        data = self._training_data(X, labels, qid, group, sample_weight)
-        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
-        if data.qid is not None and not across_queries:
-            preferences.check_queries(data.queries)
-        return data, preferences
-
     def _adopt_model(self, model: Any, data: Dataset) -> None:
         """Set the attributes that every fit has."""
         self.model_ = model
@@ -499,6 +475,79 @@ class MethodRanker(CallbackSupport, FittedRanker):
         return self
 
 
+class PairRanker(MethodRanker):
+    """Learns from listed pairs too."""
+
+    @with_callbacks
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        *,
+        pair_weight: Any = None,
+        qid: Any = None,
+        across_queries: bool = False,
+        y: Any = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        group: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        qid_val: Any = None,
+    ) -> Self:
+        """Learn from preferences, "this row above that one", alone or beside labels.
+
+        Minimises the regulariser plus ``C Σ_t ω_t l(1 - (s_win - s_lose))``, s the scores and l the
+        loss of a pair, and with `y` the same plus the pair losses of the labels, as in :meth:`fit`.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_rows, n_features)
+            NumPy or SciPy matrix or data frame, or a kernel matrix, as in :meth:`fit`.
+        pairs : integers of shape (n_pairs, 2), or Preferences
+            Rows of `X`, from 0: the winner, then the loser. A pair given twice counts twice; a pair
+            and its reverse may both be given, and each pulls its way.
+        pair_weight : array of shape (n_pairs,)
+            Weights ``ω >= 0``; ones if None.
+        qid : array of shape (n_rows,)
+            Query of each row. A pair must then lie within a query, unless `across_queries`.
+        across_queries : bool, default=False
+            Whether pairs may compare rows of different queries.
+        y : array of shape (n_rows,)
+            Labels, if the pairs that they make are to count as well. Labels that make none (all
+            equal within every query) add nothing.
+        sample_weight, query_weight : arrays
+            Weights of the pairs of `y`, as in :meth:`fit`; they do not touch `pairs`.
+        group : array of shape (n_queries,)
+            Sizes of consecutive queries, in place of `qid`.
+        X_val, y_val, qid_val : validation data
+            Labelled rows; `scoring` is computed on them at every iteration. Linear models only.
+
+        Returns
+        -------
+        self
+            The fitted estimator; ``n_pairs_`` counts both kinds of pairs.
+
+        Examples
+        --------
+        >>> from linrank import RankSVM
+        >>> X = [[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]
+        >>> RankSVM().fit_pairs(X, [[2, 1], [1, 0]]).rank(X).tolist()
+        [3, 2, 1]
+        """
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        for name, given in weights.items() if y is None else ():
+            if given is not None:
+                raise ValueError(f"{name} weighs the pairs of y, but y is None; use pair_weight")
+        labels = np.zeros(_n_rows(X)) if y is None else y
+        data = self._training_data(X, labels, qid, group, sample_weight)
+        preferences = Preferences.of(pairs, pair_weight, n_rows=data.n_rows)
+        if data.qid is not None and not across_queries:
+            preferences.check_queries(data.queries)
+        sets = self._validation_sets(data, (X_val, y_val, qid_val, None, None, None))
+        return self._train(data, data, sets, query_weight, preferences)
+
+
 class LinearRanker(FittedRanker):
     """Scores rows by coefficients, and explains the scores by them."""
 
@@ -582,11 +631,7 @@ def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> typ
 
 
 class SparseRanker(LinearRanker):
-    """Minimises the domination loss with a penalty, most of its weights being 0.
-
-    A subclass has the parameters ``linrank.options.DOMINATION`` too; its ``fit`` ends with
-    `_adopt`.
-    """
+    """A linear ranker most of whose weights are 0."""
 
     @property
     def sparse_coef_(self) -> Any:

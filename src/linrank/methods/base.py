@@ -192,6 +192,7 @@ PUBLISHED = _own(
     "published",
     "the same by the methods of the literature, for comparison",
     of.PublishedParameters,
+    module="ranksvm",
 )
 SGD = _own(
     "sgd",

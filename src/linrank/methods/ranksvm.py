@@ -72,6 +72,23 @@ def train(task: Task) -> Trained:
     return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)
 
 
+_PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_normalization")
+
+
+def train_published(task: Task) -> Trained:
+    """Minimise as published, over rows in memory."""
+    ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
+    result = solve(
+        ground.scaled,
+        **options,
+        scale=ground.scaling.factors,
+        query_weight=ground.query_weight,
+        n_jobs=task.parameters.n_jobs,
+        callback=ground.monitor,
+    )
+    return ground.conclude(result, {"method": "published", **options})
+
+
 def describe(trained: Trained, parameters: Any) -> Description:
     """Work, optimum and convergence."""
     result, p = trained.result, parameters
@@ -104,3 +121,6 @@ def describe(trained: Trained, parameters: Any) -> Description:
         **ending(result),
     }
     return Description((*lines, *converged_lines(trained)), facts)
+
+
+describe_published = describe

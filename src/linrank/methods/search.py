@@ -20,10 +20,9 @@ from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
 from linrank.parts.stores import recipe_of
 from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
+from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
+from linrank.search.grids import as_alphas as as_lambdas
 from linrank.search.kernel import as_gammas, tune_kernel
-from linrank.search.path_searches import tune, tune_domination, tune_factorized
-from linrank.search.sgd import as_algorithms, tune_sgd
-from linrank.search.sgd import as_alphas as as_lambdas
 from linrank.search.tuning import Tuning
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of

@@ -20,7 +20,7 @@ from linrank.parts.chunk import Chunk, Sizes
 from linrank.parts.gather import Gathering
 from linrank.parts.recipes import Piece, Recipe
 from linrank.ranksvm.train import Plannable, choose_queries
-from linrank.solvers.smoothing import Sharpening
+from linrank.solvers.continuation import Sharpening
 from linrank.system.resources import cached_property
 
 Array = NDArray[Any]

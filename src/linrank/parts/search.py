@@ -18,8 +18,7 @@ from linrank.parts.fold_recipes import highest_label, only_queries
 from linrank.parts.parts import Parts
 from linrank.parts.path import path_of_parts
 from linrank.parts.recipes import RankRecipe
-from linrank.search.folds import Fold, as_folds, judge
-from linrank.search.scores import evaluations, resized_models, score_matrix
+from linrank.search.folds import Fold, as_folds, evaluations, judge, resized_models, score_matrix
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 
 Array = NDArray[Any]
@@ -99,7 +98,7 @@ def _of_queries(numbers: Sequence[Array], train: Array, valid: Array) -> PartsFo
 def tune_parts(
     parts: Parts, folds: Sequence[PartsFold], recipe: RankRecipe, Cs: Array, **options: Any
 ) -> Tuning:
-    """Measure the models of every fold's path, as `linrank.search.path_searches.tune` does.
+    """Measure the models of every fold's path, as `linrank.search.grids.tune` does.
 
     ``options`` are those of `Judging` and of `linrank.parts.path.path_of_parts`.
     """

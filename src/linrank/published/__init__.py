@@ -29,4 +29,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'linrank.published' has no attribute {name!r}")
     from importlib import import_module  # the estimator stands above all that it uses
 
-    return import_module("linrank.estimators.published").PublishedRankSVM
+    return import_module("linrank.estimators.ranksvm").PublishedRankSVM

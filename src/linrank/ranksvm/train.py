@@ -40,9 +40,9 @@ from linrank.solvers.conjugate import (
     Preconditioner,
     Sampled,
 )
+from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.result import Callback, Result
-from linrank.solvers.smoothing import Sharpening
 from linrank.solvers.tron import tron
 from linrank.system.resources import resolve, useful_threads
 

@@ -9,7 +9,7 @@ from linrank.models.linear import LinearModel
 from linrank.ranksvm.path import as_Cs, solve_path
 from linrank.ranksvm.train import train as train_ranksvm
 from linrank.search.folds import Fold, deal
-from linrank.search.path_searches import tune
+from linrank.search.grids import tune
 
 if TYPE_CHECKING:
     from collections.abc import Callable

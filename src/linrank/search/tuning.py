@@ -17,8 +17,7 @@ from linrank.data.scaling import Scaling
 from linrank.errors import NoPairsError, TooFewPairsError
 from linrank.metrics import parse_scoring
 from linrank.options import SELECTIONS
-from linrank.search.folds import judge, judged, weight_of_part
-from linrank.search.scores import measured
+from linrank.search.folds import judge, judged, measured, weight_of_part
 from linrank.solvers.result import Result
 from linrank.system.resources import resolve
 

@@ -312,9 +312,6 @@ def _curved(point: Any) -> float:
     return float(sum(risk.risk.C * risk.loss.total_curvature for risk in point.parts[1:]))
 
 
-Array = NDArray[Any]
-
-
 class Memory:
     """Improves a preconditioner by the curvature that earlier products have shown.
 

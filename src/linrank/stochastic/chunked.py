@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.stochastic.resident import Loaded, Source
+    from linrank.stochastic.resident import Loaded
     from linrank.stochastic.samplers import Draw
     from linrank.stochastic.train import Callback, DescentResult, Objective
 
@@ -222,7 +222,7 @@ class _Census:
     total_weight: float
 
     @classmethod
-    def of(cls, source: Source, sampling: str, query_weight: Array | None) -> _Census:
+    def of(cls, source: Store, sampling: str, query_weight: Array | None) -> _Census:
         masses, n_levels = np.zeros(source.n_chunks), np.zeros(source.n_chunks, np.int64)
         n_pairs = 0
         for i, extent in enumerate(source.chunks):
@@ -242,7 +242,7 @@ class _Census:
 
 
 def descend_chunks(
-    source: Source,
+    source: Store,
     *,
     algorithm: str = "pegasos",
     alpha: float | None = None,
@@ -268,7 +268,7 @@ def descend_chunks(
 
     Parameters
     ----------
-    source : Source
+    source : Store
         The chunks: a `linrank.Store`, or `Parts`.
     algorithm, alpha, C, aggressiveness, n_steps, average, tol, seed, w0, n_jobs, callback
         As in :func:`linrank.stochastic.train.descend`.
@@ -353,14 +353,14 @@ def _draws(algorithm: str, w0: Array | None, record: str | None) -> list[Draw]:
     return planned + ([RECORDED] if record == "sampled" else [])
 
 
-def _rooms(source: Source, census: _Census, *, is_scaled: bool) -> list[int]:
+def _rooms(source: Store, census: _Census, *, is_scaled: bool) -> list[int]:
     """Bytes of each chunk at work."""
     lengths = [extent.rows.stop - extent.rows.start for extent in source.chunks]
     sizes = zip(source.chunks, lengths, census.n_levels, strict=True)
     return [room_of_chunk(e.nbytes, n, int(k), is_scaled=is_scaled) for e, n, k in sizes]
 
 
-def _bytes_of_pairs(source: Source, draws: Sequence[Draw]) -> int:
+def _bytes_of_pairs(source: Store, draws: Sequence[Draw]) -> int:
     """Two rows a pair, gathered from the chunks and then joined."""
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
     return int(sum(4 * draw.n_pairs * bytes_a_row for draw in draws))
