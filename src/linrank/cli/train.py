@@ -21,6 +21,7 @@ from linrank.cli.options import (
     belongs_to,
     flag,
     given,
+    in_flags,
     list_methods,
     load,
     method_asked,
@@ -200,7 +201,8 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     for place, (label, text) in enumerate(told.lines):
         console.say(label, text if place else f"{text} in {seconds(done - read)}")
     if not trained.is_done:
-        console.warn(trained.doubt or f"did not converge: {trained.result.message}")
+        doubt = trained.doubt or f"did not converge: {trained.result.message}"
+        console.warn(in_flags(doubt, method.parameters))
     evaluation = write_and_validate(trained.model, args, console)
     if args.json:
         summary = {**data_summary(data, args), "preferences": preferences and len(preferences)}

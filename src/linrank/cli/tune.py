@@ -19,6 +19,7 @@ from linrank.cli.options import (
     add_reading,
     add_reporting,
     belongs_to,
+    in_flags,
     list_methods,
     load,
     method_asked,
@@ -268,9 +269,10 @@ def _say(
     for told in found.edges:
         console.say("note", told)
     if found.open is not None:
-        console.warn(found.open)
+        console.warn(in_flags(found.open, METHODS[args.method].parameters))
     if not found.trained.is_done:
-        console.warn(found.trained.doubt or f"did not converge: {found.trained.result.message}")
+        doubt = found.trained.doubt or f"did not converge: {found.trained.result.message}"
+        console.warn(in_flags(doubt, METHODS[args.method].parameters))
 
 
 def _axes_of(found: Any) -> dict[str, Any]:
