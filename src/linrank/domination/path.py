@@ -14,17 +14,10 @@ from numpy.typing import NDArray
 from linrank.data.dataset import Dataset
 from linrank.data.queries import query_weights
 from linrank.data.scaling import Scaling
+from linrank.domination import train
 from linrank.domination.descent import Descent, Log, descend
 from linrank.domination.newton import by_newton
 from linrank.domination.problem import DominationProblem, PenalisedPoint
-from linrank.domination.train import (
-    STEPS,
-    SWEEPS,
-    TOLERANCE,
-    check_parameters,
-    choose_solver,
-    make_problem,
-)
 from linrank.errors import check_natural
 from linrank.ranksvm.path import PathResult, as_grid, reporting, warn_unless_certified
 from linrank.solvers.result import Callback, Result, Verdict
@@ -93,11 +86,11 @@ def follow(
     Ends after the first model with more than ``max_features`` weights, or when ``callback``, whose
     state has ``"alpha"`` too, returns True: without the model that it was called for.
     """
-    if choose_solver(solver, problem.penalty, None) == "coordinate":
+    if train.choose_solver(solver, problem.penalty, None) == "coordinate":
         made = Descent(problem)
-        found = _descents(made, alphas, tol, SWEEPS if max_iter is None else max_iter, callback)
+        found = _descents(made, alphas, tol, max_iter or train.SWEEPS, callback)
     else:
-        found = _newtons(problem, alphas, tol, STEPS if max_iter is None else max_iter, callback)
+        found = _newtons(problem, alphas, tol, max_iter or train.STEPS, callback)
     for result in found:
         if result.stopped == "callback":
             return
@@ -229,9 +222,11 @@ class PathProblem:
     ) -> PathProblem:
         """Of a dataset; ``layering`` are layers, margin, pooled and query_weight."""
         solving: dict[str, Any] = {"solver": solver, "max_iter": max_iter}
-        check_parameters(penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving)
+        train.check_parameters(
+            penalty=penalty, negative_sampling=negative_sampling, tol=tol, **solving
+        )
         scaling = Scaling.fit(scale, data.rows, weight=data.weight, n_jobs=n_jobs)
-        problem = make_problem(
+        problem = train.make_problem(
             scaling.transformed(data, n_jobs=n_jobs),
             penalty=penalty,
             alpha=1.0,
@@ -241,7 +236,7 @@ class PathProblem:
             n_jobs=n_jobs,
             **layering,
         )
-        tol = TOLERANCE if tol is None else tol
+        tol = train.TOLERANCE if tol is None else tol
         return cls(problem, scaling, {**solving, "tol": tol})
 
     def solve(

@@ -11,14 +11,8 @@ from linrank.errors import ConvergenceWarning
 from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.outline import columns_of, is_limited
+from linrank.methods import parameters as of
 from linrank.methods.base import DOMINATION, FACTORIZED, KERNEL, RANKSVM, SGD, Task
-from linrank.methods.parameters import (
-    DominationSearch,
-    FactorizedSearch,
-    KernelSearch,
-    RankSVMSearch,
-    SGDSearch,
-)
 from linrank.parts.search import folds_of
 from linrank.parts.stores import StoreParts
 from linrank.search.folds import as_folds
@@ -132,7 +126,7 @@ def report_model(state: dict[str, Any]) -> None:
 _TOLD_LATER = ("fold", "objective", "gap", "score", "n_nonzero", "n_done", "n_total")
 
 
-class RankSVMCV(SearchRanker, LinearRanker, RankSVMSearch):
+class RankSVMCV(SearchRanker, LinearRanker, of.RankSVMSearch):
     """Linear RankSVM whose C is the one that ranks unseen queries best.
 
     For every fold a whole regularisation path is fitted on the other folds and all its models are
@@ -219,7 +213,7 @@ class RankSVMCV(SearchRanker, LinearRanker, RankSVMSearch):
     method = RANKSVM
 
 
-class SGDRankerCV(SearchRanker, LinearRanker, SGDSearch):
+class SGDRankerCV(SearchRanker, LinearRanker, of.SGDSearch):
     """Linear ranker by stochastic descent with the λ that ranks unseen queries best.
 
     For every fold, the models of the whole grid learn from the same pairs of the other folds, in
@@ -294,7 +288,7 @@ class SGDRankerCV(SearchRanker, LinearRanker, SGDSearch):
     method = SGD
 
 
-class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
+class DominationRankerCV(SearchRanker, SparseRanker, of.DominationSearch):
     """Sparse linear ranker by the domination loss whose alpha ranks unseen queries best.
 
     For every fold a whole path of alphas is fitted on the other folds and all its models are
@@ -386,7 +380,7 @@ class DominationRankerCV(SearchRanker, SparseRanker, DominationSearch):
     method = DOMINATION
 
 
-class FactorizedRankSVMCV(SearchRanker, LinearRanker, FactorizedSearch):
+class FactorizedRankSVMCV(SearchRanker, LinearRanker, of.FactorizedSearch):
     """RankSVM with the hinge and factorized duals, with the C that ranks unseen queries best.
 
     Every C is trained on every fold, from the start that `random_state` draws, and measured on the
@@ -453,7 +447,7 @@ converged_, history_, model_ : as in FactorizedRankSVM
     method = FACTORIZED
 
 
-class KernelRankSVMCV(SearchRanker, KernelRanker, KernelSearch):
+class KernelRankSVMCV(SearchRanker, KernelRanker, of.KernelSearch):
     """RankSVM with a kernel, with the C and the γ that rank unseen queries best.
 
     For each γ the kernel matrix of all rows is computed once. Every fold trains on its part of it

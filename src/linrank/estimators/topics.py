@@ -20,16 +20,8 @@ from linrank import _core
 from linrank.data.frames import column_names
 from linrank.data.rows import as_rows
 from linrank.errors import ConvergenceWarning, NoPairsError
+from linrank.estimators import topic_models
 from linrank.estimators.base import LinearRanker
-from linrank.estimators.topic_models import (
-    Learnt,
-    TopicLabels,
-    TopicModels,
-    Trainer,
-    check_share,
-    positions_of,
-    stacked,
-)
 from linrank.metrics import Convention, Evaluation, Measure, evaluate
 from linrank.metrics import convention as conventions
 from linrank.models.linear import check_scores
@@ -280,16 +272,16 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         PerQueryRanker
             The fitted estimator.
         """
-        check_share(self.negative_sampling)
+        topic_models.check_share(self.negative_sampling)
         estimator = _copy_of(self.estimator)
         n_threads = resolve(self.n_jobs)
         rows = as_rows(X, n_jobs=self.n_jobs)
-        labels = TopicLabels.read(Y, rows.shape[0], topics)
+        labels = topic_models.TopicLabels.read(Y, rows.shape[0], topics)
         validate_data(self, X, skip_check_array=True)
         state = self.random_state
         if state is None:
             state = getattr(estimator, "random_state", None)
-        trainer = Trainer.of(
+        trainer = topic_models.Trainer.of(
             estimator,
             rows,
             column_names(X),
@@ -298,7 +290,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             seed_of(state),
             self.n_jobs,
         )
-        learnt: list[Learnt | None] = [None] * labels.n_topics
+        learnt: list[topic_models.Learnt | None] = [None] * labels.n_topics
 
         def learn(t: int) -> None:
             learnt[t] = trainer(t)
@@ -404,7 +396,7 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
             part in the mean, and ``query_ids`` the names.
         """
         rows = self._rows(X)
-        labels = TopicLabels.read(Y, rows.shape[0], topics)
+        labels = topic_models.TopicLabels.read(Y, rows.shape[0], topics)
         chosen = self._columns(labels)
         rules = conventions(convention, empty="skip")
         wanted = [metrics] if isinstance(metrics, str | Measure) else list(metrics)
@@ -442,9 +434,9 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def _adopt(
         self,
-        learnt: list[Learnt | None],
+        learnt: list[topic_models.Learnt | None],
         topics: NDArray[Any],
-        trainer: Trainer,
+        trainer: topic_models.Trainer,
         names: tuple[str, ...] | None,
     ) -> PerQueryRanker:
         missing = np.array([one is None for one in learnt])
@@ -460,8 +452,8 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
         stalled = ~missing & ~converged
         _warn(stalled, "did not converge: see converged_", topics, ConvergenceWarning)
         self.topics_ = topics
-        self.coef_ = stacked(learnt, trainer.rows.shape[1])
-        self.models_ = TopicModels(self.coef_, trainings, trainer.scaling, names)
+        self.coef_ = topic_models.stacked(learnt, trainer.rows.shape[1])
+        self.models_ = topic_models.TopicModels(self.coef_, trainings, trainer.scaling, names)
         self.n_nonzero_ = np.diff(self.coef_.indptr)
         self.converged_ = converged
         self.fit_seconds_ = seconds
@@ -476,12 +468,12 @@ class PerQueryRanker(BaseEstimator):  # type: ignore[misc]
     def _positions(self, topics: Any) -> NDArray[np.int64]:
         if topics is None:
             return np.arange(len(self.topics_))
-        return positions_of(topics, self.topics_)
+        return topic_models.positions_of(topics, self.topics_)
 
-    def _columns(self, labels: TopicLabels) -> NDArray[np.int64]:
+    def _columns(self, labels: topic_models.TopicLabels) -> NDArray[np.int64]:
         """The topic of each column of labels to compare with."""
         if labels.is_named:
-            return positions_of(labels.topics, self.topics_)
+            return topic_models.positions_of(labels.topics, self.topics_)
         if labels.n_topics != len(self.topics_):
             raise ValueError(
                 f"Y has {labels.n_topics} columns but there are {len(self.topics_)} topics; name "

@@ -118,7 +118,12 @@ def train_factorized(
     callback : callable, optional
         Called with the state of each epoch; stops by returning True.
     """
-    _check(n_components, C, constraint, tol, max_iter, query_normalization)
+    check_numbers(C, tol, max_iter)
+    check_natural("n_components", n_components)
+    if n_components >= 2**31:
+        raise ValueError(f"n_components must be below 2^31, got {n_components}")
+    check_one_of("constraint", constraint, CONSTRAINTS)
+    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
     started = time.perf_counter()
     pairs = choose_pairs(data, query_weight=query_weight, query_normalization=query_normalization)
     n_threads = useful_threads(data.rows.nbytes, resolve(n_jobs))
@@ -312,23 +317,6 @@ class _Log(Log):
     def record(self, value: float) -> bool:
         """Add an epoch; True if the callback asks to stop."""
         return self.add(self._descent.weights, objective=value, lower_bound=-value)
-
-
-def _check(
-    n_components: Any,
-    C: Any,
-    constraint: Any,
-    tol: Any,
-    max_iter: Any,
-    query_normalization: Any,
-) -> None:
-    """Raise ValueError for a value that `train_factorized` does not take."""
-    check_numbers(C, tol, max_iter)
-    check_natural("n_components", n_components)
-    if n_components >= 2**31:
-        raise ValueError(f"n_components must be below 2^31, got {n_components}")
-    check_one_of("constraint", constraint, CONSTRAINTS)
-    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
 
 
 def _check_memory(n_rows: int, n_components: int) -> None:

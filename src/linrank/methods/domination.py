@@ -9,16 +9,8 @@ from typing import Any
 from linrank.domination.induction import InductionResult
 from linrank.domination.train import certified, describe_parameters
 from linrank.domination.train import train as solve
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    LOOSE,
-    Ground,
-    Line,
-    converged_lines,
-    ending,
-    relative_gap,
-    weight_line,
-)
 from linrank.options import DOMINATION
 from linrank.parts.stores import train_domination_store
 from linrank.system.resources import count
@@ -29,7 +21,7 @@ _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the m
 
 def train(task: Task) -> Trained:
     """Minimise the domination loss and a penalty; with the l2 penalty, in passes too."""
-    p, ground = task.parameters, Ground.of(task)
+    p, ground = task.parameters, linear.Ground.of(task)
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
     asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
     watched: dict[str, Any] = {"w0": ground.start, "callback": ground.callback}
@@ -77,27 +69,24 @@ def describe(trained: Trained, parameters: Any) -> Description:
     unit = "Newton step" if model.training["solver"] == "newton" else "sweep"
     penalty = "no penalty" if p.penalty == "none" else f"{p.penalty}, α = {p.alpha:g}"
     # Without a penalty there may be no minimum, and nothing is certified.
-    known = f", at most {result.gap:.2g} ({relative_gap(result):.1e} of it) above the minimum"
-    is_certified = math.isfinite(result.gap)
-    lines: tuple[Line, ...] = (
+    share, is_certified = linear.relative_gap(result), math.isfinite(result.gap)
+    known = f", at most {result.gap:.2g} ({share:.1e} of it) above the minimum"
+    lines: tuple[linear.Line, ...] = (
         ("trained", f"domination loss, {penalty}: {count(result.n_iter, unit)}"),
-        (
-            "optimum",
-            f"objective {result.value:.10g}{known if relative_gap(result) < LOOSE else ''}",
-        ),
-        weight_line(n_nonzero, model.n_features),
-        *converged_lines(trained),
+        ("optimum", f"objective {result.value:.10g}{known if share < linear.LOOSE else ''}"),
+        linear.weight_line(n_nonzero, model.n_features),
+        *linear.converged_lines(trained),
     )
     facts = {
         **{key: value for key, value in model.training.items() if key in _REPORTED},
         "scale": p.scale,
         "objective": result.value,
         "duality_gap": result.gap if is_certified else None,
-        "relative_gap": relative_gap(result) if is_certified else None,
+        "relative_gap": share if is_certified else None,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "density": density,
-        **ending(result),
+        **linear.ending(result),
     }
     if isinstance(result, InductionResult):
         facts["rounds"] = [

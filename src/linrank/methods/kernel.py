@@ -11,17 +11,8 @@ from linrank.errors import check_one_of
 from linrank.kernels.approximation import train_approximate
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.train import train_kernel
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    Line,
-    converged_lines,
-    doubt_of,
-    ending,
-    optimum_attributes,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-)
 from linrank.models.kernel import KernelModel
 from linrank.options import APPROXIMATIONS, KERNEL, SELECTED_PAIRS, WITH_GAMMA
 from linrank.search.monitor import Monitor
@@ -127,11 +118,11 @@ def train(task: Task) -> Trained:
         callback=monitor if monitor.is_needed else None,
     )
     shown = {
-        **optimum_attributes(result),
+        **linear.optimum_attributes(result),
         "history": result.history,
         "n_pairs": model.training["n_pairs"],
     }
-    return Trained(model, result, shown, monitor, result.converged, doubt_of(result))
+    return Trained(model, result, shown, monitor, result.converged, linear.doubt_of(result))
 
 
 def describe(trained: Trained, parameters: Any) -> Description:
@@ -142,12 +133,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     by = "" if p.approximation is None else f" by {p.approximation}"
     width = f", γ = {model.kernel.gamma:.4g}" if kernel in WITH_GAMMA else ""
     told = f"{kernel}{by}{width}, {p.loss.replace('_', ' ')}, C = {p.C:g}"
-    lines: tuple[Line, ...] = (
+    lines: tuple[linear.Line, ...] = (
         ("trained", f"{told}: {count(result.n_iter, 'iteration')}"),
-        optimum_line(result),
-        *pair_lines(model.training),
+        linear.optimum_line(result),
+        *linear.pair_lines(model.training),
         ("model", _size(model)),
-        *converged_lines(trained),
+        *linear.converged_lines(trained),
     )
     facts = {
         **values_of(p, _PASSED_ON),
@@ -157,10 +148,10 @@ def describe(trained: Trained, parameters: Any) -> Description:
         "pairs_compared": model.training["n_pairs"],
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": relative_gap(result),
+        "relative_gap": linear.relative_gap(result),
         "support_rows": len(model.coef),
         "hessian_products": result.n_hvp,
-        **ending(result),
+        **linear.ending(result),
     }
     return Description(lines, facts)
 

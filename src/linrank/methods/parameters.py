@@ -11,31 +11,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from linrank.options import (
-    ALGORITHMS,
-    APPROXIMATIONS,
-    AVERAGES,
-    CONSTRAINTS,
-    COUNTED,
-    COUNTINGS,
-    DOMINATION_SOLVERS,
-    KERNEL_PARAMETERS,
-    KERNELS,
-    LAYERS,
-    LOSSES,
-    MISSING,
-    PAIR_WEIGHTINGS,
-    PAIRS,
-    PENALTIES,
-    QUERY_NORMALIZATIONS,
-    RECORDS,
-    SAMPLINGS,
-    SCALES,
-    SCORING,
-    SELECTED_PAIRS,
-    SELECTIONS,
-    SOLVERS,
-)
+from linrank import options as of
 
 
 @dataclass(frozen=True)
@@ -47,7 +23,7 @@ class Option:
     help : str
         One line; the default is added to it.
     kind : str
-        What values it takes, a key of ``linrank.cli.options.KINDS``: "choice", "flag", "positive",
+        What values it takes, a key of ``linrank.cli.of.KINDS``: "choice", "flag", "positive",
         "count" and so on.
     flags : tuple of str
         How it is spelt, if not ``--name-of-the-parameter``.
@@ -121,7 +97,7 @@ def grid(help: str, **details: Any) -> Any:
 
 def normalization() -> Any:
     """The field query_normalization."""
-    return choose(QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs")
+    return choose(of.QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs")
 
 
 def components() -> Any:
@@ -131,13 +107,13 @@ def components() -> Any:
 
 def factor_bounds() -> Any:
     """The field constraint of duals of low rank."""
-    return choose(CONSTRAINTS, "what bounds them, each by itself or their norm")
+    return choose(of.CONSTRAINTS, "what bounds them, each by itself or their norm")
 
 
 def kernel_function() -> Any:
     """The field kernel; one that is precomputed, or a function, is for Python."""
     return choose(
-        KERNELS[:-1],
+        of.KERNELS[:-1],
         "k of scores Σ β_i k(x_i, x): exp(-γ‖a - b‖²), (γ a·b + c)^d, tanh(γ a·b + c), a·b",
     )
 
@@ -147,7 +123,8 @@ class Rows:
     """What is done to the rows before any training, and by how many threads."""
 
     scale: str = choose(
-        SCALES, "divide features by their deviation, range, or range in each query, in the model"
+        of.SCALES,
+        "divide features by their deviation, range, or range in each query, in the model",
     )
     random_state: Any = declare(
         None, "of random numbers", "natural", flags=("--seed",), metavar="N", told="0"
@@ -161,7 +138,7 @@ class Filled(Rows):
     """The rows of linear models may lack values."""
 
     missing: str = choose(
-        MISSING,
+        of.MISSING,
         "what a missing value (NaN, null) means, to the model too; indicator: 0 and a weight",
     )
 
@@ -172,7 +149,7 @@ class Watched:
 
     early_stopping: bool = False
     n_iter_no_change: int = 5
-    scoring: str = SCORING
+    scoring: str = of.SCORING
     callback: Any = None
 
 
@@ -180,9 +157,9 @@ class Watched:
 class PairLosses:
     """Which pairs are compared, by which loss, and how heavily."""
 
-    loss: str = choose(LOSSES, "loss of a pair")
+    loss: str = choose(of.LOSSES, "loss of a pair")
     pairs: str = choose(
-        PAIRS,
+        of.PAIRS,
         "of a query: all, of neighbouring labels, the --n-closest, or these and --n-random others",
     )
     n_closest: int | str = declare(
@@ -191,7 +168,7 @@ class PairLosses:
         "size",
         metavar="N|auto",
         told="auto, all of neighbouring labels",
-        needs=("pairs", SELECTED_PAIRS),
+        needs=("pairs", of.SELECTED_PAIRS),
     )
     n_random: int | str = declare(
         "auto",
@@ -202,10 +179,10 @@ class PairLosses:
         needs=("pairs", ("pruned",)),
     )
     pair_weighting: str = choose(
-        PAIR_WEIGHTINGS, "by 1, the difference of labels, or that of 2^label"
+        of.PAIR_WEIGHTINGS, "by 1, the difference of labels, or that of 2^label"
     )
     query_normalization: str | None = choose(
-        QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
+        of.QUERY_NORMALIZATIONS, "divide the loss of each query by its number of pairs"
     )
 
 
@@ -221,7 +198,7 @@ def weight_of_losses(help: str = "weight of the pair losses") -> Any:
 class RankSVMTraining(PairLosses, Filled):
     """What one model and a search over C have in common."""
 
-    solver: str = choose(SOLVERS, "Newton's method, cutting planes, or a published method")
+    solver: str = choose(of.SOLVERS, "Newton's method, cutting planes, or a published method")
     tol: float | None = tolerance(
         "stop within TOL·F of the minimum, or tron at ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖",
         told="1e-4; hinge, bundle, tron: 1e-3",
@@ -262,15 +239,15 @@ class PublishedParameters(Filled, Watched):
         ("tron", "bundle", "prsvm", "prsvm+"),
         "the trust-region method, cutting planes, or the first on listed pairs, or level by level",
     )
-    loss: str = choose(LOSSES, "loss of a pair; bundle takes both")
+    loss: str = choose(of.LOSSES, "loss of a pair; bundle takes both")
     counting: str | None = declare(
         None,
         "how tron and bundle count violated pairs",
         "choice",
-        choices=COUNTINGS,
+        choices=of.COUNTINGS,
         metavar="WAY",
-        told=f"{COUNTINGS[0]}; bundle: newton's own",
-        needs=("solver", COUNTED),
+        told=f"{of.COUNTINGS[0]}; bundle: newton's own",
+        needs=("solver", of.COUNTED),
     )
     tol: float | None = tolerance(
         "stop when ‖∇F(w)‖ ≤ TOL·‖∇F(0)‖; bundle: at a gap of TOL·F", told="1e-3"
@@ -293,9 +270,9 @@ class DominationTraining(Filled):
         "margin",
         metavar="M",
     )
-    layers: Any = choose(LAYERS, "every label a layer, or labels > 0 above the rest")
+    layers: Any = choose(of.LAYERS, "every label a layer, or labels > 0 above the rest")
     pooled: bool = declare(False, "take all rows for one query", "flag")
-    solver: str = choose(DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
+    solver: str = choose(of.DOMINATION_SOLVERS, "coordinate descent, or Newton's method (l2)")
     negative_sampling: float | None = declare(
         None,
         "keep a share F of the lowest layer of each query, drawn by --seed",
@@ -312,9 +289,13 @@ class DominationTraining(Filled):
 class DominationParameters(DominationTraining, Watched):
     """Parameters of `linrank.DominationRanker`."""
 
-    penalty: str = choose(PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
+    penalty: str = choose(of.PENALTIES, "α‖w‖₁, α‖w‖² or nothing, with α from --alpha")
     alpha: float = declare(
-        1.0, "weight α of the penalty", "positive", metavar="A", needs=("penalty", PENALTIES[:2])
+        1.0,
+        "weight α of the penalty",
+        "positive",
+        metavar="A",
+        needs=("penalty", of.PENALTIES[:2]),
     )
     _: dataclasses.KW_ONLY
     feature_induction: int | None = declare(
@@ -322,7 +303,7 @@ class DominationParameters(DominationTraining, Watched):
         "start without features and add the N that promise most, until none does",
         "count",
         metavar="N",
-        needs=("solver", DOMINATION_SOLVERS[:2]),
+        needs=("solver", of.DOMINATION_SOLVERS[:2]),
     )
     warm_start: bool = False
     memory_limit: float | str | None = memory(
@@ -345,16 +326,18 @@ class DescentTraining(Filled):
         needs=("algorithm", ("pa",)),
     )
     n_steps: int = declare(100_000, "pairs to draw, as in 1e6", "steps", metavar="N")
-    sampling: str = choose(SAMPLINGS, "how pairs are drawn; pairs: all with the same probability")
+    sampling: str = choose(
+        of.SAMPLINGS, "how pairs are drawn; pairs: all with the same probability"
+    )
     average: bool | str = declare(
-        False, "keep an average of the weights over the steps", "average", choices=AVERAGES
+        False, "keep an average of the weights over the steps", "average", choices=of.AVERAGES
     )
     record: str | None = declare(
         None,
         "compute the objective on the way, four times in each power of ten steps: over all pairs, "
         "or over a sample",
         "choice",
-        choices=RECORDS,
+        choices=of.RECORDS,
     )
 
 
@@ -362,7 +345,7 @@ class DescentTraining(Filled):
 class SGDParameters(DescentTraining, Watched):
     """Parameters of `linrank.SGDRanker`."""
 
-    algorithm: str = choose(ALGORITHMS, "how a pair changes the weights")
+    algorithm: str = choose(of.ALGORITHMS, "how a pair changes the weights")
     _: dataclasses.KW_ONLY
     alpha: float | None = declare(
         None,
@@ -444,7 +427,7 @@ class RegularizedParameters(LowRankTraining, Watched):
 
 def _having(name: str) -> tuple[str, ...]:
     """The kernels that have a parameter."""
-    return tuple(kernel for kernel, own in KERNEL_PARAMETERS.items() if name in own)
+    return tuple(kernel for kernel, own in of.KERNEL_PARAMETERS.items() if name in own)
 
 
 @plain
@@ -477,7 +460,7 @@ class KernelParameters(KernelTraining):
     )
     C: float = weight_of_losses()
     approximation: str | None = choose(
-        APPROXIMATIONS,
+        of.APPROXIMATIONS,
         "a sum over --n-components rows, or of as many random cosines (rbf), in place of one over "
         "all rows",
     )
@@ -500,9 +483,9 @@ class Choosing:
     """How a search measures models on rows that they have not seen, and chooses among them."""
 
     cv: Any = None
-    scoring: str = SCORING
+    scoring: str = of.SCORING
     selection: str = choose(
-        SELECTIONS, "the best mean, or the simplest model within one standard error of it"
+        of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
     )
 
 
@@ -517,7 +500,7 @@ class RankSVMSearch(RankSVMTraining, Choosing):
 class DominationSearch(DominationTraining, Choosing):
     """Parameters of `linrank.DominationRankerCV`."""
 
-    penalty: str = choose(PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
+    penalty: str = choose(of.PENALTIES[:2], "α‖w‖₁ or α‖w‖²")
     alphas: Any = grid("values of α")
     _: dataclasses.KW_ONLY
     n_alphas: int = declare(
@@ -547,7 +530,10 @@ class SGDSearch(DescentTraining, Choosing):
     alphas: Any = grid("values of λ", told="1e-7:1:10")
     _: dataclasses.KW_ONLY
     algorithms: Any = declare(
-        ALGORITHMS[0], f"of {', '.join(ALGORITHMS)}", "algorithms", metavar="NAME,..."
+        of.ALGORITHMS[0],
+        f"of {', '.join(of.ALGORITHMS)}",
+        "algorithms",
+        metavar="NAME,...",
     )
 
 

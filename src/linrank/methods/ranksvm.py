@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from linrank.data.bounds import weight_bounds
+from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
-from linrank.methods.linear import (
-    LOOSE,
-    Ground,
-    converged_lines,
-    ending,
-    optimum_line,
-    pair_lines,
-    relative_gap,
-    weight_line,
-)
 from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.ranksvm.train import train as solve
 from linrank.system.resources import count
@@ -39,13 +30,13 @@ def settings_of(parameters: Any, options: dict[str, Any]) -> dict[str, Any]:
     return options | {"positive": bool(parameters.positive), "bounded": is_bounded}
 
 
-def _bounds(p: Any, ground: Ground) -> Any:
+def _bounds(p: Any, ground: linear.Ground) -> Any:
     return weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors)
 
 
 def train(task: Task) -> Trained:
     """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in passes."""
-    p, ground = task.parameters, Ground.of(task)
+    p, ground = task.parameters, linear.Ground.of(task)
     options = {"C": p.C, **options_of(p)}
     asked: dict[str, Any] = {
         "bounds": _bounds(p, ground) if p.positive or p.coef_bounds is not None else None,
@@ -77,7 +68,7 @@ _PUBLISHED = ("C", "loss", "solver", "counting", "tol", "max_iter", "query_norma
 
 def train_published(task: Task) -> Trained:
     """Minimise as published, over rows in memory."""
-    ground, options = Ground.of(task), values_of(task.parameters, _PUBLISHED)
+    ground, options = linear.Ground.of(task), values_of(task.parameters, _PUBLISHED)
     result = solve(
         ground.scaled,
         **options,
@@ -98,12 +89,12 @@ def describe(trained: Trained, parameters: Any) -> Description:
     n_nonzero, known = int((result.w != 0.0).sum()), trained.model.training
     lines = [
         ("trained", f"{p.solver}, {p.loss.replace('_', ' ')}, C = {p.C:g}: {work}"),
-        optimum_line(result),
-        *pair_lines(known),
+        linear.optimum_line(result),
+        *linear.pair_lines(known),
     ]
     if n_nonzero < result.w.size:
-        lines.append(weight_line(n_nonzero, result.w.size))
-    if result.converged and relative_gap(result) > LOOSE:
+        lines.append(linear.weight_line(n_nonzero, result.w.size))
+    if result.converged and linear.relative_gap(result) > linear.LOOSE:
         scale = "--scale standard or " if p.scale == "none" else ""
         told = "this bound is proven but can be loose: it grows with the square of the gradient, "
         lines.append(("note", f"{told}whatever the curvature; {scale}a smaller -e tightens it"))
@@ -113,14 +104,14 @@ def describe(trained: Trained, parameters: Any) -> Description:
         **{name: known.get(name) for name in ("n_closest", "n_random", "seed", "n_pairs")},
         "objective": result.value,
         "duality_gap": result.gap,
-        "relative_gap": relative_gap(result),
+        "relative_gap": linear.relative_gap(result),
         "gradient_norm": result.gradient_norm,
         "kkt_residual": result.kkt_residual,
         "nonzero_weights": n_nonzero,
         "hessian_products": result.n_hvp,
-        **ending(result),
+        **linear.ending(result),
     }
-    return Description((*lines, *converged_lines(trained)), facts)
+    return Description((*lines, *linear.converged_lines(trained)), facts)
 
 
 describe_published = describe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from linrank.data.dataset import Dataset
-    from linrank.models.linear import Scalar
+    from linrank.models.linear import Outcome, Scalar
 
 Array = NDArray[Any]
 
@@ -144,18 +144,6 @@ def support_rows(given: Any, n_support: int) -> Rows:
 
 _SCALED_BYTES = 1 << 26  # of rows that are scaled at a time, a copy
 _TOLD = ("C", "loss", "pairs", "approximation", "n_pairs", "n_preferences")  # in the short form
-
-
-class Outcome(Protocol):
-    """What a training run hands over."""
-
-    @property
-    def w(self) -> NDArray[Any]:
-        """The coefficients β, one for each training row."""
-
-    @property
-    def summary(self) -> Mapping[str, Scalar]:
-        """What there is to say of the run."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,8 @@ from linrank.options import (
 )
 from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
+from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
-from linrank.solvers.conjugate import (
-    Carried,
-    Diagonal,
-    Explicit,
-    Plain,
-    Preconditioner,
-    Sampled,
-)
 from linrank.solvers.continuation import Sharpening
 from linrank.solvers.newton import Sharpen, newton
 from linrank.solvers.result import Callback, Result
@@ -93,7 +86,7 @@ class Plannable(Protocol):
     def sample(self, n_rows: int) -> Plannable: ...
 
 
-def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
+def plan(problem: Plannable, w0: Array | None) -> tuple[Array, conjugate.Preconditioner]:
     """Start and preconditioner for the regime of the data.
 
     While the explicit Hessian costs no more than some tens of products it is the safest choice and
@@ -113,7 +106,7 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
         patience = 2  # the Hessian of a narrow band ages within a step
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
-            return start, Plain()
+            return start, conjugate.Plain()
         n_sample = min(max(50 * n, n_rows // 20), n_rows, problem.capacity)
         return _from_sample(problem, n_sample, w0, patience)
     cheap = _without_matrix(problem)
@@ -124,8 +117,10 @@ def plan(problem: Plannable, w0: Array | None) -> tuple[Array, Preconditioner]:
     if guess is not None and problem.longest_query >= _core.LONG_QUERY:
         return start, guess  # the core builds the Hessian of a query on one thread
     if n <= problem.largest_matrix and (price <= 30 or n_rows < 100 * n):
-        return start, Explicit(patience, guess)
-    return start, guess or Sampled(lambda m: problem.sample(m).objective(_WIDE), 50 * n, start)
+        return start, conjugate.Explicit(patience, guess)
+    return start, guess or conjugate.Sampled(
+        lambda m: problem.sample(m).objective(_WIDE), 50 * n, start
+    )
 
 
 def is_small(problem: Plannable) -> bool:
@@ -135,7 +130,7 @@ def is_small(problem: Plannable) -> bool:
 
 def _from_sample(
     problem: Plannable, n_sample: int, w0: Array | None, patience: int
-) -> tuple[Array, Sampled]:
+) -> tuple[Array, conjugate.Sampled]:
     """The optimum on a sample, unless w0 is given, and the preconditioner of that sample."""
     part = problem.sample(n_sample)
     if w0 is not None:
@@ -144,12 +139,12 @@ def _from_sample(
         start = newton(
             part.objective(),
             np.zeros(problem.rows.shape[1]),
-            preconditioner=Explicit(patience),
+            preconditioner=conjugate.Explicit(patience),
             tol=_ROUGH,
             sharpen=part.sharpening(_ROUGH),
         ).w
     sample = part.objective(_WIDE)
-    guess = Sampled(
+    guess = conjugate.Sampled(
         lambda m: sample if m == n_sample else problem.sample(m).objective(_WIDE),
         n_sample,
         start,
@@ -165,7 +160,7 @@ class Weighable(Plannable, Protocol):
     def C(self) -> float: ...
 
 
-def carried(problem: Weighable) -> Preconditioner:
+def carried(problem: Weighable) -> conjugate.Preconditioner:
     """The preconditioner of a path.
 
     One Hessian serves some fifty products, so the whole one is taken up to a price of ten; beyond,
@@ -175,7 +170,7 @@ def carried(problem: Weighable) -> Preconditioner:
     price, n_sample = _hessian_price(problem.rows), max(50 * n, n_rows // 20)
     if isinstance(problem.rows, StreamedRows):
         if not problem.rows.has_matrix:
-            return Plain()
+            return conjugate.Plain()
     else:
         cheap = _without_matrix(problem)
         if cheap is not None:
@@ -183,24 +178,24 @@ def carried(problem: Weighable) -> Preconditioner:
         is_long = problem.longest_query >= _core.LONG_QUERY
         is_cheap = 2 * n_sample > n_rows or (price <= 10 and not is_long)
         if is_cheap and n <= problem.largest_matrix:
-            return Carried(lambda point, _: point, patience=price // 2 + 1)
+            return conjugate.Carried(lambda point, _: point, patience=price // 2 + 1)
 
     def on_sample(point: Any, k: int) -> Any:
         sample: Any = problem.sample(min(n_sample * 4**k, n_rows))
         factor = point.parts[1].risk.C / problem.C
         return replace(sample, C=factor * sample.C).objective().at(point.w)
 
-    return Carried(on_sample, patience=8)
+    return conjugate.Carried(on_sample, patience=8)
 
 
-def _without_matrix(problem: Plannable) -> Preconditioner | None:
+def _without_matrix(problem: Plannable) -> conjugate.Preconditioner | None:
     """A preconditioner for more features than a Cholesky factor is worth; None below that."""
     n_rows, n = problem.n_rows, problem.rows.shape[1]
     if n <= MOST_FACTORED and (n <= 300 or n_rows >= 2 * n):
         return None
     if 2 * n_rows < n:
-        return Plain()
-    return Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
+        return conjugate.Plain()
+    return conjugate.Diagonal(memory=min(24, int(_entries(problem.rows) * n_rows / n) + 1))
 
 
 def _hessian_price(rows: Extent) -> int:

@@ -24,18 +24,10 @@ from linrank.errors import NoPairsError
 from linrank.losses.base import Dual, Huber
 from linrank.objective import Ridge, Risk, RiskPoint, SumPoint
 from linrank.solvers.result import duality_gap
+from linrank.stochastic import train
 from linrank.stochastic.resident import Loader, Residence, chunk_sampler, room_of_chunk
 from linrank.stochastic.run import Course, Rule, needs_plan
 from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler
-from linrank.stochastic.train import (
-    BAND,
-    SampledObjective,
-    Watch,
-    check_descent,
-    finished,
-    milestones,
-    regularisation,
-)
 from linrank.system.resources import resident, resolve
 
 if TYPE_CHECKING:
@@ -168,7 +160,7 @@ class ChunkedObjective:
         size, parts = np.abs(w), _Parts()
         for visit, loaded in self._loader.visit(_once(self._shares)):
             share = self._shares[visit.chunk] / loaded.sampler.total_weight
-            loss = Huber(loaded.sampler.pairs, BAND, self._n_threads)
+            loss = Huber(loaded.sampler.pairs, train.BAND, self._n_threads)
             parts.add(Risk(loaded.rows, loss, float(share / self._alpha)).at(w), size)
         point = SumPoint(w, [Ridge().at(w), parts])
         return self._alpha * point.primal, self._alpha * duality_gap(point)
@@ -291,7 +283,7 @@ def descend_chunks(
     validation : Dataset, optional
         Held-out data that `tol` looks at, scaled.
     """
-    check_descent(algorithm, n_steps, record, tol)
+    train.check_descent(algorithm, n_steps, record, tol)
     check_passes(passes)
     _check_sampling(sampling)
     record = "sampled" if record is None and tol is not None else record
@@ -305,7 +297,7 @@ def descend_chunks(
         n_readers=2 if record == "exact" else 1,
     )
     loader = Loader(source, sampling, query_weight, prepare or _unchanged, residence)
-    alpha = regularisation(alpha, C, census.total_weight)
+    alpha = train.regularisation(alpha, C, census.total_weight)
     drawn = drawn_from_chunks(loader, census.masses, draws, seed)
     objective = _objective(
         loader, census, drawn, alpha, record, algorithm == "logistic", resolve(n_jobs)
@@ -313,7 +305,7 @@ def descend_chunks(
     watched = objective
     if validation is not None and tol is not None:
         watched = _held_out(validation, sampling, alpha, algorithm == "logistic", seed)
-    watch = Watch(objective, watched, tol, callback)
+    watch = train.Watch(objective, watched, tol, callback)
     run = Course(
         source.n_features,
         [Rule(algorithm, alpha, aggressiveness)],
@@ -326,12 +318,12 @@ def descend_chunks(
     n_passes = passes_for(n_steps, source.n_rows) if passes is None else int(passes)
     is_watched = objective is not None or callback is not None
     with closing(loader.visit(visits(n_steps, census.masses, n_passes, seed))) as chunks:
-        verdict = _walk(run, chunks, watch, milestones(n_steps) if is_watched else iter(()))
-    return finished(run, watch, verdict, alpha, census.n_pairs)
+        verdict = _walk(run, chunks, watch, train.milestones(n_steps) if is_watched else iter(()))
+    return train.finished(run, watch, verdict, alpha, census.n_pairs)
 
 
 def _walk(
-    run: Course, chunks: Iterator[tuple[Visit, Loaded]], watch: Watch, stops: Iterator[int]
+    run: Course, chunks: Iterator[tuple[Visit, Loaded]], watch: train.Watch, stops: Iterator[int]
 ) -> tuple[str, str]:
     """Take the steps of all visits, with a look at every milestone; say why it ended."""
     taken, stop = 0, next(stops, None)
@@ -379,7 +371,7 @@ def _objective(
         return None
     if record == "exact":
         return ChunkedObjective(loader, census.masses, alpha, n_threads)
-    return SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
+    return train.SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
 
 
 def _held_out(
@@ -387,7 +379,7 @@ def _held_out(
 ) -> Objective:
     sampler = pair_sampler(validation.queries, sampling, labels=validation.labels)
     drawn = DrawnPairs.of(validation.rows, sampler, RECORDED, seed)
-    return SampledObjective(drawn, alpha, logistic=logistic)
+    return train.SampledObjective(drawn, alpha, logistic=logistic)
 
 
 def _check_sampling(sampling: str) -> None:
