@@ -343,7 +343,7 @@ def test_verbose_reports_every_iteration(capsys):
         ({"layers": "levels"}, "layers must be 'labels', 'binary' or a function"),
         ({"margin": np.zeros((2, 2))}, r"shape \(2, 2\), but the data have 3 layers"),
         ({"margin": np.nan}, "margin must be finite, got nan"),
-        ({"scale": "max"}, "scale must be one of"),
+        ({"scale": "max"}, "scale must be 'none', "),
         ({"scoring": "ndgc"}, "ndgc"),
         ({"n_iter_no_change": 0}, "n_iter_no_change must be >= 1"),
     ],

@@ -248,7 +248,7 @@ def test_the_edge_of_the_grid_is_told(data):
         ({"algorithms": ("pa", "pa")}, ValueError, "must be different"),
         ({"n_steps": 0}, ValueError, "n_steps must be an integer >= 1, got 0"),
         ({"n_steps": 2.5}, ValueError, "n_steps must be an integer >= 1, got 2.5"),
-        ({"sampling": "all"}, ValueError, "sampling must be one of"),
+        ({"sampling": "all"}, ValueError, "sampling must be 'pairs'"),
         ({"selection": "median"}, ValueError, "selection must be"),
         ({"scoring": "ndgc"}, ValueError, "ndgc"),
         ({"average": "median"}, ValueError, "average must be"),

@@ -199,7 +199,7 @@ def test_validation_data_stop_early(client):
         ({"patience": 0}, "patience must be a number of seconds > 0, got 0"),
         ({"loss": "logistic"}, "loss must be"),
         ({"C": -1.0}, "C must be a finite number > 0"),
-        ({"scale": "max"}, "scale must be one of"),
+        ({"scale": "max"}, "scale must be 'none', "),
     ],
     ids=str,
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from linrank import _core
 from linrank.data.rows import CsrRows, DenseRows, StreamedRows
+from linrank.errors import check_one_of
 from linrank.options import SCALES
 from linrank.system.resources import check_fits, resolve
 
@@ -46,9 +47,7 @@ class Scaling:
     factors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in SCALES:
-            expected = ", ".join(map(repr, SCALES))
-            raise ValueError(f"scale must be one of {expected}, got {self.kind!r}")
+        check_one_of("scale", self.kind, SCALES)
         if (self.factors is not None) != (self.kind in _BY_COLUMN):
             verb = "needs" if self.factors is None else "takes no"
             raise ValueError(f"scale={self.kind!r} {verb} factors")

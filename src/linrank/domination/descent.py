@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
-from linrank.data.frames import read_only
 from linrank.data.rows import narrow_rows
 from linrank.domination.problem import DominationProblem, PenalisedPoint
 from linrank.losses.domination import DominationLoss
 from linrank.objective import Risk, RiskPoint
 from linrank.solvers.conjugate import by_cholesky
-from linrank.solvers.result import Callback, Patience, Result, Verdict
+from linrank.solvers.result import Callback, History, Patience, Result, Verdict
 
 Array = NDArray[Any]
 
@@ -292,19 +290,16 @@ class Descent:
         return self.point(among)
 
 
-class Log:
-    """Collects the history of a descent and talks to its callback."""
-
-    KEYS = ("objective", "gap", "kkt_residual", "n_nonzero", "n_sweeps", "n_working", "seconds")
+class Log(History):
+    """The history of a descent."""
 
     def __init__(self, callback: Callback | None, started: float | None = None) -> None:
-        self.callback = callback
-        self.started = time.perf_counter() if started is None else started
-        self.history: dict[str, list[float]] = {key: [] for key in self.KEYS}
+        keys = ("objective", "gap", "kkt_residual", "n_nonzero", "n_sweeps", "n_working", "seconds")
+        super().__init__(callback, started, keys)
         self.context: dict[str, float] = {}  # what every entry is to say of where the solver is
 
     def record(self, descent: Descent, point: PenalisedPoint, n_working: int) -> bool:
-        """Add a point; True if the callback asks to stop."""
+        """Add an iterate; True if the callback asks to stop."""
         entry = {
             "objective": point.value,
             "gap": point.gap,
@@ -312,15 +307,9 @@ class Log:
             "n_nonzero": int(np.count_nonzero(point.w)),
             "n_sweeps": descent.n_sweeps,
             "n_working": n_working,
-            "seconds": time.perf_counter() - self.started,
             **self.context,
         }
-        for key, value in entry.items():
-            self.history.setdefault(key, []).append(value)
-        if self.callback is None:
-            return False
-        n_iter = len(self.history["objective"]) - 1
-        return bool(self.callback({**entry, "w": read_only(point.w), "n_iter": n_iter}))
+        return self.append(lambda: point.w, entry)
 
     def result(self, point: PenalisedPoint, n_sweeps: int, verdict: Verdict) -> Result:
         stopped, message = verdict

@@ -157,17 +157,8 @@ def _newtons(
         def told(state: dict[str, Any], alpha: float = alpha) -> bool:
             return callback is not None and bool(callback({**state, "alpha": alpha}))
 
-        result = by_newton(
-            problem.rows,
-            problem.layering,
-            alpha,
-            scale=problem.scale,
-            w0=w,
-            tol=tol,
-            max_iter=max_iter,
-            n_threads=problem.n_threads,
-            callback=told,
-        )
+        penalised = replace(problem, alpha=alpha)
+        result = by_newton(penalised, w0=w, tol=tol, max_iter=max_iter, callback=told)
         w = result.w
         yield result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -165,29 +164,67 @@ _PROBLEM = (
     *("penalty", "alpha", "layers", "margin", "pooled", "negative_sampling"),
     *("scale", "query_weight", "seed", "n_jobs"),
 )
+_CHECKED = ("penalty", "alpha", "negative_sampling")
 
 
 def train(
     data: Dataset,
     *,
-    penalty: str = "l1",
-    alpha: float = 1.0,
-    layers: str | Callable[[Array], Any] = "labels",
-    margin: Any = None,
-    pooled: bool = False,
     solver: str = "auto",
     feature_induction: int | None = None,
-    negative_sampling: float | None = None,
     tol: float | None = None,
     max_iter: int | None = None,
-    scale: Array | None = None,
-    query_weight: Array | None = None,
     w0: Array | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
     callback: Callback | None = None,
+    **asked: Any,
 ) -> Result:
     """Minimise ``F(w) = L(XDw) + alpha·pen(w)``, L the domination loss of `Layering`.
+
+    Parameters
+    ----------
+    data : Dataset
+        Rows, labels, queries, row weights.
+    solver : {"auto", "coordinate", "newton"}
+        ``"newton"`` is for l2 only; ``"auto"`` takes it there, and coordinate descent elsewhere.
+    feature_induction : int, optional
+        Features that enter at a time, chosen by what they promise; all from the start if None.
+    tol : float, optional
+        Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
+    max_iter : int, optional
+        Sweeps at most, or Newton steps; 1000 or 100 if None.
+    w0 : float64 array, optional
+        Start; zero if None.
+    callback : callable, optional
+        Called with the state of each iterate; stops by returning True.
+    **asked
+        What is minimised, as `make_problem` takes it.
+    """
+    checked = {name: asked[name] for name in _CHECKED if name in asked}
+    how = {"solver": solver, "feature_induction": feature_induction}
+    check_parameters(**how, tol=tol, max_iter=max_iter, **checked)  # type: ignore[arg-type]
+    log = Log(callback, time.perf_counter())
+    problem = make_problem(data, **asked)
+    tol = TOLERANCE if tol is None else tol
+    if choose_solver(solver, problem.penalty, feature_induction) == "newton":
+        return by_newton(problem, w0=w0, tol=tol, max_iter=max_iter or STEPS, callback=callback)
+    descent, n_sweeps = Descent(problem, w0), max_iter or SWEEPS
+    if feature_induction is not None:
+        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
+    return descend(descent, tol=tol, max_iter=n_sweeps, log=log)
+
+
+def make_problem(
+    data: Dataset,
+    *,
+    penalty: str = "l1",
+    alpha: float = 1.0,
+    scale: Array | None = None,
+    negative_sampling: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    **layering: Any,
+) -> DominationProblem:
+    """The problem of these data.
 
     Parameters
     ----------
@@ -197,84 +234,17 @@ def train(
         ``‖w‖₁``, ``‖w‖²`` or nothing.
     alpha : float
         Weight of the penalty.
-    layers, margin, pooled, query_weight
-        As in `Layering.of`.
-    solver : {"auto", "coordinate", "newton"}
-        ``"newton"`` is for l2 only; ``"auto"`` takes it there, and coordinate descent elsewhere.
-    feature_induction : int, optional
-        Features that enter at a time, chosen by what they promise; all from the start if None.
-    negative_sampling : float, optional
-        Share of the lowest layer of each query that is kept.
-    tol : float, optional
-        Stop when the certified gap is at most ``tol·F``; 1e-4 if None.
-    max_iter : int, optional
-        Sweeps at most, or Newton steps; 1000 or 100 if None.
     scale : float64 array (n_features,), optional
         The diagonal of D.
-    w0 : float64 array, optional
-        Start; zero if None.
+    negative_sampling : float, optional
+        Share of the lowest layer of each query that is kept.
     seed : int
-        Of the sampling and the shuffling.
+        Of the sampling.
     n_jobs : int, optional
         Threads; None for all cores. The result does not depend on it.
-    callback : callable, optional
-        Called with the state of each iterate; stops by returning True.
+    **layering
+        layers, margin, pooled and query_weight, as in `Layering.of`.
     """
-    check_parameters(
-        penalty=penalty,
-        alpha=alpha,
-        solver=solver,
-        feature_induction=feature_induction,
-        negative_sampling=negative_sampling,
-        tol=tol,
-        max_iter=max_iter,
-    )
-    log = Log(callback, time.perf_counter())
-    problem = make_problem(
-        data,
-        penalty=penalty,
-        alpha=alpha,
-        layers=layers,
-        margin=margin,
-        pooled=pooled,
-        negative_sampling=negative_sampling,
-        scale=scale,
-        query_weight=query_weight,
-        seed=seed,
-        n_jobs=n_jobs,
-    )
-    tol = TOLERANCE if tol is None else tol
-    if choose_solver(solver, penalty, feature_induction) == "newton":
-        return by_newton(
-            problem.rows,
-            problem.layering,
-            alpha,
-            scale=scale,
-            w0=w0,
-            tol=tol,
-            max_iter=STEPS if max_iter is None else max_iter,
-            n_threads=problem.n_threads,
-            callback=callback,
-        )
-    descent = Descent(problem, w0)
-    n_sweeps = SWEEPS if max_iter is None else max_iter
-    if feature_induction is not None:
-        return induce(descent, feature_induction, tol=tol, max_iter=n_sweeps, log=log)
-    return descend(descent, tol=tol, max_iter=n_sweeps, log=log)
-
-
-def make_problem(
-    data: Dataset,
-    *,
-    penalty: str,
-    alpha: float,
-    scale: Array | None = None,
-    negative_sampling: float | None = None,
-    seed: int = 0,
-    n_jobs: int | None = None,
-    **layering: Any,
-) -> DominationProblem:
-    """The problem of these data; ``layering`` are the options of `Layering.of`."""
     made = Layering.of(data, **layering)
     if negative_sampling is not None and negative_sampling < 1.0:
         made = sample_negatives(made, negative_sampling, np.random.default_rng(seed))

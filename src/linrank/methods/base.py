@@ -144,11 +144,6 @@ class Later:
         return self.load()(*args, **options)
 
 
-def later(where: str) -> Later:
-    """A function that is imported when it is called."""
-    return Later(where)
-
-
 METHODS: dict[str, Method] = {}
 
 
@@ -176,8 +171,8 @@ def _own(
 ) -> Method:
     """Register a method of linrank itself, whose functions have the usual names and places."""
     where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
-    path = None if search is None else later(f"linrank.methods.search:search_{name}")
-    train, describe = later(where.format("train")), later(where.format("describe"))
+    path = None if search is None else Later(f"linrank.methods.search:search_{name}")
+    train, describe = Later(where.format("train")), Later(where.format("describe"))
     return register(Method(name, summary, parameters, train, describe, search, path, places))
 
 

@@ -106,7 +106,7 @@ def fit_kernel(
 
 def train(task: Task) -> Trained:
     """Minimise ``½ β'Qβ + C Σ ω_ij l(1 - (s_i - s_j))`` over rows in memory."""
-    p, data, monitor = task.parameters, task.data, Monitor.watching(task.parameters)
+    p, data, monitor = task.parameters, task.data, Monitor(task.parameters)
     assert isinstance(data, Dataset)  # of a store too: no pass over one has a kernel
     model, result = fit_kernel(
         data,

@@ -12,6 +12,7 @@ from linrank.domination.path import PathProblem, as_alphas, check_path
 from linrank.domination.train import describe_parameters
 from linrank.kernels.functions import check_kernel_rows
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
+from linrank.methods.linear import optimum_attributes
 from linrank.methods.parameters import defaults_of
 from linrank.methods.ranksvm import options_of, settings_of
 from linrank.methods.sgd import average_of
@@ -189,14 +190,8 @@ def _known(data: Dataset, settings: dict[str, Any], tuning: Tuning) -> dict[str,
 
 def _optimum(result: Any, model: Any) -> dict[str, Any]:
     """What estimators show of a minimiser."""
-    return {
-        "n_iter": result.n_iter,
-        "converged": result.converged,
-        "objective": result.value,
-        "duality_gap": result.gap,
-        "history": result.history,
-        "n_pairs": model.training["n_pairs"],
-    }
+    known = {"history": result.history, "n_pairs": model.training["n_pairs"]}
+    return {**optimum_attributes(result), **known}
 
 
 def _along(path: PathResult, tuning: Tuning) -> dict[str, Any]:

@@ -24,13 +24,12 @@ from linrank.system.durable import check_place, name_beside, naming, one_at_a_ti
 from linrank.system.json_text import Invalid, take
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    T = TypeVar("T")
-    from collections.abc import Iterable, Sequence
-
     from numpy.typing import NDArray
+
+    T = TypeVar("T")
 
 
 MAX_JSON_BYTES = 2**28

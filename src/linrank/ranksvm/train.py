@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linrank import _core
+from linrank import options as of
 from linrank.data.bounds import Box
 from linrank.data.dataset import Dataset
 from linrank.data.preferences import Preferences
@@ -20,15 +21,6 @@ from linrank.errors import NoPairsError, check_numbers, check_one_of
 from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Risk, Sum
-from linrank.options import (
-    LOSSES,
-    PAIR_WEIGHTINGS,
-    PAIRS,
-    PUBLISHED,
-    QUERY_NORMALIZATIONS,
-    SELECTED_PAIRS,
-    SOLVERS,
-)
 from linrank.pairs import Pairs, chosen
 from linrank.published import method as published
 from linrank.solvers import conjugate
@@ -611,7 +603,7 @@ def train(
         raise ValueError(f"solver={solver!r} cannot keep bounds; use solver='newton'")
     if counting is not None:
         published.check_counting(solver, counting)
-    if counting is not None and pairs in SELECTED_PAIRS:
+    if counting is not None and pairs in of.SELECTED_PAIRS:
         raise ValueError(
             f"counting={counting!r} is a published way to count all pairs, not those of "
             f"pairs={pairs!r}; leave counting out"
@@ -674,13 +666,13 @@ def check_choices(
     loss: str, pairs: str, pair_weighting: str, solver: str, query_normalization: str | None
 ) -> None:
     """Raise ValueError for a name that `train` does not know."""
-    check_one_of("loss", loss, LOSSES)
-    check_one_of("pairs", pairs, PAIRS)
-    check_one_of("pair_weighting", pair_weighting, PAIR_WEIGHTINGS)
-    check_one_of("solver", solver, SOLVERS)
-    check_one_of("query_normalization", query_normalization, QUERY_NORMALIZATIONS)
+    check_one_of("loss", loss, of.LOSSES)
+    check_one_of("pairs", pairs, of.PAIRS)
+    check_one_of("pair_weighting", pair_weighting, of.PAIR_WEIGHTINGS)
+    check_one_of("solver", solver, of.SOLVERS)
+    check_one_of("query_normalization", query_normalization, of.QUERY_NORMALIZATIONS)
     given = (loss, pairs, pair_weighting)
-    if solver in PUBLISHED and given != (LOSSES[0], PAIRS[0], PAIR_WEIGHTINGS[0]):
+    if solver in of.PUBLISHED and given != (of.LOSSES[0], of.PAIRS[0], of.PAIR_WEIGHTINGS[0]):
         raise ValueError(
             f"solver={solver!r} is a published method: loss='squared_hinge', pairs='all', "
             f"pair_weighting='uniform'; got {given}. Use solver='newton'"

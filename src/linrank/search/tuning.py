@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from linrank.data.dataset import Dataset
 from linrank.data.scaling import Scaling
-from linrank.errors import NoPairsError, TooFewPairsError
+from linrank.errors import NoPairsError, TooFewPairsError, check_one_of
 from linrank.metrics import parse_scoring
 from linrank.options import SELECTIONS
 from linrank.search.folds import judge, judged, measured, weight_of_part
@@ -266,9 +266,7 @@ class Judging:
     def check(self, n_folds: int) -> None:
         """Refuse an unknown measure or rule of choice, and one that needs more folds."""
         parse_scoring(self.scoring)
-        if self.selection not in SELECTIONS:
-            expected = " or ".join(map(repr, SELECTIONS))
-            raise ValueError(f"selection must be {expected}, got {self.selection!r}")
+        check_one_of("selection", self.selection, SELECTIONS)
         if self.selection == "one_se" and n_folds < 2:
             raise ValueError(
                 "selection='one_se' needs the spread over at least two folds, and there is one "

@@ -27,23 +27,23 @@ from linrank.solvers.result import duality_gap
 from linrank.stochastic import train
 from linrank.stochastic.resident import Loader, Residence, chunk_sampler, room_of_chunk
 from linrank.stochastic.run import Course, Rule, needs_plan
-from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs, pair_sampler
+from linrank.stochastic.samplers import PLANNED, RECORDED, DrawnPairs
 from linrank.system.resources import resident, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
-    from linrank.stochastic.resident import Loaded
-    from linrank.stochastic.samplers import Draw
-    from linrank.stochastic.train import Callback, DescentResult, Objective
-
-    Array = NDArray[Any]
     from linrank.data.rows import Rows
     from linrank.data.scaling import Scaling
     from linrank.io.store.store import Store
+    from linrank.stochastic.resident import Loaded
+    from linrank.stochastic.samplers import Draw
+    from linrank.stochastic.train import Callback, DescentResult
+
+    Array = NDArray[Any]
 
 _STEPS_PER_ROW = 0.25  # of one visit: more, and the weights follow the chunk at hand
 
@@ -285,7 +285,11 @@ def descend_chunks(
     """
     train.check_descent(algorithm, n_steps, record, tol)
     check_passes(passes)
-    _check_sampling(sampling)
+    if sampling == "roc":
+        raise ValueError(
+            "sampling='roc' compares rows of all queries, which are in different chunks of a "
+            "store; use another sampling, or linrank.load(store) and its X and y"
+        )
     record = "sampled" if record is None and tol is not None else record
     draws = _draws(algorithm, w0, record)
     census = _Census.of(source, sampling, query_weight)
@@ -296,15 +300,17 @@ def descend_chunks(
         beside=beside,
         n_readers=2 if record == "exact" else 1,
     )
-    loader = Loader(source, sampling, query_weight, prepare or _unchanged, residence)
+    loader = Loader(source, sampling, query_weight, prepare or (lambda data: data), residence)
     alpha = train.regularisation(alpha, C, census.total_weight)
     drawn = drawn_from_chunks(loader, census.masses, draws, seed)
-    objective = _objective(
-        loader, census, drawn, alpha, record, algorithm == "logistic", resolve(n_jobs)
-    )
+    objective: train.Objective | None = None
+    if record == "exact":
+        objective = ChunkedObjective(loader, census.masses, alpha, resolve(n_jobs))
+    elif record is not None:
+        objective = train.SampledObjective(drawn[RECORDED], alpha, logistic=algorithm == "logistic")
     watched = objective
     if validation is not None and tol is not None:
-        watched = _held_out(validation, sampling, alpha, algorithm == "logistic", seed)
+        watched = train.held_out(validation, sampling, alpha, algorithm, seed)
     watch = train.Watch(objective, watched, tol, callback)
     run = Course(
         source.n_features,
@@ -356,42 +362,6 @@ def _bytes_of_pairs(source: Store, draws: Sequence[Draw]) -> int:
     """Two rows a pair, gathered from the chunks and then joined."""
     bytes_a_row = sum(extent.nbytes for extent in source.chunks) / source.n_rows
     return int(sum(4 * draw.n_pairs * bytes_a_row for draw in draws))
-
-
-def _objective(
-    loader: Loader,
-    census: _Census,
-    drawn: Mapping[Draw, DrawnPairs],
-    alpha: float,
-    record: str | None,
-    logistic: bool,
-    n_threads: int,
-) -> Objective | None:
-    if record is None:
-        return None
-    if record == "exact":
-        return ChunkedObjective(loader, census.masses, alpha, n_threads)
-    return train.SampledObjective(drawn[RECORDED], alpha, logistic=logistic)
-
-
-def _held_out(
-    validation: Dataset, sampling: str, alpha: float, logistic: bool, seed: int
-) -> Objective:
-    sampler = pair_sampler(validation.queries, sampling, labels=validation.labels)
-    drawn = DrawnPairs.of(validation.rows, sampler, RECORDED, seed)
-    return train.SampledObjective(drawn, alpha, logistic=logistic)
-
-
-def _check_sampling(sampling: str) -> None:
-    if sampling == "roc":
-        raise ValueError(
-            "sampling='roc' compares rows of all queries, which are in different chunks of a "
-            "store; use another sampling, or linrank.load(store) and its X and y"
-        )
-
-
-def _unchanged(data: Dataset) -> Dataset:
-    return data
 
 
 _SPARE = 32 << 20  # stacks of threads, and what the allocator does not give back

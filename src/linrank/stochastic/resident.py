@@ -15,20 +15,18 @@ from linrank.stochastic.samplers import pair_sampler
 from linrank.system.resources import allowed, describe_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from linrank.data.dataset import Dataset
+    from linrank.data.queries import Queries
     from linrank.data.rows import Rows
+    from linrank.io.store.store import Store
     from linrank.stochastic.chunked import Visit
     from linrank.stochastic.samplers import PairSampler
 
     Array = NDArray[Any]
-    from collections.abc import Sequence
-
-    from linrank.data.queries import Queries
-    from linrank.io.store.store import Store
 
 
 def chunk_sampler(
