@@ -273,18 +273,6 @@ def write_and_validate(
         return None
     from dataclasses import replace
 
-    result = _validate(model, args, console)
-    if args.model != streams.STANDARD:
-        # For `linrank inspect` to tell.
-        measures = {f"{streams.VALIDATED}{name}": value for name, value in result.items()}
-        replace(model, training={**model.training, **measures}).save(args.model)
-    return result
-
-
-def _validate(
-    model: LinearModel | KernelModel, args: argparse.Namespace, console: Console
-) -> Evaluation:
-    """The measures of a model on the file of ``--valid``, said and returned."""
     from linrank.metrics import evaluate
 
     data, scores = reading.read_and_score(model, args.valid, args, console)
@@ -297,6 +285,10 @@ def _validate(
         n_jobs=args.jobs,
     )
     console.say("valid", "   ".join(f"{name} {value:.4f}" for name, value in result.items()))
+    if args.model != streams.STANDARD:
+        # For `linrank inspect` to tell.
+        measures = {f"{streams.VALIDATED}{name}": value for name, value in result.items()}
+        replace(model, training={**model.training, **measures}).save(args.model)
     return result
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def stacked(learnt: list[Learnt | None], n_features: int) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicModels(Sequence[LinearModel | None]):
+class TopicModels(Sequence[Any]):
     """A :class:`linrank.LinearModel` for each topic, None for one that could not be learnt.
 
     They are made when they are asked for: what is kept is ``coef``, sparse.
@@ -100,11 +100,7 @@ class TopicModels(Sequence[LinearModel | None]):
     def __len__(self) -> int:
         return len(self.trainings)
 
-    @overload
-    def __getitem__(self, t: int) -> LinearModel | None: ...
-    @overload
-    def __getitem__(self, t: slice) -> list[LinearModel | None]: ...
-    def __getitem__(self, t: int | slice) -> LinearModel | list[LinearModel | None] | None:
+    def __getitem__(self, t: int | slice) -> Any:
         if isinstance(t, slice):
             return [self[i] for i in range(*t.indices(len(self)))]
         training = self.trainings[t]

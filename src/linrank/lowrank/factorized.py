@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,10 @@ from linrank.data.frames import as_array
 from linrank.data.rows import without_offsets
 from linrank.errors import check_natural, check_numbers, check_one_of
 from linrank.losses.base import Hinge
-from linrank.lowrank.log import Log
 from linrank.objective import Ridge, Risk, Sum
 from linrank.options import CONSTRAINTS, QUERY_NORMALIZATIONS
 from linrank.pairs import Pairs, choose_pairs
-from linrank.solvers.result import Callback, Result, Verdict
+from linrank.solvers.result import Callback, History, Result, Verdict
 from linrank.system.resources import check_fits, resolve, useful_threads
 
 Array = NDArray[Any]
@@ -293,6 +292,19 @@ def _at_rest(value: float, last: float) -> Verdict:
         f"the objective stays at {last:g}, as rounding forbids further progress; scale the "
         "features, or use a smaller C"
     )
+
+
+class Log(History):
+    """Numbers by iterate, from wherever they come."""
+
+    def add(self, weights: Callable[[], Any], **numbers: float) -> bool:
+        """As `append`, of an objective that is a number."""
+        if not math.isfinite(numbers["objective"]):
+            raise ValueError(
+                f"the objective is {numbers['objective']:g}: features, weights or C are too large "
+                "for double precision; divide them by a common factor"
+            )
+        return self.append(weights, {key: float(number) for key, number in numbers.items()})
 
 
 class _Log(Log):

@@ -17,7 +17,7 @@ from linrank.errors import (
     check_positive,
     is_number,
 )
-from linrank.lowrank.log import Log
+from linrank.lowrank.factorized import Log
 from linrank.lowrank.rectangles import Rectangles, check_memory
 from linrank.lowrank.splitting import Iterate, Splitting
 from linrank.options import QUERY_NORMALIZATIONS

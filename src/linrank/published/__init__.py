@@ -8,9 +8,8 @@ of low rank by its pairs, on any rows.
 from typing import Any
 
 from linrank.options import COUNTINGS
-from linrank.published.counting import Counted, TreeHinge
+from linrank.published.counting import Counted, ExplicitPairs, TreeHinge, published_loss
 from linrank.published.listed_pairs import FactorizedByPairs, factorize_by_pairs
-from linrank.published.method import ExplicitPairs, published_loss
 
 __all__ = [
     "COUNTINGS",

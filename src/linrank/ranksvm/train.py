@@ -22,7 +22,7 @@ from linrank.losses.base import Hinge, Huber, ScoreLoss, SquaredHinge
 from linrank.losses.preferences import PreferenceHinge, PreferenceHuber, PreferenceSquaredHinge
 from linrank.objective import Ridge, Risk, Sum
 from linrank.pairs import Pairs, chosen
-from linrank.published import method as published
+from linrank.published import counting as published
 from linrank.solvers import conjugate
 from linrank.solvers.bundle import bundle
 from linrank.solvers.continuation import Sharpening

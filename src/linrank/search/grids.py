@@ -146,21 +146,12 @@ def tune_factorized(
         part, weight = run.part(data, query_weight)
         scaling = Scaling.fit(scale, part.rows, weight=part.weight, n_jobs=run.n_threads)
         scaled = scaling.transformed(part, n_jobs=run.n_threads)
-        results = []
-        for C in Cs.tolist():
-            result = train_factorized(
-                scaled,
-                C=C,
-                scale=scaling.factors,
-                query_weight=weight,
-                n_jobs=run.n_threads,
-                callback=run.is_cancelled,
-                **options,
-            )
-            results.append(result)
-            if run.is_cancelled():  # the fault of another fold is about to be told
-                break
-            run.report(result)
+        how = {"scale": scaling.factors, "query_weight": weight, "n_jobs": run.n_threads, **options}
+
+        def fit(C: float, last: Result | None) -> Result:
+            return train_factorized(scaled, C=C, callback=run.is_cancelled, **how)
+
+        results = run.each(Cs, fit)
         coefs = np.array([scaling.fold(result.w) for result in results])
         facts = {"converged": np.array([r.converged for r in results])}
         return run.judge(coefs, data, scaling), facts

@@ -19,11 +19,12 @@ from linrank.data.scaling import Scaling
 from linrank.errors import check_one_of
 from linrank.kernels.functions import Kernel, check_kernel_rows
 from linrank.kernels.matrices import KernelMatrix, StoredMatrix, kernel_matrix, stored_bytes
-from linrank.kernels.train import KernelResult, train_kernel
+from linrank.kernels.train import train_kernel
 from linrank.options import KERNELS, WITH_GAMMA
 from linrank.ranksvm.path import as_grid
 from linrank.search.folds import Fold, weight_of_part
 from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
+from linrank.solvers.result import Result
 from linrank.system.resources import allowed, describe_bytes, resolve
 
 Array = NDArray[Any]
@@ -400,24 +401,22 @@ def tune_kernel(
     def train(run: FoldRun) -> Judged:
         part = kernels.part(run.k, run.n_threads)
         weight = weight_of_part(query_weight, data, part.data, run.fold.train)
-        results: list[KernelResult] = []
-        for C in Cs.tolist():  # ascending, each model from the last
-            result = train_kernel(
+
+        def fit(C: float, last: Result | None) -> Result:
+            return train_kernel(
                 part.data,
                 kernel=kernels.kernel,
                 matrix=part.matrix,
                 C=C,
-                beta0=results[-1].w if results else None,
+                beta0=None if last is None else last.w,
                 settle=False,
                 query_weight=weight,
                 n_jobs=run.n_threads,
                 callback=run.is_cancelled,
                 **options,
             )
-            results.append(result)
-            if run.is_cancelled():  # the fault of another fold is about to be told
-                break
-            run.report(result)
+
+        results = run.each(Cs, fit)  # ascending, each model from the last
         betas = np.array([result.w for result in results])
         facts = {
             "converged": np.array([result.converged for result in results]),
