@@ -39,7 +39,7 @@ from linrank.io.store.writer import StoreWriter
 from linrank.losses.base import SquaredHinge
 from linrank.pairs import Pairs
 from linrank.parts import risk as tasks
-from linrank.parts.gather import MemoryChunks
+from linrank.parts.chunk import MemoryChunks
 from linrank.parts.passes import Budget, Passes, sample_capacity
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.risk import ChunkedProblem, sizes_of

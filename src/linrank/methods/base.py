@@ -34,8 +34,8 @@ class Task:
         As users give it.
     preferences : Preferences or None
         Listed pairs beside those of the labels.
-    start : LinearModel or None
-        Where the weights begin; at 0 if None.
+    start : LinearModel, array or None
+        Where the weights begin, an array being those of scaled columns; at 0 if None.
     """
 
     data: Any
@@ -43,7 +43,7 @@ class Task:
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None
     preferences: Preferences | None = None
-    start: LinearModel | None = None
+    start: LinearModel | Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +110,9 @@ class Method:
         A dataclass of the parameters of a search, grids in place of what is chosen.
     path : callable or None
         From a `Task`, whose parameters are those of the search, and folds to what was found.
+    recipe : callable or None
+        From parameters, what the data are (in words) and the weights of queries to the losses of
+        data in parts; what these cannot serve is refused.
     places : tuple of str
         Beside memory, what it can train on: "store" (in passes), "cluster", "stream".
     """
@@ -121,6 +124,7 @@ class Method:
     describe: Callable[[Trained, Any], Description]
     search: type | None = None
     path: Callable[..., Any] | None = None
+    recipe: Callable[[Any, str, Any], Any] | None = None
     places: tuple[str, ...] = field(default=())
 
 
@@ -175,6 +179,7 @@ RANKSVM = register(
         later("linrank.methods.ranksvm:describe"),
         search=of.RankSVMSearch,
         path=later("linrank.methods.search:search_ranksvm"),
+        recipe=later("linrank.methods.ranksvm:recipe_of"),
         places=("store", "cluster"),
     )
 )
@@ -208,6 +213,7 @@ DOMINATION = register(
         later("linrank.methods.domination:describe"),
         search=of.DominationSearch,
         path=later("linrank.methods.search:search_domination"),
+        recipe=later("linrank.methods.domination:recipe_of"),
         places=("store", "cluster"),
     )
 )
