@@ -55,11 +55,14 @@ class MemoryParts(Parts):
     """Parts in memory."""
 
     where = "parts"
+    lengths = query_numbers = None  # set below, and by tests
 
     def __init__(self, parts, n_threads=1):
         columns = parts[0].select(np.empty(0, np.int64))
-        super().__init__(columns, [np.diff(p.queries.offsets) for p in parts], n_threads=n_threads)
-        self.parts = parts
+        self.parts, self.lengths = parts, [np.diff(p.queries.offsets) for p in parts]
+        n_queries = sum(map(len, self.lengths))
+        super().__init__(columns, sum(part.n_rows for part in parts), n_queries, n_threads)
+        self.query_numbers = Parts.query_numbers.fget(self)
 
     @contextmanager
     def opened(self, recipe, kept=None):

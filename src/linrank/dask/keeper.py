@@ -25,8 +25,10 @@ from linrank.stochastic.checkpoint import check_replaceable, load, save
 
 Array = NDArray[Any]
 # The parameters that decide on the objective, as far as a method has them.
-_OBJECTIVE = ("C", "alpha", "loss", "pairs", "pair_weighting", "query_normalization", "scale")
-_OBJECTIVE += ("layers", "margin")
+_OBJECTIVE = (
+    *("C", "loss", "pairs", "pair_weighting", "query_normalization"),
+    *("alpha", "layers", "margin", "scale"),
+)
 _KIND = "weights of a fit on a cluster"
 _SAME = 1e-6  # relative difference of objectives at one w that rounding and partitions explain
 

@@ -70,14 +70,21 @@ class DaskParts(Parts):
         resume: bool = False,
         keep: bool = False,
     ) -> None:
-        lengths = [summary.lengths for summary in data.summaries]
-        super().__init__(data.columns, lengths, data.query_numbers, resolve(n_jobs))
+        super().__init__(data.columns, data.n_rows, data.n_queries, resolve(n_jobs))
         self.data, self.patience, self.keep = data, patience, keep
         self.checkpoint, self.resume = checkpoint, resume
         self.n_rounds = self.n_repeated = self.n_before = 0
         self.capacity = sample_capacity(data)
         if data.store is not None:
             self.statistics, self.index_base = data.store.statistics, data.store.index_base
+
+    @property
+    def lengths(self) -> Sequence[Array]:
+        return [summary.lengths for summary in self.data.summaries]
+
+    @property
+    def query_numbers(self) -> Sequence[Array]:
+        return self.data.query_numbers
 
     @contextmanager
     def opened(

@@ -24,7 +24,7 @@ from linrank.parts.recipes import Recipe
 
 
 def dask_setup(worker: Any) -> None:
-    """Leave Ctrl-C, which a terminal sends to all its processes, to ``linrank train --dask local:N``.
+    """Leave Ctrl-C, which a terminal sends to all its processes, to the command that started them.
 
     Dask calls it in the main thread of a worker that has this module as a preload.
     """

@@ -11,6 +11,9 @@ from linrank.errors import did_you_mean
 from linrank.methods import parameters as of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
     from linrank.models.kernel import KernelModel
@@ -43,7 +46,7 @@ class Task:
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None
     preferences: Preferences | None = None
-    start: LinearModel | Any = None
+    start: LinearModel | NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,8 @@ class Parts(ABC):
     ----------
     columns : Dataset
         Their columns, without a row.
-    lengths : sequence of int64 arrays
-        The rows of each query, part by part.
-    query_numbers : sequence of int64 arrays, optional
-        The number of each query in order of first appearance in the input, part by part; counted
-        part after part if None.
+    n_rows, n_queries : int
+        Of all parts.
     n_threads : int
         For the work on samples.
     """
@@ -39,20 +36,20 @@ class Parts(ABC):
     index_base: int | None = None  # the number of the first feature in the file
     statistics: ColumnStatistics | None = None  # of all columns, where they are known already
 
-    def __init__(
-        self,
-        columns: Dataset,
-        lengths: Sequence[Array],
-        query_numbers: Sequence[Array] | None = None,
-        n_threads: int = 1,
-    ) -> None:
-        self.columns, self.lengths, self.n_threads = columns, lengths, n_threads
-        self.n_rows = sum(int(part.sum()) for part in lengths)
-        self.n_queries = sum(map(len, lengths))
-        if query_numbers is None:
-            ends = np.cumsum([len(part) for part in lengths])[:-1]
-            query_numbers = np.split(np.arange(self.n_queries), ends)
-        self.query_numbers = query_numbers
+    def __init__(self, columns: Dataset, n_rows: int, n_queries: int, n_threads: int = 1) -> None:
+        self.columns, self.n_threads = columns, n_threads
+        self.n_rows, self.n_queries = n_rows, n_queries
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Sequence[Array]:
+        """The rows of each query, part by part."""
+
+    @property
+    def query_numbers(self) -> Sequence[Array]:
+        """The number of each query in order of first appearance in the input, part by part."""
+        ends = np.cumsum([len(part) for part in self.lengths])[:-1]
+        return np.split(np.arange(self.n_queries), ends)
 
     @abstractmethod
     def opened(

@@ -132,8 +132,8 @@ class Passes:
     ----------
     source : Source
         The chunks.
-    recipe : Recipe
-        What makes chunks of what is read.
+    recipe : Recipe or None
+        What makes chunks of what is read; None leaves it as it is, and nothing can be kept.
     budget : Budget
         What may be kept.
     n_threads : int
@@ -145,7 +145,7 @@ class Passes:
     def __init__(
         self,
         source: Source,
-        recipe: Recipe,
+        recipe: Recipe | None,
         budget: Budget,
         n_threads: int = 1,
         kept: Sequence[Any] | None = None,
@@ -241,8 +241,10 @@ class Passes:
             self._ahead.append((i, buffer, reading))
             self.n_read += self.source.chunks[i].nbytes
 
-    def _made(self, i: int, data: Dataset) -> Chunk:
+    def _made(self, i: int, data: Dataset) -> Any:
         """The chunk of what was read; its terms and state are those of the last pass, if kept."""
+        if self.recipe is None:
+            return data
         known = self._kept.get(i)
         if known is not None:
             return replace(known, rows=self.recipe.prepared(data, self.n_threads).rows)

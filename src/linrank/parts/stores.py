@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from linrank.data.dataset import Dataset
 from linrank.io.store.outline import columns_of
 from linrank.io.store.store import Store
 from linrank.parts.parts import Parts
@@ -18,6 +16,7 @@ from linrank.parts.recipes import Recipe
 from linrank.parts.risk import LARGEST_MATRIX
 from linrank.ranksvm.train import MOST_FACTORED
 from linrank.system.memory import allowed, describe_bytes, resident
+from linrank.system.threads import cached_property
 
 Array = NDArray[Any]
 
@@ -26,7 +25,7 @@ _SPARE = 64 << 20
 
 
 def passes_over(
-    store: Store, recipe: Recipe, memory_limit: Any, n_threads: int, kept: Any = None
+    store: Store, recipe: Recipe | None, memory_limit: Any, n_threads: int, kept: Any = None
 ) -> Passes:
     """Passes over a store within ``memory_limit`` bytes of memory of this process in all.
 
@@ -36,7 +35,7 @@ def passes_over(
     limit = allowed(memory_limit)
     assert limit is not None  # a limit that was given
     matrices = _matrix_bytes(store.n_features, store.n_chunks)
-    used, copies = resident(), 2 if recipe.by_query else 1
+    used, copies = resident(), 2 if recipe is not None and recipe.by_query else 1
     free, least = limit - used - _SPARE - matrices, Budget.least(store, copies)
     if free < least:
         raise MemoryError(
@@ -47,7 +46,10 @@ def passes_over(
             f"{describe_bytes(limit - free + least)}, or write the store with smaller chunks "
             "(--chunk-size, chunk_bytes=)"
         )
-    return Passes(store, recipe, Budget.of(store, free, copies), n_threads, kept)
+    budget = Budget.of(store, free, copies)
+    if recipe is None:  # data sets are read once
+        budget = replace(budget, n_states=0, n_kept=0)
+    return Passes(store, recipe, budget, n_threads, kept)
 
 
 def _matrix_bytes(n_features: int, n_chunks: int) -> int:
@@ -72,31 +74,14 @@ class StoreParts(Parts):
     where: ClassVar[str] = "a store within memory_limit"
 
     def __init__(self, store: Store, memory_limit: Any, n_threads: int = 1) -> None:
-        lengths = [store.query_lengths(i) for i in range(store.n_chunks)]
-        super().__init__(columns_of(store), lengths, n_threads=n_threads)
+        super().__init__(columns_of(store), store.n_rows, store.n_queries, n_threads)
         self.store, self.memory_limit = store, memory_limit
         self.capacity = sample_capacity(store)
         self.statistics, self.index_base = store.statistics, store.index_base
 
-    @contextmanager
-    def opened(
-        self, recipe: Recipe | None, kept: Sequence[Array] | None = None
-    ) -> Iterator[Passes]:
-        made_by: Any = Unchanged() if recipe is None else recipe
-        passes = passes_over(self.store, made_by, self.memory_limit, self.n_threads, kept)
-        if recipe is None:  # they are read once
-            passes.budget = replace(passes.budget, n_states=0, n_kept=0)
-        with passes:
-            yield passes
+    @cached_property
+    def lengths(self) -> Sequence[Array]:
+        return [self.store.query_lengths(i) for i in range(self.store.n_chunks)]
 
-
-class Unchanged:
-    """The recipe of data sets as they are."""
-
-    by_query: ClassVar[bool] = False
-
-    def prepared(self, data: Dataset, n_threads: int = 1) -> Dataset:
-        return data
-
-    def chunk(self, data: Dataset, n_threads: int = 1, kept: Any = None) -> Dataset:
-        return data
+    def opened(self, recipe: Recipe | None, kept: Sequence[Array] | None = None) -> Passes:
+        return passes_over(self.store, recipe, self.memory_limit, self.n_threads, kept)
