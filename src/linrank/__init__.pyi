@@ -78,7 +78,7 @@ from linrank.metrics import evaluate_run as evaluate_run
 from linrank.models.kernel import KernelModel as KernelModel
 from linrank.models.linear import LinearModel as LinearModel
 from linrank.models.linear import load_model as load_model
-from linrank.parts.user_path import ranksvm_path as ranksvm_path
+from linrank.parts.path import ranksvm_path as ranksvm_path
 from linrank.ranksvm.path import PathResult as PathResult
 from linrank.reports.build import Report as Report
 from linrank.reports.build import report as report

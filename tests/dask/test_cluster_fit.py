@@ -17,7 +17,7 @@ import linrank
 import linrank.dask
 from linrank.dask.partitions import partitions_of
 from linrank.io.store.store import Store
-from linrank.parts.gather import MemoryChunks
+from linrank.parts.chunk import MemoryChunks
 from linrank.parts.recipes import RankRecipe
 from linrank.parts.train import train_rank_chunks
 

@@ -155,7 +155,7 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if is_cluster:
         from linrank.cli.cluster import train_on_cluster
 
-        trained = train_on_cluster(data, parameters, args, console)
+        trained = train_on_cluster(method, data, parameters, args, console)
     else:
         trained = method.train(Task(data, parameters, preferences=preferences))
     done = time.perf_counter()

@@ -73,6 +73,25 @@ class Queries:
         high, low = self.pairs_per_query >> 32, self.pairs_per_query & 0xFFFFFFFF
         return (int(high.sum()) << 32) + int(low.sum())
 
+    def select(self, which: Array) -> Queries:
+        """Some of the queries, in the order of their numbers ``which``; the rows stay the same.
+
+        Examples
+        --------
+        >>> Queries.of([0, 0, 0, 0], qid=[5, 6, 5, 7]).select(np.array([2, 0])).order.tolist()
+        [3, 0, 2]
+        """
+        begins, sizes = self.offsets[which], np.diff(self.offsets)[which]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        positions = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], sizes)
+        return Queries(
+            offsets,
+            positions if self.order is None else self.order[positions],
+            self.levels[positions],
+            self.n_levels[which],
+            None if self.ids is None else self.ids[which],
+        )
+
     def gather(self, a: Array) -> Array:
         """Return ``a``, given by row, by position (``a`` itself if rows are positions)."""
         return a if self.order is None else a[self.order]

@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from typing_extensions import Self
 
-    from linrank.data.missing import Filling
     from linrank.data.rows import Rows
-    from linrank.data.scaling import Scaling
     from linrank.export.artefact import Artefact
     from linrank.methods.base import Method, Trained
     from linrank.models.linear import LinearModel
-    from linrank.search.monitor import Monitor
+    from linrank.parts.parts import Parts
 
     Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -458,7 +456,7 @@ class MethodRanker(CallbackSupport, FittedRanker):
 
     def _train(
         self,
-        data: Dataset | Store,
+        data: Dataset | Store | Parts,
         columns: Dataset,
         sets: tuple[Dataset, ...],
         query_weight: Any,
@@ -581,32 +579,9 @@ class LinearRanker(FittedRanker):
         check_is_fitted(self, "model_")
         return export(self.model_, target, **options)
 
-    # ---- for fit ---------------------------------------------------------------------------------
-
-    def _start(
-        self, scaling: Scaling, n_features: int, filling: Filling | None = None
-    ) -> NDArray[np.float64] | None:
-        """Where ``warm_start``, of the estimators that have it, lets the weights begin."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        n_features = n_features if filling is None else filling.n_features
-        if self.coef_.size != n_features:
-            raise ValueError(
-                f"warm_start=True, but X has {n_features} features and the previous fit had "
-                f"{self.coef_.size}; set warm_start=False"
-            )
-        return scaling.unfold(self.model_.missing.joined(self.coef_, filling))
-
     def _adopt_model(self, model: LinearModel, data: Dataset) -> None:
         super()._adopt_model(model, data)
         self.coef_ = model.coef
-
-    def _adopt_validation(self, monitor: Monitor) -> None:
-        """Set which iterate was best; without validation data, forget that of an earlier fit."""
-        if monitor.keys:
-            self.best_iteration_ = monitor.best_iteration
-        elif hasattr(self, "best_iteration_"):
-            del self.best_iteration_
 
 
 def estimator_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[MethodRanker]:

@@ -22,6 +22,7 @@ from linrank.system.resources import resolve
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from linrank.data.dataset import Dataset
     from linrank.methods.base import Method
     from linrank.ranksvm.path import PathResult
     from linrank.search.tuning import Tuning
@@ -76,6 +77,10 @@ class SearchRanker(FittedRanker):
         else:
             data = columns = self._training_data(X, y, **own)
             folds = as_folds(cv, data, X)
+        return self._search(data, columns, folds, query_weight)
+
+    def _search(self, data: Any, columns: Dataset, folds: Any, query_weight: Any) -> Self:
+        """Let the method choose and train, and set the attributes of the fit."""
         assert self.method.path is not None
         found = self.method.path(
             Task(data, self, query_weight=query_weight), folds, progress=self._progress
@@ -83,7 +88,7 @@ class SearchRanker(FittedRanker):
         self._adopt_choice(found, found.path)
         if found.trained.doubt:
             message = f"{type(self).__name__} {found.trained.doubt}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         self._adopt_trained(found.trained, columns)
         return self
 
@@ -95,10 +100,10 @@ class SearchRanker(FittedRanker):
     def _adopt_choice(self, tuning: Tuning, path: PathResult | None) -> None:
         """Set the attributes of the choice; warn where it is doubtful."""
         for said in tuning.edges:
-            warnings.warn(said, UserWarning, stacklevel=3)
+            warnings.warn(said, UserWarning, stacklevel=4)
         for doubt in (tuning.open, None if path is None else path.doubt):
             if doubt:
-                warnings.warn(doubt, ConvergenceWarning, stacklevel=3)
+                warnings.warn(doubt, ConvergenceWarning, stacklevel=4)
         for name, values in tuning.grid.items():
             setattr(self, f"{name}s_", values)
             setattr(self, f"{name}_", tuning.best_params[name])

@@ -11,6 +11,9 @@ from linrank.errors import did_you_mean
 from linrank.methods import parameters as of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from linrank.data.dataset import Dataset
     from linrank.data.preferences import Preferences
     from linrank.models.kernel import KernelModel
@@ -34,8 +37,8 @@ class Task:
         As users give it.
     preferences : Preferences or None
         Listed pairs beside those of the labels.
-    start : LinearModel or None
-        Where the weights begin; at 0 if None.
+    start : LinearModel, array or None
+        Where the weights begin, an array being those of scaled columns; at 0 if None.
     """
 
     data: Any
@@ -43,7 +46,7 @@ class Task:
     sets: tuple[Dataset, ...] = ()
     query_weight: Any = None
     preferences: Preferences | None = None
-    start: LinearModel | None = None
+    start: LinearModel | NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +113,9 @@ class Method:
         A dataclass of the parameters of a search, grids in place of what is chosen.
     path : callable or None
         From a `Task`, whose parameters are those of the search, and folds to what was found.
+    recipe : callable or None
+        From parameters, what the data are (in words) and the weights of queries to the losses of
+        data in parts; what these cannot serve is refused.
     places : tuple of str
         Beside memory, what it can train on: "store" (in passes), "cluster", "stream".
     """
@@ -121,6 +127,7 @@ class Method:
     describe: Callable[[Trained, Any], Description]
     search: type | None = None
     path: Callable[..., Any] | None = None
+    recipe: Callable[[Any, str, Any], Any] | None = None
     places: tuple[str, ...] = field(default=())
 
 
@@ -173,7 +180,10 @@ def _own(
     where = f"linrank.methods.{module or name}:{{}}{'' if module is None else f'_{name}'}"
     path = None if search is None else Later(f"linrank.methods.search:search_{name}")
     train, describe = Later(where.format("train")), Later(where.format("describe"))
-    return register(Method(name, summary, parameters, train, describe, search, path, places))
+    recipe = Later(where.format("recipe_of")) if "cluster" in places else None
+    return register(
+        Method(name, summary, parameters, train, describe, search, path, recipe, places)
+    )
 
 
 RANKSVM = _own(

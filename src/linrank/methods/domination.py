@@ -1,4 +1,4 @@
-"""The domination loss as a method: its training in memory and in passes, and what is told of it."""
+"""The domination loss as a method: its training in memory and in parts, and what is told of it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from linrank.domination.train import train as solve
 from linrank.methods import linear
 from linrank.methods.base import Description, Task, Trained, values_of
 from linrank.options import DOMINATION
-from linrank.parts.stores import train_domination_store
+from linrank.parts.recipes import DominationRecipe, domination_recipe
+from linrank.parts.train import train_domination_chunks, train_parts
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
 
 _REPORTED = ("method", "alpha", *DOMINATION, "seed", "n_pairs")  # of what the model knows
 
 
+def recipe_of(parameters: Any, where: str, query_weight: Any) -> DominationRecipe:
+    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
+    return domination_recipe(where, query_weight, **values_of(parameters, ("alpha", *DOMINATION)))
+
+
 def train(task: Task) -> Trained:
-    """Minimise the domination loss and a penalty; with the l2 penalty, in passes too."""
+    """Minimise the domination loss and a penalty; with the l2 penalty, over parts too."""
     p, ground = task.parameters, linear.Ground.of(task)
     options = {"alpha": p.alpha, **values_of(p, DOMINATION)}
-    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
     watched: dict[str, Any] = {"w0": ground.start, "callback": ground.callback}
-    if ground.store is not None:
-        result, n_pairs = train_domination_store(
-            ground.store,
-            ground.scaling,
-            memory_limit=p.memory_limit,
-            options=options,
-            **asked,
-            **watched,
+    if ground.parts is not None:
+        recipe = recipe_of(p, ground.parts.where, task.query_weight)
+        watched |= values_of(p, ("alpha", "tol", "max_iter"))
+        result, n_pairs = train_parts(
+            train_domination_chunks, ground.parts, recipe, ground.scaling, **watched
         )
         settings = describe_parameters(None, seed=0, **options)  # passes draw nothing at random
         return _shown(ground.conclude(result, settings, n_pairs=n_pairs), result)
+    asked: dict[str, Any] = {"query_weight": ground.query_weight, "n_jobs": p.n_jobs}
     seed, scaled = seed_of(p.random_state), ground.scaled
     asked |= {"seed": seed, "scale": ground.scaling.factors}
     result = solve(scaled, **options, **asked, **watched)

@@ -1,8 +1,8 @@
-"""RankSVM as a method: its training in memory and in passes, and what is told of it."""
+"""RankSVM as a method: its training in memory and in parts, and what is told of it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linrank.data.bounds import weight_bounds
 from linrank.methods import linear
@@ -11,6 +11,9 @@ from linrank.options import SELECTED_PAIRS, TRAINING
 from linrank.ranksvm.train import train as solve
 from linrank.system.resources import count
 from linrank.system.seeds import seed_of
+
+if TYPE_CHECKING:
+    from linrank.parts.recipes import RankRecipe
 
 # Of the parameters, for programs; the published baselines have some of them.
 _REPORTED = ("C", *TRAINING, "counting", "scale", "positive")
@@ -34,23 +37,30 @@ def _bounds(p: Any, ground: linear.Ground) -> Any:
     return weight_bounds(p.positive, p.coef_bounds, ground.columns, ground.scaling.factors)
 
 
+def recipe_of(parameters: Any, where: str, query_weight: Any) -> RankRecipe:
+    """The losses of a part; what parts cannot serve is refused, ``where`` saying what they are."""
+    from linrank.parts.recipes import RANK_KINDS, rank_recipe
+
+    return rank_recipe(where, query_weight, **values_of(parameters, RANK_KINDS))
+
+
 def train(task: Task) -> Trained:
-    """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in passes."""
+    """Minimise ``½‖w‖² + C Σ ω_ij l(1 - w·(x_i - x_j))``, over rows in memory or in parts."""
     p, ground = task.parameters, linear.Ground.of(task)
     options = {"C": p.C, **options_of(p)}
     asked: dict[str, Any] = {
         "bounds": _bounds(p, ground) if p.positive or p.coef_bounds is not None else None,
-        "query_weight": ground.query_weight,
         "w0": ground.start,
-        "n_jobs": p.n_jobs,
         "callback": ground.monitor,
     }
     n_pairs: int | None = None
-    if ground.store is not None:
-        from linrank.parts.stores import train_rank_store  # costs 40 ms, and few need it
+    if ground.parts is not None:
+        from linrank.parts.train import train_parts, train_rank_chunks
 
-        result, n_pairs = train_rank_store(
-            ground.store, ground.scaling, memory_limit=p.memory_limit, options=options, **asked
+        recipe = recipe_of(p, ground.parts.where, task.query_weight)
+        asked |= values_of(p, ("C", "tol", "max_iter"))
+        result, n_pairs = train_parts(
+            train_rank_chunks, ground.parts, recipe, ground.scaling, **asked
         )
     else:
         result = solve(
@@ -58,6 +68,8 @@ def train(task: Task) -> Trained:
             **options,
             scale=ground.scaling.factors,
             preferences=task.preferences,
+            query_weight=ground.query_weight,
+            n_jobs=p.n_jobs,
             **asked,
         )
     return ground.conclude(result, settings_of(p, options), n_pairs=n_pairs)

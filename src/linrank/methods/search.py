@@ -14,12 +14,11 @@ from linrank.kernels.functions import check_kernel_rows
 from linrank.methods.base import FACTORIZED, KERNEL, SGD, Method, Task, Trained, values_of
 from linrank.methods.linear import optimum_attributes
 from linrank.methods.parameters import defaults_of
-from linrank.methods.ranksvm import options_of, settings_of
+from linrank.methods.ranksvm import options_of, recipe_of, settings_of
 from linrank.methods.sgd import average_of
 from linrank.models.linear import LinearModel
 from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
-from linrank.parts.stores import recipe_of
 from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
 from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
 from linrank.search.grids import as_alphas as as_lambdas
@@ -84,8 +83,7 @@ def search_ranksvm(task: Task, folds: Any, **judging: Any) -> Found:
         result, known = path.results[tuning.chosen], _known(data, settings, tuning)
         model = LinearModel.of(result, data, scaling, **known)
     else:
-        kinds = ("loss", "pairs", "pair_weighting", "query_normalization", "solver")
-        recipe = recipe_of(task.query_weight, **values_of(p, kinds))
+        recipe = recipe_of(p, data.where, task.query_weight)
         options |= values_of(p, ("tol", "max_iter"))
         tuning = tune_parts(data, folds, recipe, grid, **options, **_asked(p, judging))
         found = path_of_parts(data, recipe, grid, **options)
