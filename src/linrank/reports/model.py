@@ -28,7 +28,6 @@ from linrank.system.tables import Column, Table
 from linrank.system.words import count
 
 if TYPE_CHECKING:
-
     from linrank.judging.inspect import Profile
     from linrank.reports.fits import Training
     from linrank.reports.material import Material
