@@ -168,7 +168,7 @@ class Sheet:
 
 def card(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Lines ``name  text``, the texts below each other."""
-    width = 2 + max(text_width(name) for name, _ in rows)
+    width = 2 + max((text_width(name) for name, _ in rows), default=0)
     return [_left(name, width) + text for name, text in rows]
 
 
