@@ -22,7 +22,7 @@ CORE = sorted((ROOT / "core").rglob("*.[ch]pp"))
 LAYERS: tuple[set[str], ...] = (
     {"_core", "errors", "options"},
     {"system"},
-    {"data", "plots"},
+    {"data"},
     {"io", "pairs", "clicks", "export"},
     {"losses", "metrics", "reference"},
     {"objective", "published", "displays"},

@@ -8,6 +8,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from linrank.cli.console import Console
@@ -176,8 +177,8 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser, is_limited
         if output is not None:
             check_writable(output)
             check_apart(output, args.data, args.valid)
-    if args.plot is not None:
-        _figure()
+    if args.plot is not None and find_spec("matplotlib") is None:
+        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]")
     if args.valid not in (None, STANDARD):
         check_readable(args.valid)
     check_metrics([args.scoring] if args.scoring else None, args.convention)
@@ -377,26 +378,15 @@ def _grid(found: Any) -> dict[str, Any]:
 FACTS = {"n_iter": "iterations", "converged": "converged"}
 
 
-def _figure() -> Any:
-    """A figure without a window; an error that names the extra where Matplotlib is missing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("--plot needs Matplotlib: pip install linrank[plot]") from None
-    return Figure(figsize=(6.5, 9), layout="constrained")
-
-
 def _plot(found: Any, args: argparse.Namespace) -> None:
     """Draw the path, or the grid, to the file of ``--plot``."""
-    from linrank import plots
+    from linrank.displays import GridDisplay, PathDisplay
 
-    canvas = _figure()
     if args.method in PATHS:
         (chosen,) = found.best_params.values()
-        axes = list(canvas.subplots(4, 1, sharex=True))
-        plots.path(found.path, scores=found.scores, chosen=chosen, metric=args.scoring, axes=axes)
+        figure = PathDisplay(found.path, found.scores, chosen, args.scoring).to_figure()
     else:
-        canvas.set_size_inches(3.0 + 0.6 * len(found.Cs), 2.0 + 0.45 * len(found.gammas))
-        plots.grid(found, metric=args.scoring, ax=canvas.subplots())
+        grid = GridDisplay(found.Cs, found.gammas, found.mean_scores, found.chosen, args.scoring)
+        figure = grid.to_figure(width=3.0 + 0.6 * len(found.Cs))
     with replacing(args.plot) as file:
-        canvas.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)
+        figure.savefig(file, format=os.path.splitext(args.plot)[1][1:].lower(), dpi=150)

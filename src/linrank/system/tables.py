@@ -166,6 +166,12 @@ class Sheet:
         return f'<div class="linrank-sheet {self.css_class}">\n{inside}\n</div>'
 
 
+def card(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Lines ``name  text``, the texts below each other."""
+    width = 2 + max((text_width(name) for name, _ in rows), default=0)
+    return [_left(name, width) + text for name, text in rows]
+
+
 def text_width(text: str) -> int:
     """Columns of a terminal that ``text`` takes: accents none, ideographs two."""
     return sum(
