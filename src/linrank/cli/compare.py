@@ -31,7 +31,7 @@ from linrank.cli.streams import (
     write_lines,
     write_standard,
 )
-from linrank.system.words import seconds
+from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,31 +164,26 @@ def _json(result: Contest | Comparison) -> str:
 
 def show_methods(as_json: bool) -> None:
     """All methods, and whether their packages are here."""
-    from linrank.judging.contest.methods import METHODS
+    from linrank.judging.contest.methods import contestants
     from linrank.system.tables import Column, Table
 
+    known: list[dict[str, Any]] = [
+        {
+            "name": one.name,
+            "family": one.family,
+            "description": one.description,
+            "grid": one.candidates,
+            "installed": not one.is_missing,
+        }
+        for one in contestants().values()
+    ]
     if as_json:
-        known = [
-            {
-                "name": method.name,
-                "family": method.family,
-                "description": method.description,
-                "grid": method.grid,
-                "installed": not method.is_missing,
-            }
-            for method in METHODS.values()
-        ]
         write_standard(json.dumps(known, ensure_ascii=False) + "\n")
         return
     columns = [Column(name, "left") for name in ("method", "by", "what it is", "candidates")]
     rows = [
-        [
-            method.name,
-            method.family + (" (not installed)" if method.is_missing else ""),
-            method.description,
-            method.grid,
-        ]
-        for method in METHODS.values()
+        [name, family + ("" if is_here else " (not installed)"), *told]
+        for name, family, *told, is_here in (one.values() for one in known)
     ]
     show_standard(Table(columns, rows).to_text(terminal_width(1)) + "\n")
 
@@ -348,21 +343,15 @@ def _run_contest(args: argparse.Namespace) -> int:
 
 def _read_parts(paths: Sequence[str], args: argparse.Namespace, console: Console) -> list[Dataset]:
     """The files, counted from the same first feature: that of the first, unless told."""
-    from linrank.cli.reading import read_data
-    from linrank.system.words import count
-
     options: dict[str, Any] = {} if args.n_features is None else {"n_features": args.n_features}
     parts: list[Dataset] = []
     for path in paths:
         if parts:  # features as in the first
             options.update(filling=parts[0].filling, known=parts[0].raw_feature_names)
         data = read_data(path, args, console, **options)
-        queries = data.queries
-        console.say(
-            "read",
-            f"{path}: {count(data.n_rows, 'row')}, "
-            f"{count(queries.n_queries, 'query', 'queries')}, {count(queries.n_pairs, 'pair')}",
-        )
+        n_queries = count(data.queries.n_queries, "query", "queries")
+        n_pairs = count(data.queries.n_pairs, "pair")
+        console.say("read", f"{path}: {count(data.n_rows, 'row')}, {n_queries}, {n_pairs}")
         parts.append(data)
     return parts
 
@@ -388,7 +377,7 @@ def run_models(args: argparse.Namespace) -> int:
         qid=data.qid,
         metrics=args.metrics or usual_metrics([data]),
         convention=args.convention,
-        docid=_docids(data),
+        docid=data.all_docids,
         baseline=args.baseline,
         correction=None if args.correction == "none" else args.correction,
         random_state=args.seed,
@@ -449,8 +438,3 @@ def _matching(path: str, data: Dataset) -> NDArray[np.float64]:
             "per row is needed, in the same order"
         )
     return scores
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]

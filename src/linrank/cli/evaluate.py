@@ -165,7 +165,7 @@ def _evaluate_data(
         qid=data.qid,
         metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
-        docid=_docids(data),
+        docid=data.all_docids,
         n_jobs=args.jobs,
     )
     return data, result
@@ -182,12 +182,6 @@ def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[
             "one score per row is needed, in the same order"
         )
     return data, scores
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    """Document ids, by which trec_eval breaks ties; None unless every row has one."""
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]
 
 
 def _csv(result: Evaluation) -> Iterator[str]:
