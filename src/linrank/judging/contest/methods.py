@@ -10,6 +10,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from tempfile import TemporaryDirectory
@@ -127,16 +128,23 @@ class Model:
     again: Callable[[], object] | None = None
 
     @classmethod
-    def of(cls, model: Any, n_leaves: Callable[[], int] | None = None, **more: Any) -> Model:
+    def of(
+        cls,
+        model: Any,
+        predict: Callable[[Dataset], Array] | None = None,
+        n_leaves: Callable[[], int] | None = None,
+        **more: Any,
+    ) -> Model:
         """A model of linrank, or anything that predicts the scores of a matrix."""
         if isinstance(model, LinearModel | KernelModel):
-            return cls(lambda data: model.predict(data, n_jobs=1), lambda: _saved_size(model))
+            ours = partial(_saved_size, model)
+            return cls(lambda data: model.predict(data, n_jobs=1), ours, **more)
 
         def size() -> Size:
             n_bytes = len(pickle.dumps(model))
             return Size(n_bytes) if n_leaves is None else Size(n_bytes, n_leaves(), "leaves")
 
-        return cls(lambda data: model.predict(data.X), size, **more)
+        return cls(predict or (lambda data: model.predict(data.X)), size, **more)
 
 
 def _saved_size(model: LinearModel | KernelModel) -> Size:

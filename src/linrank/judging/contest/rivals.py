@@ -7,10 +7,7 @@ chosen by the same number.
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -70,7 +67,9 @@ def forest(trial: Trial, min_samples_leaf: int, max_features: str) -> Model:
         n_jobs=1,
     )
     model.fit(trial.train.X, trial.train.labels)
-    return Model.of(model, lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_)))
+    return Model.of(
+        model, n_leaves=lambda: int(sum(tree.get_n_leaves() for tree in model.estimators_))
+    )
 
 
 def gbdt(trial: Trial, max_leaf_nodes: int, learning_rate: float) -> Model:
@@ -91,11 +90,13 @@ def gbdt(trial: Trial, max_leaf_nodes: int, learning_rate: float) -> Model:
     model = fit(_FEWER_ROUNDS)
     n_rounds = _best_round(trial, model.staged_predict(_dense(trial.valid)))
     del model._predictors[n_rounds:]  # what follows would be scored too
-    whole = Model.of(
-        model, lambda: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors)
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(_dense(data))),
+        lambda: sum(int(tree[0].get_n_leaf_nodes()) for tree in model._predictors),
+        found={"rounds": n_rounds},
+        again=lambda: fit(n_rounds),
     )
-    found = {"rounds": n_rounds}
-    return Model(lambda data: model.predict(_dense(data)), whole.size, found, lambda: fit(n_rounds))
 
 
 def _best_round(trial: Trial, stages: Any) -> int:
@@ -150,18 +151,14 @@ def lightgbm(trial: Trial, num_leaves: int, learning_rate: float) -> Model:
         callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
     )
     n_rounds = booster.best_iteration
-
-    def predict(data: Dataset) -> Array:
-        return np.asarray(booster.predict(_matrix(data), num_iteration=n_rounds, num_threads=1))
-
-    def size() -> Size:
-        text = booster.model_to_string(num_iteration=n_rounds)
-        leaves = [line for line in text.splitlines() if line.startswith("num_leaves=")]
-        total = sum(int(line.partition("=")[2]) for line in leaves)
-        return Size(len(text.encode()), total, "leaves")
-
-    again = _later(lightgbm.train, parameters, train, n_rounds)
-    return Model(predict, size, {"rounds": n_rounds}, again)
+    model = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=n_rounds))
+    return Model.of(
+        model,
+        lambda data: np.asarray(model.predict(_matrix(data), num_threads=1)),
+        lambda: sum(tree["num_leaves"] for tree in model.dump_model()["tree_info"]),
+        found={"rounds": n_rounds},
+        again=lambda: lightgbm.train(parameters, train, n_rounds),
+    )
 
 
 def _lightgbm_data(trial: Trial) -> tuple[Any, Any, list[float]]:
@@ -206,16 +203,13 @@ def xgboost(trial: Trial, objective: str, max_depth: int, eta: float) -> Model:
         verbose_eval=False,
     )
     n_rounds = booster.num_boosted_rounds()  # the last is the best: others are not kept
-
-    def predict(data: Dataset) -> Array:
-        return np.asarray(booster.predict(xgboost.DMatrix(_matrix(data), nthread=1)))
-
-    def size() -> Size:
-        n_leaves = sum(tree.count("leaf=") for tree in booster.get_dump())
-        return Size(len(booster.save_raw("ubj")), n_leaves, "leaves")
-
-    again = _later(xgboost.train, parameters, train, n_rounds)
-    return Model(predict, size, {"rounds": n_rounds}, again)
+    return Model.of(
+        booster,
+        lambda data: np.asarray(booster.predict(xgboost.DMatrix(_matrix(data), nthread=1))),
+        lambda: sum(tree.count("leaf=") for tree in booster.get_dump()),
+        found={"rounds": n_rounds},
+        again=lambda: xgboost.train(parameters, train, n_rounds),
+    )
 
 
 def _xgboost_data(trial: Trial, objective: str) -> list[Any]:
@@ -252,19 +246,12 @@ def catboost(trial: Trial, depth: int, learning_rate: float) -> Model:
     model = fit(_FEWER_ROUNDS)
     n_rounds = _best_round(trial, model.staged_predict(_matrix(trial.valid), thread_count=1))
     model.shrink(n_rounds)
-
-    def size() -> Size:
-        with TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.cbm")
-            model.save_model(path)
-            n_leaves = int(np.sum(model.get_tree_leaf_counts()))
-            return Size(os.path.getsize(path), n_leaves, "leaves")
-
-    return Model(
+    return Model.of(
+        model,
         lambda data: np.asarray(model.predict(_matrix(data), thread_count=1)),
-        size,
-        {"rounds": n_rounds},
-        lambda: fit(n_rounds),
+        lambda: int(np.sum(model.get_tree_leaf_counts())),
+        found={"rounds": n_rounds},
+        again=lambda: fit(n_rounds),
     )
 
 
@@ -274,10 +261,6 @@ def _catboost_data(trial: Trial) -> Any:
     queries = trial.train.queries
     group = np.repeat(np.arange(queries.n_queries), np.diff(queries.offsets))
     return catboost.Pool(_matrix(trial.train), trial.train.labels, group_id=group)
-
-
-def _later(function: Callable[..., Any], *given: Any) -> Callable[[], Any]:
-    return lambda: function(*given)
 
 
 def _matrix(data: Dataset) -> Any:
@@ -314,9 +297,8 @@ def best_feature(trial: Trial, feature: int) -> Model:
     place = feature - (0 if data.index_base == 0 else 1)
     coef = np.zeros(data.n_features)
     coef[place] = np.sign(trial.once(_pulls)[place])
-    whole = Model.of(LinearModel(coef))
     order = "descending" if coef[place] > 0 else "ascending"
-    return Model(whole.predict, whole.size, {"order": order})
+    return Model.of(LinearModel(coef), found={"order": order})
 
 
 def strongest(trial: Trial) -> list[int]:
@@ -359,85 +341,82 @@ def random_order(trial: Trial) -> Model:
 # ---- the table ----------------------------------------------------------------------------------
 
 
-def _rival(name: str, family: str, description: str, fit: Callable[..., Any], **more: Any) -> Any:
-    return Contestant(name, family, description, f"{__name__}:{fit.__name__}", **more)
-
-
-_RATES = (0.05, 0.1)
+_HERE, _SKLEARN = __name__, "scikit-learn"
+_ABSOLUTE, _SQUARED = "epsilon_insensitive", "squared_epsilon_insensitive"
+_SHARES, _RATES, _LEAVES, _DEPTHS = (0.0, 0.1), (0.05, 0.1), (7, 15, 31), (3, 4, 6)
 _STOPPED = f"rounds up to {_ROUNDS}, stopped after {_PATIENCE} without gain on validation"
 _BEST = f"up to {_FEWER_ROUNDS} rounds, the best on validation"
-_LEAVES, _DEPTHS = (7, 15, 31), (3, 4, 6)
 
 RIVALS: tuple[Contestant, ...] = (
-    _rival(
+    Contestant(
         "svr-l1",
-        "scikit-learn",
+        _SKLEARN,
         "LinearSVR on the labels, absolute errors",
-        svr,
-        grid={"C": tuple(10.0**k for k in range(-6, 1)), "epsilon": (0.0, 0.1)},
-        settings={"loss": "epsilon_insensitive"},
+        f"{_HERE}:svr",
+        {"C": tuple(10.0**k for k in range(-6, 1)), "epsilon": _SHARES},
+        settings={"loss": _ABSOLUTE},
     ),
-    _rival(
+    Contestant(
         "svr-l2",
-        "scikit-learn",
+        _SKLEARN,
         "LinearSVR on the labels, squared errors",
-        svr,
-        grid={"C": tuple(10.0**k for k in range(-7, 3)), "epsilon": (0.0, 0.1)},
-        settings={"loss": "squared_epsilon_insensitive"},
+        f"{_HERE}:svr",
+        {"C": tuple(10.0**k for k in range(-7, 3)), "epsilon": _SHARES},
+        settings={"loss": _SQUARED},
     ),
-    _rival(
+    Contestant(
         "forest",
-        "scikit-learn",
+        _SKLEARN,
         "RandomForestRegressor on the labels, 300 trees",
-        forest,
-        grid={"min_samples_leaf": (20, 5), "max_features": ("sqrt", "third")},
+        f"{_HERE}:forest",
+        {"min_samples_leaf": (20, 5), "max_features": ("sqrt", "third")},
     ),
-    _rival(
+    Contestant(
         "gbdt",
-        "scikit-learn",
+        _SKLEARN,
         "HistGradientBoostingRegressor on the labels",
-        gbdt,
-        grid={"max_leaf_nodes": _LEAVES, "learning_rate": _RATES},
+        f"{_HERE}:gbdt",
+        {"max_leaf_nodes": _LEAVES, "learning_rate": _RATES},
         note=_BEST,
     ),
-    _rival(
+    Contestant(
         "lightgbm",
         "LightGBM",
         "gradient boosting, lambdarank",
-        lightgbm,
-        grid={"num_leaves": _LEAVES, "learning_rate": _RATES},
-        needs="lightgbm",
+        f"{_HERE}:lightgbm",
+        {"num_leaves": _LEAVES, "learning_rate": _RATES},
+        "lightgbm",
         note=_STOPPED,
     ),
     *(
-        _rival(
+        Contestant(
             f"xgboost-{objective}",
             "XGBoost",
             f"gradient boosting, rank:{objective}",
-            xgboost,
-            grid={"max_depth": _DEPTHS, "eta": _RATES},
-            needs="xgboost",
-            settings={"objective": f"rank:{objective}"},
-            note=_STOPPED,
+            f"{_HERE}:xgboost",
+            {"max_depth": _DEPTHS, "eta": _RATES},
+            "xgboost",
+            {"objective": f"rank:{objective}"},
+            _STOPPED,
         )
         for objective in ("pairwise", "ndcg")
     ),
-    _rival(
+    Contestant(
         "catboost",
         "CatBoost",
         "gradient boosting, YetiRank",
-        catboost,
-        grid={"depth": (4, 6), "learning_rate": _RATES},
-        needs="catboost",
+        f"{_HERE}:catboost",
+        {"depth": (4, 6), "learning_rate": _RATES},
+        "catboost",
         note=_BEST,
     ),
-    _rival(
+    Contestant(
         "best-feature",
         "baseline",
         "the best single feature, up or down",
-        best_feature,
-        grid={"feature": f"{__name__}:strongest"},
+        f"{_HERE}:best_feature",
+        {"feature": f"{_HERE}:strongest"},
         note=f"the {_MOST} that order the training pairs best",
     ),
-    _rival("random", "baseline", "a random order", random_order),
+    Contestant("random", "baseline", "a random order", f"{_HERE}:random_order"),
 )
