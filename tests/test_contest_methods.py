@@ -113,6 +113,8 @@ def test_the_candidates_of_ranksvm_are_its_fits():
         expected = ranker.predict(trial.valid.X)
         scores = model.predict(trial.valid)
         assert np.linalg.norm(scores - expected) < 0.02 * np.linalg.norm(expected)
+        again = model.again().predict(trial.valid)
+        assert np.linalg.norm(again - expected) < 0.02 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize(

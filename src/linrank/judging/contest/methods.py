@@ -59,6 +59,8 @@ class Trial:
         Scaling of the features for methods that depend on it, to be fitted on ``train``.
     seed : int
         Of everything random.
+    last : dict
+        What a candidate leaves for the next one.
     """
 
     train: Dataset
@@ -67,6 +69,7 @@ class Trial:
     convention: Convention
     scale: str = "standard"
     seed: int = 0
+    last: dict[str, Any] = field(default_factory=dict, repr=False)
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def judge(self, scores: Any) -> float:
@@ -256,16 +259,19 @@ def _powers(base: float, first: int, last: int) -> tuple[float, ...]:
 # What a registered method is tried with, where its own grid and defaults do not suit a contest: by
 # name of the contestant, changes of the parameters, and the grid.
 _HERE = __name__
-_C = _powers(2, -20, 10)
+_C, _WARM = _powers(2, -20, 10), {"warm_start": True}
 _TRIED: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "ranksvm": {
-        "ranksvm": ({}, {"C": _C}),
-        "ranksvm-hinge": ({"loss": "hinge"}, {"C": _powers(2, -20, 3)}),
-        "ranksvm-closest": ({"pairs": "closest"}, {"C": _C}),
+        "ranksvm": (_WARM, {"C": _C}),
+        "ranksvm-hinge": ({**_WARM, "loss": "hinge"}, {"C": _powers(2, -20, 3)}),
+        "ranksvm-closest": ({**_WARM, "pairs": "closest"}, {"C": _C}),
     },
     "sgd": {"sgd": ({"algorithm": "hybrid", "average": "weighted"}, {"alpha": _powers(10, 3, -7)})},
     "domination": {
-        f"domination-{penalty}": ({"penalty": penalty}, {"alpha": f"{_HERE}:path_of_alphas"})
+        f"domination-{penalty}": (
+            {**_WARM, "penalty": penalty},
+            {"alpha": f"{_HERE}:path_of_alphas"},
+        )
         for penalty in ("l1", "l2")
     },
     "factorized": {
@@ -286,7 +292,9 @@ def own_contestants() -> Iterator[Contestant]:
         named = {"train": _where(method.train), "parameters": _where(method.parameters)}
         tried = _TRIED.get(method.name, {method.name: ({}, dict(method.grid))})
         for name, (changes, grid) in tried.items():
-            told = ", ".join(f"{key} {value}" for key, value in changes.items())
+            told = ", ".join(
+                f"{key} {value}" for key, value in changes.items() if value is not True
+            )
             yield Contestant(
                 name,
                 "linrank",
@@ -302,15 +310,24 @@ def _where(thing: Any) -> str:
     return str(thing.where) if isinstance(thing, Later) else f"{thing.__module__}:{thing.__name__}"
 
 
-def own(trial: Trial, train: str, parameters: str, **given: Any) -> LinearModel | KernelModel:
-    """A model of one of linrank's methods, by the names of what was registered."""
-    declared = _named(parameters)
+def own(trial: Trial, train: str, parameters: str, **given: Any) -> Model:
+    """A model of one of linrank's methods, by the names of what was registered.
+
+    With ``warm_start`` it begins where the last candidate ended; timed is a fit from the beginning.
+    """
+    declared, last = _named(parameters), trial.last
     of_all = {"scale": trial.scale, "random_state": trial.seed, "n_jobs": 1}
     known = {each.name for each in fields(declared)}
     shared = {name: value for name, value in of_all.items() if name in known}
-    model: LinearModel | KernelModel
-    model = _named(train)(Task(trial.train, declared(**shared, **given))).model
-    return model
+    chosen = declared(**shared, **given)
+
+    def fit(start: LinearModel | None = None) -> Any:
+        return _named(train)(Task(trial.train, chosen, start=start)).model
+
+    if not given.get("warm_start"):
+        return Model.of(fit())
+    last["model"] = fit(last.get("model"))
+    return Model.of(last["model"], again=fit)
 
 
 def path_of_alphas(trial: Trial, penalty: str, **_: Any) -> list[float]:
