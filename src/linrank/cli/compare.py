@@ -20,7 +20,7 @@ from linrank.cli.options import (
     positive,
     positive_int,
 )
-from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores, score_rows
+from linrank.cli.reading import check_metrics, kept_missing, read_data, read_scores_of, score_rows
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -34,9 +34,6 @@ from linrank.cli.streams import (
 from linrank.system.words import count, seconds
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from linrank.data.dataset import Dataset
     from linrank.judging.compare import Comparison
     from linrank.judging.contest.outcome import Contest
@@ -264,9 +261,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
         show_methods(args.json)
         return OK
     _check(args, parser)
-    if args.models or args.scores:
-        return run_models(args)
-    return _run_contest(args)
+    if args.correction == "none":
+        args.correction = None
+    return run_models(args) if args.models or args.scores else _run_contest(args)
 
 
 def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
@@ -288,19 +285,16 @@ def _check(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
             if getattr(args, name) is not None:
                 parser.error(f"--{name} is for training; --models and --scores are compared as is")
     inputs = [*args.files, *(args.folds or []), *args.models, *args.scores]
-    if inputs.count(STANDARD) > (1 if at_hand else 0):
-        parser.error(
-            "only one of the files can be standard input"
-            if at_hand
-            else "the files cannot be standard input: there are several"
-        )
+    if at_hand and inputs.count(STANDARD) > 1:
+        parser.error("only one of the files can be standard input")
+    if not at_hand and STANDARD in inputs:
+        parser.error("the files cannot be standard input: there are several")
     for path in inputs:
         if path != STANDARD:
             check_readable(path)
     if args.output is not None:
         check_output(args.output, parser)
-        for path in inputs:
-            check_apart(args.output, path)
+        check_apart(args.output, *inputs)
     check_metrics(args.metrics, args.convention)
 
 
@@ -331,7 +325,7 @@ def _run_contest(args: argparse.Namespace) -> int:
             convention=args.convention,
             scale=args.scale or SCALES[0],
             budget=args.budget or 300.0,
-            correction=None if args.correction == "none" else args.correction,
+            correction=args.correction,
             random_state=args.seed,
             n_jobs=args.jobs,
             progress=contest_progress(console),
@@ -370,7 +364,7 @@ def run_models(args: argparse.Namespace) -> int:
     models = [read_model(path) for path in args.models]
     data = _read(args, models, console)
     scores = [score_rows(model, data, args, console) for model in models]
-    scores += [_matching(path, data) for path in args.scores]
+    scores += [read_scores_of(path, data) for path in args.scores]
     comparison = compare(
         data.labels,
         dict(zip(names, scores, strict=True)),
@@ -379,7 +373,7 @@ def run_models(args: argparse.Namespace) -> int:
         convention=args.convention,
         docid=data.all_docids,
         baseline=args.baseline,
-        correction=None if args.correction == "none" else args.correction,
+        correction=args.correction,
         random_state=args.seed,
         n_jobs=args.jobs,
     )
@@ -428,13 +422,3 @@ def _read(
             "scores of each with linrank predict and use --scores"
         )
     return data
-
-
-def _matching(path: str, data: Dataset) -> NDArray[np.float64]:
-    scores = read_scores(path)
-    if len(scores) != data.n_rows:
-        raise ValueError(
-            f"{path} has {len(scores):,} scores, {data.source} has {data.n_rows:,} rows; one score "
-            "per row is needed, in the same order"
-        )
-    return scores

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.options import add_metrics, add_reading, add_reporting
-from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores
+from linrank.cli.reading import (
+    check_metrics,
+    metrics_for,
+    read_and_score,
+    read_data,
+    read_scores_of,
+)
 from linrank.cli.streams import (
     STANDARD,
     check_apart,
@@ -174,14 +180,8 @@ def _evaluate_data(
 def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
     if args.model is not None:
         return read_and_score(read_model(args.model), args.data, args, console)
-    scores = read_scores(args.scores)
     data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
-    if len(scores) != data.n_rows:
-        raise ValueError(
-            f"{args.scores} has {len(scores):,} scores, {args.data} has {data.n_rows:,} rows; "
-            "one score per row is needed, in the same order"
-        )
-    return data, scores
+    return data, read_scores_of(args.scores, data)
 
 
 def _csv(result: Evaluation) -> Iterator[str]:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ from linrank.system.tables import Column, Sheet, Table, Tabled
 from linrank.system.words import count
 
 Array = NDArray[Any]
-
-Value = TypeVar("Value")
 
 
 def check_methods(methods: Any, what: str) -> None:
@@ -112,19 +110,15 @@ def _order(ids: list[Any], others: list[Any], first: str, method: str) -> list[i
 
 
 def _taken(evaluation: Evaluation, order: list[int]) -> Evaluation:
-    def counts(part: Value) -> Value:
-        if part is None:
-            return part
-        taken = {name: values[order] for name, values in vars(part).items()}
-        return type(part)(**taken)
-
+    counts = {name: getattr(evaluation, name) for name in ("pairs", "dominating", "dominated")}
+    for name, part in counts.items():
+        if part is not None:
+            counts[name] = type(part)(**{key: values[order] for key, values in vars(part).items()})
     return dataclasses.replace(
         evaluation,
         per_query={name: values[order] for name, values in evaluation.per_query.items()},
         query_ids=np.asarray(evaluation.query_ids)[order],
-        pairs=counts(evaluation.pairs),
-        dominating=counts(evaluation.dominating),
-        dominated=counts(evaluation.dominated),
+        **counts,
     )
 
 

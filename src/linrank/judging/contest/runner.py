@@ -60,17 +60,6 @@ class Protocol:
     names: tuple[str, ...]
     folds: tuple[Fold, ...]
 
-    @classmethod
-    def of(
-        cls, subsets: Sequence[Dataset], names: Sequence[str], folds: Sequence[Fold]
-    ) -> Protocol:
-        """Subsets that are files are known by these, the others by the names."""
-        sources = [
-            name if data.source.startswith("<") else data.source
-            for name, data in zip(names, subsets, strict=True)
-        ]
-        return cls(tuple(subsets), tuple(sources), tuple(folds))
-
     def describe(self) -> str:
         """The protocol in a few words."""
         if len(self.folds) == 1:
@@ -84,8 +73,7 @@ class Protocol:
 
 def three_parts(train: Dataset, valid: Dataset, test: Dataset) -> Protocol:
     """One split."""
-    names = ("train", "valid", "test")
-    return Protocol.of((train, valid, test), names, [Fold((0,), (1,), (2,))])
+    return _rotated((train, valid, test), ("train", "valid", "test"), 1)
 
 
 def rotation(subsets: Sequence[Dataset]) -> Protocol:
@@ -107,9 +95,19 @@ def rotation(subsets: Sequence[Dataset]) -> Protocol:
             f"folds need at least 3 subsets, one each to train, to choose and to test; got {n} "
             "(LETOR has 5)"
         )
-    circles = [tuple((k + i) % n for i in range(n)) for k in range(n)]
+    return _rotated(subsets, [f"S{k + 1}" for k in range(n)], n)
+
+
+def _rotated(subsets: Sequence[Dataset], names: Sequence[str], n_folds: int) -> Protocol:
+    """The first folds; subsets that are files are known by these, the others by the names."""
+    sources = [
+        name if data.source.startswith("<") else data.source
+        for name, data in zip(names, subsets, strict=True)
+    ]
+    n = len(subsets)
+    circles = [tuple((k + i) % n for i in range(n)) for k in range(n_folds)]
     folds = [Fold(circle[:-2], circle[-2:-1], circle[-1:]) for circle in circles]
-    return Protocol.of(subsets, [f"S{k + 1}" for k in range(n)], folds)
+    return Protocol(tuple(subsets), tuple(sources), tuple(folds))
 
 
 class Worker:
@@ -122,17 +120,19 @@ class Worker:
     method : Contestant
         Who is trained.
     job : dict
-        What the process is to read.
-    folder : str
-        For its files, the scores of the test rows among them.
+        What the process is to read, beside the method and the place of the data.
+    data : str
+        The folder of the data, and of one for its own files: the scores of the test rows.
     budget : float
         Seconds on the clock for the search.
     """
 
     def __init__(
-        self, fold: int, method: Contestant, job: dict[str, Any], folder: str, budget: float
+        self, fold: int, method: Contestant, job: dict[str, Any], data: str, budget: float
     ) -> None:
-        self.fold, self.method, self.budget, self.folder = fold, method, budget, folder
+        self.fold, self.method, self.budget = fold, method, budget
+        name = f"fold{fold + 1}-{method.name.replace(os.sep, '_')}"
+        self.folder = folder = os.path.join(data, name)
         self.began = time.monotonic()
         self.deadline = self.began + budget + _START_UP
         self._said: dict[str, Any] = {}
@@ -140,7 +140,7 @@ class Worker:
         os.mkdir(folder)
         path, self._log = os.path.join(folder, "job.json"), os.path.join(folder, "job.log")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(job, file)
+            json.dump({**job, "folder": data, "method": asdict(method)}, file)
         paths = json.dumps([os.path.abspath(entry) for entry in sys.path])
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(
@@ -252,16 +252,8 @@ def run_all(
             while waiting or running:
                 while waiting and len(running) < n_jobs:
                     k, method = waiting.popleft()
-                    parts = list(asdict(protocol.folds[k]).values())
-                    job = {
-                        "folder": scratch.path,
-                        "method": asdict(method),
-                        "parts": parts,
-                        "rules": told,
-                    }
-                    name = f"fold{k + 1}-{method.name.replace(os.sep, '_')}"
-                    place = os.path.join(scratch.path, name)
-                    running.append(Worker(k, method, job, place, budget))
+                    job = {"parts": list(vars(protocol.folds[k]).values()), "rules": told}
+                    running.append(Worker(k, method, job, scratch.path, budget))
                 _wait(running)
                 for worker in [worker for worker in running if worker.has_ended]:
                     outcome = worker.outcome()
