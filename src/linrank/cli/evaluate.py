@@ -9,7 +9,13 @@ from linrank.cli import streams
 from linrank.cli.console import Console
 from linrank.cli.main import OK
 from linrank.cli.options import add_metrics, add_reading, add_reporting
-from linrank.cli.reading import check_metrics, metrics_for, read_and_score, read_data, read_scores
+from linrank.cli.reading import (
+    check_metrics,
+    metrics_for,
+    read_and_score,
+    read_data,
+    read_scores_of,
+)
 from linrank.system.resources import count
 
 if TYPE_CHECKING:
@@ -157,7 +163,7 @@ def _evaluate_data(
         qid=data.qid,
         metrics=metrics_for(data, args.metrics, DEFAULT_METRICS, args.convention, console),
         convention=args.convention,
-        docid=_docids(data),
+        docid=data.all_docids,
         n_jobs=args.jobs,
     )
     return data, result
@@ -166,20 +172,8 @@ def _evaluate_data(
 def _read(args: argparse.Namespace, console: Console) -> tuple[Dataset, NDArray[np.float64]]:
     if args.model is not None:
         return read_and_score(streams.read_model(args.model), args.data, args, console)
-    scores = read_scores(args.scores)
     data = read_data(args.data, args, console, missing="keep")  # no feature is looked at
-    if len(scores) != data.n_rows:
-        raise ValueError(
-            f"{args.scores} has {len(scores):,} scores, {args.data} has {data.n_rows:,} rows; "
-            "one score per row is needed, in the same order"
-        )
-    return data, scores
-
-
-def _docids(data: Dataset) -> list[str] | None:
-    """Document ids, by which trec_eval breaks ties; None unless every row has one."""
-    docids = data.docids
-    return None if docids is None or None in docids else [docid or "" for docid in docids]
+    return data, read_scores_of(args.scores, data)
 
 
 def _csv(result: Evaluation) -> Iterator[str]:

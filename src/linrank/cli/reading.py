@@ -446,6 +446,17 @@ def read_scores(path: str) -> NDArray[np.float64]:
     return scores
 
 
+def read_scores_of(path: str, data: Dataset) -> NDArray[np.float64]:
+    """The same, one for every row of the data."""
+    scores = read_scores(path)
+    if len(scores) != data.n_rows:
+        raise ValueError(
+            f"{path} has {len(scores):,} scores, {data.source} has {data.n_rows:,} rows; one score "
+            "per row is needed, in the same order"
+        )
+    return scores
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)

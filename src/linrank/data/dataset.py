@@ -215,6 +215,12 @@ class Dataset:
             return None
         return [self.comments.docid(i) for i in range(self.n_rows)]
 
+    @property
+    def all_docids(self) -> list[str] | None:
+        """Document ids, by which trec_eval breaks ties; None unless every row has one."""
+        docids = self.docids
+        return None if docids is None or None in docids else [docid or "" for docid in docids]
+
     def select(self, rows_index: Any) -> Dataset:
         """Return the rows of ``rows_index`` (integers, a boolean mask or a slice) as a dataset."""
         index = rows_index if isinstance(rows_index, slice) else np.asarray(rows_index)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from linrank.errors import ConvergenceWarning
-from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker
+from linrank.estimators.base import FittedRanker, LinearRanker, SparseRanker, estimator_of
 from linrank.estimators.kernel import KernelRanker
 from linrank.io.store.outline import columns_of, is_limited
 from linrank.methods import parameters as of
@@ -115,6 +115,14 @@ class SearchRanker(FittedRanker):
         )
         if path is not None:
             self.path_ = path
+
+
+def searcher_of(method: Method, face: type[FittedRanker] = LinearRanker) -> type[SearchRanker]:
+    """The estimator that searches the grid of a method; as `estimator_of` for one model."""
+    assert method.search is not None
+    content = {"method": method, "__doc__": method.summary, "__module__": __name__}
+    name = f"{estimator_of(method).__name__}CV"
+    return type(name, (SearchRanker, face, method.search), content)
 
 
 def report_model(state: dict[str, Any]) -> None:

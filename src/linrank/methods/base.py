@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,9 @@ class Method:
         data in parts; what these cannot serve is refused.
     places : tuple of str
         Beside memory, what it can train on: "store" (in passes), "cluster", "stream".
+    grid : dict
+        In place of ``search`` and ``path``: values of one or two parameters, the simplest model
+        first. Every model of the grid is then trained by itself.
     """
 
     name: str
@@ -129,6 +133,7 @@ class Method:
     path: Callable[..., Any] | None = None
     recipe: Callable[[Any, str, Any], Any] | None = None
     places: tuple[str, ...] = field(default=())
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
 
 
 def values_of(parameters: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -156,6 +161,10 @@ METHODS: dict[str, Method] = {}
 
 def register(method: Method) -> Method:
     """Add a method under its name; one that is there already is replaced."""
+    if method.grid and method.search is None:
+        path = partial(Later("linrank.methods.search:search_grid"), method)
+        search = of.search_of(method.parameters, method.grid)
+        method = replace(method, search=search, path=path)
     METHODS[method.name] = method
     return method
 

@@ -8,6 +8,7 @@ and the command line fills argparse from them, so it still starts in a blink.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -487,6 +488,21 @@ class Choosing:
     selection: str = choose(
         of.SELECTIONS, "the best mean, or the simplest model within one standard error of it"
     )
+
+
+def search_of(parameters: type, grid: Mapping[str, tuple[Any, ...]]) -> type:
+    """The parameters of a search over a grid: those of one model, with values for its axes."""
+    not_ours = {*grid, *Watched.__dataclass_fields__}  # type: ignore[attr-defined]
+    made: list[tuple[str, Any, Any]] = [
+        (f"{name}s", Any, declare(tuple(values), f"values of {name}", "grid", metavar="GRID"))
+        for name, values in grid.items()
+    ]
+    for one in dataclasses.fields(parameters):
+        if one.name not in not_ours:
+            same = dataclasses.field(default=one.default, metadata=one.metadata)
+            made.append((one.name, Any, same))
+    name = f"{parameters.__name__.removesuffix('Parameters')}Search"
+    return dataclasses.make_dataclass(name, made, bases=(Choosing,), eq=False, repr=False)
 
 
 @dataclass(eq=False, repr=False)

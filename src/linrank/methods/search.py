@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from linrank import options as of
 from linrank.data.dataset import Dataset
@@ -20,10 +23,11 @@ from linrank.models.linear import LinearModel
 from linrank.parts.path import path_of_parts
 from linrank.parts.search import tune_parts
 from linrank.ranksvm.path import PathResult, as_coarse_Cs, as_Cs, solve_path
+from linrank.search.folds import affordable_folds
 from linrank.search.grids import as_algorithms, tune, tune_domination, tune_factorized, tune_sgd
 from linrank.search.grids import as_alphas as as_lambdas
 from linrank.search.kernel import as_gammas, tune_kernel
-from linrank.search.tuning import Tuning
+from linrank.search.tuning import FoldRun, Judged, Judging, Sweep, Tuning
 from linrank.stochastic.train import check_descent
 from linrank.system.seeds import seed_of
 
@@ -161,6 +165,40 @@ def _on_all(method: Method, task: Task, tuning: Tuning, seed: int) -> Found:
     known = {**trained.model.training, "scoring": p.scoring, "score": tuning.score}
     model = replace(trained.model, training=known)
     return Found.of(tuning, replace(trained, model=model))
+
+
+def search_grid(method: Method, task: Task, folds: Any, **judging: Any) -> Found:
+    """Every model of a fold by itself, whatever the method, and the chosen one on all data."""
+    p, data = task.parameters, _in_memory(task)
+    names = {each.name for each in fields(method.parameters)}
+    shared = {name: getattr(p, name) for name in names - set(method.grid) if hasattr(p, name)}
+    given = {name: getattr(p, f"{name}s") for name in method.grid}
+    grid = {
+        name: values if isinstance(values[0], str) else np.array(values)
+        for name, values in given.items()
+    }
+    weights = query_weights(task.query_weight, data.queries)
+    asked = Judging(**_asked(p, judging))
+    sweep = Sweep(grid, folds, asked, most=affordable_folds(data), n_jobs=p.n_jobs)
+
+    def fit(part: Dataset, weight: Any, n_jobs: int | None, point: dict[str, Any]) -> Trained:
+        chosen = method.parameters(**{**shared, **point, "n_jobs": n_jobs})
+        return method.train(Task(part, chosen, query_weight=weight))
+
+    def train(run: FoldRun) -> Judged:
+        part, weight = run.part(data, weights)
+        valid = run.fold.valid
+        held_out = valid if isinstance(valid, Dataset) else data.select(valid)
+        scores = []
+        for place in product(*given.values()):
+            point = dict(zip(given, place, strict=True))
+            model = fit(part, weight, run.n_threads, point).model
+            scores.append(model.predict(held_out, n_jobs=run.n_threads))
+            run.tell()
+        return run.judge_scores(np.array(scores), np.array(scores), held_out), {}
+
+    tuning = sweep.tuning(sweep.run(train))
+    return Found.of(tuning, fit(data, weights, p.n_jobs, tuning.best_params))
 
 
 def _in_memory(task: Task) -> Dataset:

@@ -259,7 +259,8 @@ class Monitor:
     def _out_of_patience(self) -> bool:
         if self._patience is None:
             return False
-        return len(self.history[self.keys[-1]]) - 1 - self.best_iteration >= self._patience
+        n_judged = len(self.history[self.keys[-1]])
+        return bool(n_judged - 1 - self.best_iteration >= self._patience)
 
 
 def _report(state: State, latest: dict[str, float]) -> None:
