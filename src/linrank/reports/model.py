@@ -11,6 +11,7 @@ from linrank import __version__, _core
 from linrank.displays import ConvergenceDisplay, LabelsDisplay, PathDisplay, WeightsDisplay
 from linrank.metrics import parse
 from linrank.models.kernel import KernelModel
+from linrank.reports.caveats import WORDS
 from linrank.reports.html import (
     MISSING,
     absent,
@@ -201,13 +202,12 @@ def _given(material: Material) -> str:
 
 
 SHOWN_LABELS = 8  # more distinct labels than this are summarised
-_WORDS = {"train": "training", "valid": "validation", "test": "test"}
 
 
 def data(material: Material) -> tuple[str, ...]:
     """The section on data."""
     parts = material.parts
-    headings = [Column("", "left"), *(Column(_WORDS[name], "left") for name in parts)]
+    headings = [Column("", "left"), *(Column(WORDS[name], "left") for name in parts)]
     by_part = [_facts(profile) for profile in material.profiles.values()]
     rows = [[fact, *(facts[fact] for facts in by_part)] for fact in by_part[0]]
     drawn = figure(
